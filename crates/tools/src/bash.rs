@@ -19,7 +19,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::input::{self, count};
+use crate::input;
 use crate::output_page::counted;
 use crate::sandbox::{SHELLS, Sandbox};
 use crate::shell_parser;
@@ -46,7 +46,7 @@ struct BashInput {
     #[serde(alias = "cmd", alias = "script")]
     command: String,
     /// Default 120, at most 600
-    #[serde(default, deserialize_with = "count", alias = "timeout")]
+    #[serde(default, alias = "timeout")]
     #[schemars(with = "u64")]
     timeout_seconds: Option<u64>,
 }
@@ -254,7 +254,7 @@ mod tests {
         let files = Files::new();
         let got = files.call(
             "bash",
-            r#"{"command":"echo begun; sleep 1000","timeout_seconds":"1"}"#,
+            r#"{"command":"echo begun; sleep 1000","timeout_seconds":1}"#,
         );
         let told =
             "begun\n[stopped after 1 s; set timeout_seconds, 600 at most, or do less at once]";

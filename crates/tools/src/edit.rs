@@ -12,7 +12,6 @@ use serde::Deserialize;
 
 use crate::change::PlannedChange;
 use crate::file;
-use crate::input::flag;
 use crate::scope::Scope;
 use crate::similar::nearest;
 
@@ -36,7 +35,7 @@ pub(crate) struct EditInput {
     old: String,
     #[serde(alias = "new_string", alias = "new_str", alias = "new_text")]
     new: String,
-    #[serde(default, deserialize_with = "flag")]
+    #[serde(default)]
     replace_all: bool,
 }
 

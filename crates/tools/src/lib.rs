@@ -60,7 +60,7 @@ pub use grep::{GREP_FILE_MAX, GREP_LINE_MAX, GREP_MATCHES};
 pub use image::{IMAGE_MAX, ImageError, image_part};
 pub use list::LIST_SCAN_MAX;
 pub use output_page::{PAGE, PAGE_MIN};
-pub use read::SCAN_MAX;
+pub use read::READ_MAX;
 pub use root::Root;
 pub use sandbox::{Sandbox, SandboxError, SandboxMode};
 pub use skills::{MAX_SKILL, MAX_SKILLS, Skills};

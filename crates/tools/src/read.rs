@@ -2,9 +2,6 @@
 //!
 //! A line longer than a page is paged by bytes, so that every part of a text file can be read.
 
-use std::fmt::Write;
-use std::io::{BufRead, BufReader, Read};
-
 use plimsoll_context::{Bytes, Part};
 use plimsoll_core::{ToolError, ToolOutput};
 use schemars::JsonSchema;
@@ -13,72 +10,46 @@ use serde::Deserialize;
 use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
 use crate::image::{IMAGE_MAX, image_part};
-use crate::input::count;
+use crate::output_page::counted;
 use crate::scope::{LocatedPath, Scope};
 
 /// The description of the tool for the model.
 pub(crate) const DESCRIPTION: &str = "Reads a text file, in pages; a note says how to go on.";
-/// Maximum number of bytes that are scanned to find a page and to count the lines. This takes about a
-/// second.
-pub const SCAN_MAX: Bytes = Bytes(256 * 1024 * 1024);
+/// Maximum size of a file that is read.
+pub const READ_MAX: Bytes = Bytes(64 * 1024 * 1024);
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct ReadInput {
     #[serde(alias = "file", alias = "file_path", alias = "filename")]
     path: String,
     /// First line, from 1
-    #[serde(default, deserialize_with = "count")]
-    #[serde(alias = "line", alias = "start_line", alias = "start")]
+    #[serde(default, alias = "line", alias = "start_line", alias = "start")]
     #[schemars(with = "u64")]
-    offset: Option<u64>,
+    offset: Option<usize>,
     /// Lines at most
-    #[serde(default, deserialize_with = "count")]
+    #[serde(default)]
     #[schemars(with = "u64")]
-    limit: Option<u64>,
+    limit: Option<usize>,
     /// First byte of that line, from 1
-    #[serde(default, deserialize_with = "count")]
+    #[serde(default)]
     #[schemars(with = "u64")]
-    column: Option<u64>,
+    column: Option<usize>,
 }
 
-pub(crate) fn work(scope: &Scope, input: ReadInput, stop: &Stop) -> Result<ToolOutput, ToolError> {
+pub(crate) fn work(scope: &Scope, input: ReadInput, _: &Stop) -> Result<ToolOutput, ToolError> {
     let shown = &input.path;
     let located = scope.existing(shown)?;
-    let (file, len) = file::open(scope, &located)?;
-    let failed = |error| ToolError(format!("cannot read `{shown}`: {error}"));
-    let mut reader = BufReader::with_capacity(SNIFFED, file.take(SCAN_MAX.0));
-    let start = reader.fill_buf().map_err(failed)?;
+    let bytes = file::read_bytes(scope, shown, &located, READ_MAX, "read")?;
+    let start = bytes.get(..SNIFFED).unwrap_or(&bytes);
     if let Some(kind) = file::not_text(start) {
         if scope.shows_images && imagesize::image_type(start).is_ok() {
             return image(scope, shown, &located);
         }
-        return Err(file::no_text(shown, kind, len));
+        return Err(file::no_text(shown, kind, bytes.len() as u64));
     }
-    if start.starts_with("\u{feff}".as_bytes()) {
-        // Skips the byte order mark.
-        reader.consume(3);
-    }
-    let mut scan = PageScan::new(&input, scope.page());
-    loop {
-        let chunk = reader.fill_buf().map_err(failed)?;
-        if chunk.is_empty() {
-            break;
-        }
-        if stop.now() {
-            return Err(ToolError(format!("reading `{shown}` took too long")));
-        }
-        let taken = chunk.len();
-        for piece in chunk.split_inclusive(|byte| *byte == b'\n') {
-            scan.take(piece);
-        }
-        reader.consume(taken);
-    }
-    let total = match reader.into_inner().limit() {
-        // The file may have more lines than were scanned.
-        0 => Total::AtLeast(scan.lines()),
-        _ => Total::Exactly(scan.lines()),
-    };
-    scan.result(shown, total).map(Into::into)
+    // Skips the byte order mark.
+    let text = bytes.strip_prefix("\u{feff}".as_bytes());
+    page(&input, text.unwrap_or(&bytes), scope.page()).map(Into::into)
 }
 
 /// Returns the image in a file.
@@ -97,193 +68,104 @@ fn image(scope: &Scope, shown: &str, file: &LocatedPath) -> Result<ToolOutput, T
     })
 }
 
-/// The number of lines of a file.
-#[derive(Clone, Copy)]
-enum Total {
-    Exactly(u64),
-    AtLeast(u64),
+/// A contiguous part of a file, from the beginning of a line or from within a line.
+struct Excerpt<'a> {
+    text: &'a [u8],
+    /// Number of lines that end in it, or with it.
+    lines: usize,
 }
 
-impl std::fmt::Display for Total {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Exactly(lines) => write!(f, "{lines}"),
-            Self::AtLeast(lines) => write!(f, "over {lines}"),
-        }
-    }
-}
-
-/// Selects a page while a file is read in pieces.
-struct PageScan {
-    first: u64,
-    column: u64,
-    limit: u64,
-    page_max: usize,
-    page: Vec<u8>,
-    /// The current line, from 1, the number of its bytes that were read, and its start in the page.
-    line: u64,
-    at: u64,
-    line_start: usize,
-    /// The length of the page's first line, as far as it was read.
-    first_len: u64,
-    /// The last line in the page, complete or not.
-    last: u64,
-    full: bool,
-    /// The first line did not fit; the page contains only this many of its bytes.
-    parted: Option<usize>,
-}
-
-impl PageScan {
-    fn new(input: &ReadInput, page_max: usize) -> Self {
-        Self {
-            first: input.offset.unwrap_or(1).max(1),
-            column: input.column.unwrap_or(1).max(1),
-            limit: input.limit.filter(|limit| *limit > 0).unwrap_or(u64::MAX),
-            page_max,
-            page: Vec::new(),
-            line: 1,
-            at: 0,
-            line_start: 0,
-            first_len: 0,
-            last: 0,
-            full: false,
-            parted: None,
-        }
-    }
-
-    /// Adds a piece of one line. The last piece of a line contains its line end.
-    fn take(&mut self, piece: &[u8]) {
-        let end = piece.ends_with(b"\n");
-        let len = piece.len() as u64 - u64::from(end);
-        if self.line == self.first {
-            self.first_len += len;
-        }
-        if self.line >= self.first && !self.full {
-            self.add(piece);
-        }
-        if end {
-            self.line += 1;
-            self.at = 0;
-            self.line_start = self.page.len();
-        } else {
-            self.at += len;
-        }
-    }
-
-    fn add(&mut self, piece: &[u8]) {
-        if self.line - self.first >= self.limit {
-            self.full = true;
-            return;
-        }
-        let skipped = if self.line == self.first {
-            (self.column - 1).saturating_sub(self.at)
-        } else {
-            0
-        };
-        let skipped = usize::try_from(skipped).unwrap_or(usize::MAX);
-        let (_, piece) = piece.split_at(skipped.min(piece.len()));
-        let room = self.page_max.saturating_sub(self.page.len());
-        // The line end of a first line that fits exactly may exceed the limit by one byte.
-        let end = self.line == self.first && piece.ends_with(b"\n");
-        if piece.len() <= room + usize::from(end) {
-            self.page.extend_from_slice(piece);
-            self.last = self.line;
-            return;
-        }
-        self.full = true;
-        if self.line == self.first {
-            let (fits, _) = piece.split_at(room);
-            self.page.extend_from_slice(fits);
-            let whole = whole_characters(&self.page).len();
-            self.page.truncate(whole);
-            self.parted = Some(whole);
-            self.last = self.line;
-        } else {
-            self.page.truncate(self.line_start);
-            self.last = self.line - 1;
-        }
-    }
-
-    /// Returns the number of lines read.
-    fn lines(&self) -> u64 {
-        self.line - u64::from(self.at == 0)
-    }
-
-    fn result(self, shown: &str, total: Total) -> Result<String, ToolError> {
-        let lines = self.lines();
-        if lines == 0 && self.first == 1 {
-            return Ok("[empty file]".to_owned());
-        }
-        if self.first > lines {
-            return Err(ToolError(format!(
-                "`offset` {} is beyond the end: `{shown}` has {total} {}",
-                self.first,
-                if matches!(total, Total::Exactly(1)) {
-                    "line"
-                } else {
-                    "lines"
-                },
-            )));
-        }
-        if self.column > 1 && self.column > self.first_len {
-            return Err(ToolError(format!(
-                "`column` {} is beyond the end of line {}, which has {} bytes",
-                self.column, self.first, self.first_len
-            )));
-        }
-        let mut notes = self.range(total);
-        let text = String::from_utf8_lossy(&self.page);
-        if text.contains("\r\n") {
-            notes.push("CRLF line ends".to_owned());
-        }
-        if matches!(text, std::borrow::Cow::Owned(_)) {
-            notes.push(format!(
-                "not UTF-8: {} stands for what is no text",
-                '\u{fffd}'
-            ));
-        }
-        let mut text = text.replace("\r\n", "\n").replace('\0', "\u{fffd}");
-        if !notes.is_empty() {
-            if !text.ends_with('\n') {
-                text.push('\n');
+impl<'a> Excerpt<'a> {
+    /// Returns as many whole lines of `text` as fit, or the beginning of the first one.
+    fn new(text: &'a [u8], max_lines: usize, max_bytes: usize) -> Self {
+        let (mut end, mut lines) = (0, 0);
+        for line in text.split_inclusive(is_line_end).take(max_lines) {
+            // The line end of a first line that fits exactly may exceed the limit by one byte.
+            let own = if lines == 0 { without_end(line) } else { line };
+            if end + own.len() > max_bytes {
+                break;
             }
-            // Writing to a String cannot fail.
-            let _ = write!(text, "[{}]", notes.join("; "));
+            end += line.len();
+            lines += 1;
         }
-        Ok(text)
+        if lines == 0 {
+            end = whole_characters(text.get(..max_bytes).unwrap_or(text)).len();
+        }
+        let (text, _) = text.split_at(end);
+        Self { text, lines }
     }
+}
 
-    /// Returns the shown range and the way to continue. Empty if the page is the whole file.
-    fn range(&self, total: Total) -> Vec<String> {
-        let Self { first, last, .. } = *self;
-        let from = self.column;
-        if let Some(parted) = self.parted {
-            let to = from - 1 + parted as u64;
-            return vec![
-                format!(
-                    "line {first} of {total}, bytes {from}-{to} of {}",
-                    self.first_len
-                ),
-                format!("continue with offset {first}, column {}", to + 1),
-            ];
-        }
-        let more = self.full || matches!(total, Total::AtLeast(_));
-        if first == 1 && from == 1 && !more {
-            return Vec::new();
-        }
-        let mut notes = vec![if first == last {
+/// Returns the page that starts where `input` says, with notes about the rest.
+fn page(input: &ReadInput, bytes: &[u8], max_bytes: usize) -> Result<String, ToolError> {
+    let first = input.offset.unwrap_or(1).max(1);
+    let column = input.column.unwrap_or(1).max(1);
+    let limit = input.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let lines = bytes.split_inclusive(is_line_end);
+    let total = lines.clone().count();
+    if total == 0 && first == 1 {
+        return Ok("[empty file]".to_owned());
+    }
+    let Some(line) = lines.clone().nth(first - 1) else {
+        let shown = &input.path;
+        return Err(ToolError(format!(
+            "`offset` {first} is beyond the end: `{shown}` has {}",
+            counted(total as u64, "line")
+        )));
+    };
+    let length = without_end(line).len();
+    if column > 1 && column > length {
+        return Err(ToolError(format!(
+            "`column` {column} is beyond the end of line {first}, which has {length} bytes"
+        )));
+    }
+    let before: usize = lines.take(first - 1).map(<[u8]>::len).sum();
+    let (_, rest) = bytes.split_at(before + column - 1);
+    let excerpt = Excerpt::new(rest, limit, max_bytes);
+    let last = first + excerpt.lines.saturating_sub(1);
+    let mut notes = Vec::new();
+    if excerpt.lines == 0 {
+        let to = column - 1 + excerpt.text.len();
+        notes.push(format!(
+            "line {first} of {total}, bytes {column}-{to} of {length}"
+        ));
+        notes.push(format!("continue with offset {first}, column {}", to + 1));
+    } else if first > 1 || column > 1 || last < total {
+        notes.push(if first == last {
             format!("line {last} of {total}")
         } else {
             format!("lines {first}-{last} of {total}")
-        }];
-        if from > 1 {
-            notes.push(format!("line {first} from byte {from}"));
+        });
+        if column > 1 {
+            notes.push(format!("line {first} from byte {column}"));
         }
-        if more {
+        if last < total {
             notes.push(format!("continue with offset {}", last + 1));
         }
-        notes
     }
+    let text = String::from_utf8_lossy(excerpt.text);
+    if text.contains("\r\n") {
+        notes.push("CRLF line ends".to_owned());
+    }
+    if matches!(text, std::borrow::Cow::Owned(_)) {
+        notes.push("not UTF-8: \u{fffd} stands for what is no text".to_owned());
+    }
+    let mut text = text.replace("\r\n", "\n").replace('\0', "\u{fffd}");
+    if !notes.is_empty() {
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+        text.push_str(&format!("[{}]", notes.join("; ")));
+    }
+    Ok(text)
+}
+
+fn is_line_end(byte: &u8) -> bool {
+    *byte == b'\n'
+}
+
+fn without_end(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\n").unwrap_or(line)
 }
 
 /// Returns `bytes` without an incomplete character at its end.
@@ -364,9 +246,8 @@ mod tests {
                 r#"{"path":"five","offset":5,"limit":2}"#,
                 "five\n[line 5 of 5]",
             ),
-            (r#"{"file_path":"five","start_line":"4.0","limit":"9"}"#, ""),
             (
-                r#"{"path":"five","offset":"4","limit":1.0}"#,
+                r#"{"file_path":"five","start_line":4,"limit":1}"#,
                 "four\n[line 4 of 5; continue with offset 5]",
             ),
             (
@@ -384,13 +265,7 @@ mod tests {
                 "caf\u{fffd}\n[not UTF-8: \u{fffd} stands for what is no text]",
             ),
         ] {
-            let got = read(&files, arguments);
-            if text.is_empty() {
-                let error = got.unwrap_err();
-                assert!(error.contains("whole number"), "{error}");
-            } else {
-                assert_eq!(got.as_deref(), Ok(text), "{arguments}");
-            }
+            assert_eq!(read(&files, arguments).as_deref(), Ok(text), "{arguments}");
         }
     }
 
@@ -502,33 +377,20 @@ mod tests {
     proptest! {
         #[test]
         fn following_the_notes_reads_every_byte(
-            text in "([a-z語🦀\n]|\n){0,400}", page in 4..60usize, limit in 1..5u64
+            text in "([a-z語🦀\n]|\n){0,400}", page in 4..60usize, limit in 1..5usize
         ) {
-            let (mut offset, mut column, mut got) = (1, 1, String::new());
-            // A page that ends with a partial line has no line end of its own.
+            let mut left = text.as_bytes();
             for _ in 0..2_000 {
-                let input = ReadInput { path: "x".into(), offset: Some(offset), limit: Some(limit), column: Some(column) };
-                let mut scan = PageScan::new(&input, page);
-                for piece in text.as_bytes().split_inclusive(|byte| *byte == b'\n') {
-                    // Pieces may end anywhere.
-                    piece.chunks(7).for_each(|chunk| scan.take(chunk));
+                let excerpt = Excerpt::new(left, limit, page);
+                prop_assert!(excerpt.text.len() <= page + 1 && excerpt.lines <= limit);
+                prop_assert!(std::str::from_utf8(excerpt.text).is_ok());
+                if left.is_empty() {
+                    break;
                 }
-                let total = Total::Exactly(scan.lines());
-                prop_assert!(scan.page.len() <= page + 1);
-                let (last, full, parted) = (scan.last, scan.full, scan.parted);
-                got.push_str(std::str::from_utf8(&scan.page).unwrap());
-                let lines = scan.lines();
-                prop_assert!(scan.result("x", total).is_ok());
-                match parted {
-                    Some(bytes) => {
-                        prop_assert!(bytes > 0);
-                        column += bytes as u64;
-                    }
-                    None if full && last < lines => (offset, column) = (last + 1, 1),
-                    None => break,
-                }
+                prop_assert!(!excerpt.text.is_empty());
+                (_, left) = left.split_at(excerpt.text.len());
             }
-            prop_assert_eq!(got, text);
+            prop_assert!(left.is_empty());
         }
     }
 }

@@ -15,11 +15,6 @@ use plimsoll_core::ToolError;
 use crate::error::ToolsError;
 use crate::similar;
 
-/// Maximum number of directory entries that are compared with a pattern in place of a path.
-const MATCHED_ENTRIES: usize = 1_000;
-/// Maximum number of matches that are shown to the model.
-const MATCHES: usize = 10;
-
 /// A workspace root.
 #[derive(Debug, Clone)]
 pub struct Root {
@@ -101,16 +96,6 @@ impl Root {
         match path.symlink_metadata() {
             Ok(_) => Ok(path),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                if let Some(first) = self.first_of_many(given) {
-                    return Err(ToolError(format!(
-                        "that is several paths; give one a call, first `{first}`"
-                    )));
-                }
-                if let Some(matches) = self.matches(&path) {
-                    return Err(ToolError(format!(
-                        "`{given}` is a pattern; give one path a call: {matches}"
-                    )));
-                }
                 let mut text = format!("there is no `{}`", self.shown(&path));
                 match similar::sibling(&path) {
                     // Writing to a String cannot fail.
@@ -123,43 +108,6 @@ impl Root {
             }
             Err(error) => Err(ToolError(format!("`{given}`: {error}"))),
         }
-    }
-
-    /// Returns the paths that match a pattern in its directory; `None` if it is not a pattern or
-    /// matches nothing.
-    fn matches(&self, path: &Path) -> Option<String> {
-        let pattern = path
-            .file_name()?
-            .to_str()
-            .filter(|name| name.contains('*'))?;
-        let glob = globset::Glob::new(pattern).ok()?.compile_matcher();
-        let entries = path
-            .parent()?
-            .read_dir()
-            .ok()?
-            .take(MATCHED_ENTRIES)
-            .flatten();
-        let mut found: Vec<PathBuf> = entries
-            .map(|entry| entry.path())
-            .filter(|path| path.file_name().is_some_and(|name| glob.is_match(name)))
-            .collect();
-        // Directory entries have no defined order.
-        found.sort_unstable();
-        found.truncate(MATCHES);
-        let names: Vec<String> = found.iter().map(|path| self.shown(path)).collect();
-        (!names.is_empty()).then(|| names.join(", "))
-    }
-
-    /// Returns the first path if the text is a list of several paths, which small models write.
-    fn first_of_many<'a>(&self, given: &'a str) -> Option<&'a str> {
-        let mut parts = given
-            .split([',', ' ', '\n'])
-            .filter(|part| !part.is_empty());
-        let first = parts.next()?;
-        let there = self
-            .resolve(first)
-            .is_ok_and(|path| path.symlink_metadata().is_ok());
-        (there && parts.next().is_some()).then_some(first)
     }
 
     /// Returns the path relative to the root, with `/` between names. It is computed from the path
@@ -312,14 +260,6 @@ mod tests {
         );
         let text = root.existing("src/zzzzzzzz").unwrap_err().0;
         assert!(text.ends_with("see what there is with list or glob"));
-        files.put("b.md", "x");
-        let text = root.existing("b.md, src/main.rs").unwrap_err().0;
-        assert_eq!(text, "that is several paths; give one a call, first `b.md`");
-        let text = root.existing("src/*.rs").unwrap_err().0;
-        assert_eq!(
-            text,
-            "`src/*.rs` is a pattern; give one path a call: src/main.rs"
-        );
     }
 
     #[test]
