@@ -3,7 +3,7 @@
 use plimsoll_context::{Bytes, head_tail};
 use serde_json::{Map, Value};
 
-use crate::schema::{self, ConvertedSchema};
+use crate::schema;
 
 /// Maximum number of tools that are read from one server.
 pub const MCP_TOOLS: usize = 1_000;
@@ -39,8 +39,6 @@ pub(crate) struct RemoteTool {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) schema: Value,
-    /// The names of renamed arguments: in the schema, and on the server.
-    renamed: Vec<(String, String)>,
     pub(crate) idempotent: bool,
     pub(crate) asks: bool,
 }
@@ -102,14 +100,9 @@ impl RemoteTool {
     fn new(name: String, tool: &Value, trusted: bool, notes: &mut Vec<String>) -> Self {
         let empty = Map::new();
         let schema = tool.get("inputSchema").and_then(Value::as_object);
-        let ConvertedSchema {
-            schema,
-            renamed,
-            omitted,
-        } = schema::convert(schema.unwrap_or(&empty));
-        if let Some(omitted) = omitted {
-            notes.push(format!("the schema of `{name}` {omitted}"));
-        }
+        let converted = schema::convert(schema.unwrap_or(&empty));
+        let omitted = converted.notes.into_iter();
+        notes.extend(omitted.map(|omitted| format!("the schema of `{name}` {omitted}")));
         let text = |key| tool.get(key).and_then(Value::as_str).map(str::trim);
         let description = text("description").filter(|text| !text.is_empty());
         let description = description.or(text("title")).unwrap_or_default();
@@ -122,22 +115,9 @@ impl RemoteTool {
         Self {
             name,
             description: shortened.unwrap_or_else(|| description.to_owned()),
-            schema,
-            renamed,
+            schema: converted.schema,
             idempotent: only_reads || hint("idempotentHint") == Some(true),
             asks: !only_reads && hint("destructiveHint") != Some(false),
         }
-    }
-
-    /// Returns the arguments with the server's names.
-    pub(crate) fn arguments(&self, arguments: &Map<String, Value>) -> Map<String, Value> {
-        let real = |shown: &String| {
-            let names = self.renamed.iter().find(|(name, _)| name == shown);
-            names.map_or(shown, |(_, real)| real).clone()
-        };
-        let arguments = arguments.iter();
-        arguments
-            .map(|(shown, value)| (real(shown), value.clone()))
-            .collect()
     }
 }

@@ -5,7 +5,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -29,7 +28,6 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::bounded::{Bounded, MCP_MESSAGE_MAX};
 use crate::catalog::{MCP_PAGES, MCP_TOOLS, ToolListing};
 use crate::error::{McpError, chain, short};
 use crate::handler::Handler;
@@ -57,8 +55,6 @@ pub(crate) struct Connection {
     service: Service,
     child: Mutex<Option<ServerProcess>>,
     is_remote: bool,
-    /// Set once a message was too large.
-    too_long: Arc<AtomicBool>,
     /// Set if a call was given up: the server may hang.
     is_doubtful: AtomicBool,
 }
@@ -91,7 +87,7 @@ impl Connection {
                 let client = HttpClient::new(server).map_err(|why| absent(server, why))?;
                 let transport = StreamableHttpClientTransport::with_client(client, config);
                 match timeout(server.timeout, initialize(transport)).await {
-                    Ok(Ok(service)) => Ok(Self::new(service, None, Arc::default())),
+                    Ok(Ok(service)) => Ok(Self::new(service, None)),
                     Ok(Err(error)) => Err(absent(server, initialize_error(&error))),
                     Err(_) => Err(late(server, String::new())),
                 }
@@ -204,20 +200,15 @@ impl Connection {
     async fn to_child(server: &McpServer, command: &Command) -> Result<Self, McpError> {
         let started = command.talk(MCP_STDERR);
         let (child, talk) = started.map_err(|error| absent(server, chain(&error)))?;
-        let too_long = Arc::<AtomicBool>::default();
-        let output = Bounded::new(talk.output, Arc::clone(&too_long));
-        // The reader ends before this limit of the SDK.
-        let transport = AsyncRwTransport::new_client(output, talk.input);
-        let transport = transport.with_max_line_length(usize::MAX);
+        let transport = AsyncRwTransport::new_client(talk.output, talk.input);
         match timeout(server.timeout, initialize(transport)).await {
-            Ok(Ok(service)) => Ok(Self::new(service, Some(child), too_long)),
+            Ok(Ok(service)) => Ok(Self::new(service, Some(child))),
             Ok(Err(error)) => {
                 let why = match error {
                     // It ended before the message could be written.
                     ClientInitializeError::TransportError { .. } => ENDED.to_owned(),
                     error => initialize_error(&error),
                 };
-                let why = too_long_text(&too_long).unwrap_or(why);
                 let last = last_words(child).await;
                 Err(absent(server, format!("{why}{last}")))
             }
@@ -229,12 +220,11 @@ impl Connection {
         }
     }
 
-    fn new(service: Service, child: Option<ServerProcess>, too_long: Arc<AtomicBool>) -> Self {
+    fn new(service: Service, child: Option<ServerProcess>) -> Self {
         Self {
             service,
             is_remote: child.is_none(),
             child: Mutex::new(child),
-            too_long,
             is_doubtful: AtomicBool::new(false),
         }
     }
@@ -286,9 +276,6 @@ impl Connection {
     /// Describes how the server ended.
     async fn end_text(&self, error: &ServiceError) -> String {
         let child = self.child.lock().await.take();
-        if let Some(text) = too_long_text(&self.too_long) {
-            return text;
-        }
         match (child, error) {
             (Some(child), _) => format!("it ended{}", last_words(child).await),
             (None, ServiceError::TransportSend(error)) => http::send_error(error),
@@ -357,14 +344,6 @@ fn late(server: &McpServer, words: String) -> McpError {
         secs: server.timeout.as_secs_f32(),
         words: server.strike_out(words),
     }
-}
-
-/// Describes the end of a server whose message was too large.
-fn too_long_text(too_long: &AtomicBool) -> Option<String> {
-    let mib = MCP_MESSAGE_MAX.0 / (1024 * 1024);
-    too_long.load(Ordering::Acquire).then(|| {
-        format!("it sent more than {mib} MiB in one message and was ended; ask it for less at once")
-    })
 }
 
 /// Describes how a child ended, with its last output.

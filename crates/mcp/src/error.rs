@@ -39,21 +39,6 @@ pub enum McpError {
         /// The server's last output, if any.
         words: String,
     },
-    /// The server has ended repeatedly and is not started again for a while.
-    #[error(
-        "the MCP server `{server}` has ended {times} times without an answer; it is started again by a \
-         call in {secs} s or later. The last time: {why}"
-    )]
-    Resting {
-        /// The server's name.
-        server: String,
-        /// Number of failures.
-        times: u32,
-        /// Remaining pause in seconds.
-        secs: u64,
-        /// The cause of the last failure.
-        why: String,
-    },
 }
 
 /// Returns an error with all its causes, shortened to the limit.

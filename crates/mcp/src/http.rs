@@ -24,7 +24,6 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpPostResponse,
 };
 
-use crate::bounded::MCP_MESSAGE_MAX;
 use crate::error::{chain, short};
 use crate::server::McpServer;
 
@@ -93,27 +92,13 @@ impl StreamableHttpClient for HttpClient {
         bearer: Option<String>,
         headers: Headers,
     ) -> Result<StreamableHttpPostResponse, HttpError> {
-        let max = max_message();
-        self.post_message_with_max_sse_event_size(uri, message, session, bearer, headers, max)
-            .await
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        bearer: Option<String>,
-        headers: Headers,
-        max: usize,
-    ) -> Result<StreamableHttpPostResponse, HttpError> {
         let id = match &message {
             JsonRpcMessage::Request(request) => Some(request.id.clone()),
             _ => None,
         };
         let answer = self
             .inner
-            .post_message_with_max_sse_event_size(uri, message, session, bearer, headers, max);
+            .post_message(uri, message, session, bearer, headers);
         let mut answer = self.strike_out(answer).await?;
         // Servers omit the id if they have not read the request, for example because of an unknown
         // session. The SDK would ignore such an error.
@@ -144,23 +129,7 @@ impl StreamableHttpClient for HttpClient {
         bearer: Option<String>,
         headers: Headers,
     ) -> Result<BoxedSseResponse, HttpError> {
-        let max = max_message();
-        self.get_stream_with_max_sse_event_size(uri, session, last, bearer, headers, max)
-            .await
-    }
-
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last: Option<String>,
-        bearer: Option<String>,
-        headers: Headers,
-        max: usize,
-    ) -> Result<BoxedSseResponse, HttpError> {
-        let answer = self
-            .inner
-            .get_stream_with_max_sse_event_size(uri, session, last, bearer, headers, max);
+        let answer = self.inner.get_stream(uri, session, last, bearer, headers);
         self.strike_out(answer).await
     }
 }
@@ -182,9 +151,7 @@ pub(crate) fn config(
     let mut retries = ExponentialBackoff::default();
     retries.max_times = Some(MCP_RECONNECTS);
     retries.base_duration = MCP_RECONNECT_AFTER;
-    let mut config = StreamableHttpClientTransportConfig::with_uri(url)
-        .custom_headers(named)
-        .max_sse_event_size(max_message());
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url).custom_headers(named);
     config.retry_config = Arc::new(retries);
     Ok(match bearer {
         Some(token) => config.auth_header(token),
@@ -228,10 +195,6 @@ pub(crate) fn has_lost_session(error: &ErrorData) -> bool {
         ErrorCode::INVALID_REQUEST,
     ];
     codes.contains(&error.code) && error.message.to_lowercase().contains("session")
-}
-
-fn max_message() -> usize {
-    usize::try_from(MCP_MESSAGE_MAX.0).unwrap_or(usize::MAX)
 }
 
 /// Decides whether a redirect is followed.

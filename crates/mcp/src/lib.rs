@@ -27,7 +27,6 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-mod bounded;
 mod catalog;
 mod client;
 mod connection;
@@ -41,9 +40,7 @@ mod server;
 mod servers;
 mod tool;
 
-pub use bounded::MCP_MESSAGE_MAX;
 pub use catalog::{MCP_DESCRIPTION_MAX, MCP_PAGES, MCP_TOOLS, MCP_TOOLS_SENT};
-pub use client::{MCP_BACKOFF, MCP_BACKOFF_MAX};
 pub use connection::{MCP_CLOSE, MCP_PING, MCP_STDERR};
 pub use error::{MCP_ERROR_MAX, McpError};
 pub use http::{MCP_RECONNECT_AFTER, MCP_RECONNECTS, MCP_REDIRECTS};

@@ -13,21 +13,14 @@ const HASHED: usize = 9;
 /// `taken`.
 pub(crate) fn name(server: &str, tool: &str, taken: &mut HashSet<String>) -> String {
     let plain = clean(&format!("{server}_{tool}"));
+    let kept: String = plain.chars().take(MCP_NAME_MAX - HASHED).collect();
+    let hashed = |salt: u8| format!("{kept}_{:08x}", hash(&format!("{server}/{tool}/{salt}")));
     let is_whole = plain.len() <= MCP_NAME_MAX;
-    let name = if is_whole && !taken.contains(&plain) {
-        plain
-    } else {
-        let kept: String = plain.chars().take(MCP_NAME_MAX - HASHED).collect();
-        // The tools of a server have different names, so the second attempt always succeeds.
-        let hashed = |salt| format!("{kept}_{:08x}", hash(&format!("{server}/{tool}{salt}")));
-        (0..u8::MAX)
-            .map(|salt| match salt {
-                0 => hashed(String::new()),
-                salt => hashed(format!("/{salt}")),
-            })
-            .find(|name| !taken.contains(name))
-            .unwrap_or(kept)
-    };
+    let names = is_whole.then_some(plain).into_iter();
+    // The tools of a server have different names, so the first hash nearly always succeeds.
+    let mut names = names.chain((0..u8::MAX).map(hashed));
+    let name = names.find(|name| !taken.contains(name));
+    let name = name.unwrap_or_else(|| kept.clone());
     taken.insert(name.clone());
     name
 }
@@ -64,7 +57,7 @@ mod tests {
         let long = "x".repeat(80);
         let names = of("files", &["list", "read", "a.b", "a b", "日本", &long]);
         assert_eq!(names[0], "files_list");
-        assert_eq!(names[1], "files_read_d2acbc6d");
+        assert_eq!(names[1], "files_read_ef1491e2");
         assert_eq!(names[2], "files_a_b");
         assert!(names[3].starts_with("files_a_b_"), "{}", names[3]);
         assert_eq!(names[4], "files___");

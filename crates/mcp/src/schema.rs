@@ -2,10 +2,8 @@
 //!
 //! One rejected schema would make every request of a session invalid. The result is an object with named
 //! properties: without references, which gateways, Bedrock and Gemini reject; without a choice at the
-//! outermost level, which Anthropic, OpenAI and Bedrock reject; with names of properties that Anthropic
-//! accepts. The meaning is kept as far as possible; the server validates the arguments itself.
-
-use std::collections::BTreeSet;
+//! outermost level, which Anthropic, OpenAI and Bedrock reject; without properties whose names
+//! Anthropic rejects. The meaning is kept as far as possible; the server validates the arguments itself.
 
 use plimsoll_context::Bytes;
 use serde_json::{Map, Value, json};
@@ -13,8 +11,9 @@ use serde_json::{Map, Value, json};
 /// Maximum size of a schema, which is sent with every request. A larger one is sent without
 /// descriptions, or else without content.
 pub const MCP_SCHEMA_MAX: Bytes = Bytes(32 * 1024);
-/// Maximum nesting of replaced references; the second value is tried if the schema becomes too large.
-const REFERENCES: [usize; 2] = [8, 1];
+/// Maximum nesting of replaced references, and whether descriptions stay. The next pair is tried if the
+/// schema becomes too large.
+const SIZES: [(usize, bool); 3] = [(8, true), (1, true), (1, false)];
 /// Maximum number of schemas after replacement. References can double them at every step.
 const MAX_SCHEMAS: usize = 5_000;
 /// Maximum nesting of schemas; deeper ones are omitted. A request is parsed again as JSON, which may
@@ -43,54 +42,47 @@ const WORDS: [&str; 5] = [
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ConvertedSchema {
     pub(crate) schema: Value,
-    /// Pairs of the new and the server's name of renamed properties.
-    pub(crate) renamed: Vec<(String, String)>,
-    /// The omission of a schema that is too large, for a note.
-    pub(crate) omitted: Option<String>,
+    /// What is missing in it, each as the end of a sentence.
+    pub(crate) notes: Vec<String>,
 }
 
 /// Converts a schema.
 pub(crate) fn convert(schema: &Map<String, Value>) -> ConvertedSchema {
     let root = Value::Object(schema.clone());
-    let mut schema = Value::Null;
-    let mut renamed = Vec::new();
-    for references in REFERENCES {
-        let mut object = Inliner::new(&root, references).inline();
+    for (max_references, has_words) in SIZES {
+        let mut inliner = Inliner {
+            root: &root,
+            trail: Vec::new(),
+            max_references,
+            has_words,
+            nesting: 0,
+            remaining: MAX_SCHEMAS,
+        };
+        let Value::Object(mut object) = inliner.schema(&root) else {
+            break;
+        };
         merge_choices(&mut object, MAX_NESTING);
         object.insert("type".to_owned(), "object".into());
         if !object.get("properties").is_some_and(Value::is_object) {
             object.insert("properties".to_owned(), json!({}));
         }
-        renamed = rename(&mut object);
-        schema = Value::Object(object);
-        if fits(&schema) {
-            let omitted = None;
-            return ConvertedSchema {
-                schema,
-                renamed,
-                omitted,
-            };
+        let mut notes = leave_out(&mut object);
+        let schema = Value::Object(object);
+        if schema.to_string().len() as u64 <= MCP_SCHEMA_MAX.0 {
+            if !has_words {
+                notes.push(format!("{} and is sent without descriptions", too_large()));
+            }
+            return ConvertedSchema { schema, notes };
         }
-    }
-    let too_large = format!("takes more than {MCP_SCHEMA_MAX} bytes");
-    strip(&mut schema);
-    if fits(&schema) {
-        let omitted = Some(format!("{too_large} and is sent without descriptions"));
-        return ConvertedSchema {
-            schema,
-            renamed,
-            omitted,
-        };
     }
     ConvertedSchema {
         schema: json!({ "type": "object", "properties": {} }),
-        renamed: Vec::new(),
-        omitted: Some(format!("{too_large} and is not sent")),
+        notes: vec![format!("{} and is not sent", too_large())],
     }
 }
 
-fn fits(schema: &Value) -> bool {
-    schema.to_string().len() as u64 <= MCP_SCHEMA_MAX.0
+fn too_large() -> String {
+    format!("takes more than {MCP_SCHEMA_MAX} bytes")
 }
 
 /// A copy of a schema in which references are replaced by their targets. Lists without `items` and
@@ -100,29 +92,14 @@ struct Inliner<'a> {
     /// The references that are being followed.
     trail: Vec<&'a str>,
     max_references: usize,
+    /// Whether descriptions stay.
+    has_words: bool,
     nesting: usize,
     /// The number of schemas that may still be added.
     remaining: usize,
 }
 
 impl<'a> Inliner<'a> {
-    fn new(root: &'a Value, max_references: usize) -> Self {
-        Self {
-            root,
-            trail: Vec::new(),
-            max_references,
-            nesting: 0,
-            remaining: MAX_SCHEMAS,
-        }
-    }
-
-    fn inline(mut self) -> Map<String, Value> {
-        match self.schema(self.root) {
-            Value::Object(schema) => schema,
-            _ => Map::new(),
-        }
-    }
-
     fn schema(&mut self, schema: &'a Value) -> Value {
         let object = match schema {
             Value::Object(object) if self.nesting < MAX_NESTING && self.remaining > 0 => object,
@@ -161,6 +138,7 @@ impl<'a> Inliner<'a> {
         match (key, value) {
             // They are meaningless without references.
             (key, _) if key.starts_with('$') => None,
+            (key, _) if !self.has_words && WORDS.contains(&key) => None,
             ("definitions", _) | ("id", Value::String(_)) => None,
             (key, value) if DATA.contains(&key) => Some(value.clone()),
             // The forms of drafts 3 and 4.
@@ -236,75 +214,30 @@ fn merge_choices(schema: &mut Map<String, Value>, depth: usize) {
     }
 }
 
-/// Renames properties so that every provider accepts them. Returns pairs of the new and the server's
-/// name.
-fn rename(schema: &mut Map<String, Value>) -> Vec<(String, String)> {
-    let Some(Value::Object(properties)) = schema.get_mut("properties") else {
-        return Vec::new();
-    };
-    let mut taken: BTreeSet<String> = properties.keys().cloned().collect();
-    let mut renamed = Vec::new();
-    for (name, value) in std::mem::take(properties) {
-        let is_valid = (1..=MAX_KEY).contains(&name.len()) && name.chars().all(is_valid_char);
-        let shown = if is_valid {
-            name.clone()
-        } else {
-            valid_name(&name, &taken)
-        };
-        if !is_valid {
-            taken.insert(shown.clone());
-            renamed.push((shown.clone(), name));
-        }
-        properties.insert(shown, value);
+/// Leaves out the properties whose names a provider would reject. Returns a note for each.
+fn leave_out(schema: &mut Map<String, Value>) -> Vec<String> {
+    let mut left_out = Vec::new();
+    if let Some(Value::Object(properties)) = schema.get_mut("properties") {
+        properties.retain(|name, _| {
+            let is_kept = (1..=MAX_KEY).contains(&name.len()) && name.chars().all(is_valid_char);
+            if !is_kept {
+                left_out.push(name.clone());
+            }
+            is_kept
+        });
     }
     if let Some(Value::Array(required)) = schema.get_mut("required") {
-        for one in required {
-            if let Some((shown, _)) = renamed.iter().find(|(_, name)| one == name) {
-                *one = shown.clone().into();
-            }
-        }
+        required.retain(|name| !left_out.iter().any(|left_out| name == left_out));
     }
-    renamed
+    let notes = left_out.into_iter();
+    let note = |name| {
+        format!("names an argument `{name}`, which providers reject, and is sent without it")
+    };
+    notes.map(note).collect()
 }
 
 fn is_valid_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')
-}
-
-/// Returns a similar name that every provider accepts and that is not used yet.
-fn valid_name(name: &str, taken: &BTreeSet<String>) -> String {
-    let clean = name.chars().map(|c| if is_valid_char(c) { c } else { '_' });
-    let clean: String = clean.take(MAX_KEY).collect();
-    let mut shown = clean.clone();
-    let mut number = 1_usize;
-    while shown.is_empty() || taken.contains(&shown) {
-        number += 1;
-        let end = format!("_{number}");
-        let kept: String = clean.chars().take(MAX_KEY - end.len()).collect();
-        shown = format!("{kept}{end}");
-    }
-    shown
-}
-
-/// Removes descriptions.
-fn strip(schema: &mut Value) {
-    match schema {
-        Value::Object(object) => {
-            object.retain(|key, _| !WORDS.contains(&key.as_str()));
-            for (key, value) in object {
-                match value {
-                    // The keys are names and not keywords.
-                    Value::Object(names) if NAMES.contains(&key.as_str()) => {
-                        names.values_mut().for_each(strip);
-                    }
-                    _ if DATA.contains(&key.as_str()) => {}
-                    value => strip(value),
-                }
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(strip),
-        _ => {}
-    }
 }
 
 #[cfg(test)]
@@ -342,15 +275,10 @@ mod tests {
         let short = json!({"type": "object", "properties": {"title": {"type": "string", "enum": [{"title": 1}]}}});
         let wordy = of(wordy);
         assert_eq!(wordy.schema, short);
-        assert!(
-            wordy
-                .omitted
-                .unwrap()
-                .ends_with("is sent without descriptions")
-        );
+        assert!(wordy.notes[0].ends_with("is sent without descriptions"));
         let huge = of(json!({"type": "object", "properties": {"a": {"enum": [words]}}}));
         assert_eq!(huge.schema, empty);
-        assert!(huge.omitted.unwrap().ends_with("is not sent"));
+        assert!(huge.notes[0].ends_with("is not sent"));
     }
 
     #[test]
@@ -399,7 +327,7 @@ mod tests {
             (0..10).map(|at| (format!("k{at}"), kind(at + 1))).collect();
         let schema = json!({ "properties": { "first": { "$ref": "#/$defs/k0" } }, "$defs": kinds });
         let converted = of(schema);
-        assert_eq!(converted.omitted, None);
+        assert_eq!(converted.notes, Vec::<String>::new());
         let first = &converted.schema["properties"]["first"];
         assert_eq!(first["properties"]["p9"]["type"], "object");
     }
@@ -474,40 +402,19 @@ mod tests {
     }
 
     #[test]
-    fn properties_are_renamed_if_a_provider_would_reject_their_names() {
+    fn properties_are_left_out_if_a_provider_would_reject_their_names() {
         let long = "x".repeat(70);
-        let kind = |number: u8| json!({ "minimum": number });
         let converted = of(json!({
-            "properties": { "a.b": kind(1), "Start<": kind(2), "Start>": kind(3), "Start_": kind(4), "日本": kind(5), "": kind(6), &long: kind(7) },
+            "properties": { "a.b": {}, "Start<": {}, "Start_": {}, "日本": {}, "": {}, &long: {} },
             "required": ["Start<", "a.b"],
         }));
-        let shown = converted.schema["properties"].as_object().unwrap();
-        assert_eq!(shown.len(), 7);
-        assert!(
-            shown
-                .keys()
-                .all(|name| (1..=64).contains(&name.len()) && name.chars().all(is_valid_char))
+        let expected = json!({ "type": "object", "properties": { "a.b": {}, "Start_": {} }, "required": ["a.b"] });
+        assert_eq!(converted.schema, expected);
+        assert_eq!(converted.notes.len(), 4);
+        assert_eq!(
+            converted.notes[0],
+            "names an argument `Start<`, which providers reject, and is sent without it"
         );
-        // Valid names are unchanged, and each value is still in its place.
-        assert_eq!((&shown["a.b"], &shown["Start_"]), (&kind(1), &kind(4)));
-        let of = |name: &str| {
-            &converted
-                .renamed
-                .iter()
-                .find(|(_, real)| real == name)
-                .unwrap()
-                .0
-        };
-        for (name, number) in [
-            ("Start<", 2),
-            ("Start>", 3),
-            ("日本", 5),
-            ("", 6),
-            (&long, 7),
-        ] {
-            assert_eq!(shown[of(name)], kind(number), "{name}");
-        }
-        assert_eq!(converted.schema["required"], json!([of("Start<"), "a.b"]));
     }
 
     /// Arbitrary JSON, with schema keywords at valid and invalid places.

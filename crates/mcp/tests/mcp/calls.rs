@@ -112,7 +112,7 @@ async fn within_a_run_tools_stay_and_between_runs_they_are_read_anew() {
     );
     assert!(servers.refresh().await);
     let anew = servers.tools(&[]);
-    assert_eq!(servers.status()[0].state, McpState::Ready(14));
+    assert_eq!(servers.status()[0].state, McpState::Ready(13));
     assert!(anew.iter().any(|tool| tool.spec().name == "fake_ecco"));
     assert!(!anew.iter().any(|tool| tool.spec().name == "fake_echo"));
     assert!(!servers.refresh().await);

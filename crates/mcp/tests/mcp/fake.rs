@@ -196,7 +196,7 @@ impl Fake {
                 self.answer(id, text("done"));
             }
             "hangs" => {}
-            "dies" | "dies_reading" => {
+            "dies" => {
                 eprintln!("out of memory");
                 std::process::exit(3);
             }
@@ -293,7 +293,6 @@ pub(crate) fn tools(has_changed: bool) -> Value {
         echo,
         tool("steps", "Works in steps.", none()),
         tool("dies", "Dies.", none()),
-        tool("dies_reading", "Dies, too.", reads.clone()),
         tool("dies_once", "Dies the first time.", reads),
         tool("fails", "Fails.", adds),
         tool("picture", "Draws.", none()),

@@ -14,7 +14,7 @@ async fn its_tools_are_offered_in_one_order_under_its_name() {
     let servers = connect(stage.server("")).await;
     let tools = servers.tools(&[]);
     let mut sorted = names(&tools);
-    assert_eq!(sorted.len(), 15);
+    assert_eq!(sorted.len(), 14);
     assert!(sorted.iter().all(|name| name.starts_with("fake_")));
     assert!(sorted.contains(&"fake_unknown_tool".to_owned()));
     let offered = sorted.clone();
@@ -30,7 +30,7 @@ async fn its_tools_are_offered_in_one_order_under_its_name() {
         json!({"type": "object", "properties": {"text": {"type": "string", "description": "The text"}}, "required": ["text"]})
     );
     let status = servers.status();
-    assert_eq!(status[0].state, McpState::Ready(15));
+    assert_eq!(status[0].state, McpState::Ready(14));
     assert_eq!(status[0].notes, Vec::<String>::new());
     drop((tools, echo, servers));
     stage.are_gone().await;
@@ -75,7 +75,7 @@ async fn names_of_several_servers_and_of_other_tools_are_kept_apart() {
     let tools = servers.tools(&[]);
     let all = names(&tools);
     let unique: HashSet<&String> = all.iter().collect();
-    assert_eq!((all.len(), unique.len()), (30, 30));
+    assert_eq!((all.len(), unique.len()), (28, 28));
     // The order is that of the servers.
     assert!(all[0].starts_with("a_unknown_") && all[29].starts_with("a_"));
     // Another tool has its name already: the server's gets another, the same every time.
@@ -133,7 +133,7 @@ async fn one_that_cannot_be_had_is_left_out_and_the_others_are_there() {
         told.lock().unwrap().push(status.name.clone());
     });
     let connected = connected.await.unwrap();
-    assert_eq!(connected.tools(&[]).len(), 15);
+    assert_eq!(connected.tools(&[]).len(), 14);
     let mut told = told.into_inner().unwrap();
     told.sort();
     assert_eq!(told, ["dying", "fake", "missing"]);
@@ -156,7 +156,7 @@ async fn one_that_cannot_be_had_is_left_out_and_the_others_are_there() {
         texts[1],
         "the MCP server `dying` is not there: it ended before it was ready (exit 7); it said: no licence: [secret]"
     );
-    assert_eq!(texts[2], "Ready(15)");
+    assert_eq!(texts[2], "Ready(14)");
 
     // Where it is required, nothing is there.
     let required = McpServers::connect([stage.server(""), dying.clone().required()], |_| {});
