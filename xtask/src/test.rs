@@ -43,11 +43,6 @@ impl std::ops::Add for Counts {
 }
 
 impl Counts {
-    /// Returns the number of passed tests.
-    pub(crate) fn passed(self) -> u64 {
-        self.passed
-    }
-
     /// Adds the numbers of a closing line of nextest or of libtest. Other lines are ignored.
     pub(crate) fn read(&mut self, line: &str) {
         let plain = without_colours(line);

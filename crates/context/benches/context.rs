@@ -1,5 +1,5 @@
 //! What the context costs a turn, whatever the length of the view: side by side a view of 10,000
-//! messages and one of 100, a clamp of 4,000 messages, and counting beside the raw library.
+//! messages and one of 100, and a clamp of 4,000 messages.
 //! Rows for the table of `cargo xtask bench`. Not a test of what the plans are.
 
 #[path = "counting/corpus.rs"]
@@ -36,7 +36,6 @@ fn main() {
         ("turns_counted_exactly", turns_counted_exactly),
         ("turns_counted_for_nothing", turns_counted_for_nothing),
         ("clamp", clamp),
-        ("counting_beside_raw", counting_beside_raw),
         ("sent_again", sent_again),
     ]);
 }
