@@ -176,10 +176,14 @@ fn they_are_listed_and_tried_without_a_model() {
         "{CONFIG}[[mcp]]\nname = \"web\"\nurl = \"http://me:hush-hush@127.0.0.1:1/mcp?key=hush-hush-hush\"\nbearer_env = \"WEB_TOKEN\"\n"
     ));
     let listed = home.run(["mcp", "list"]).done().out;
-    assert_eq!(listed, "ship  sh ship.sh\nweb   http://***@127.0.0.1:1/mcp?***\n");
+    assert_eq!(
+        listed,
+        "ship  sh ship.sh\nweb   http://***@127.0.0.1:1/mcp?***\n"
+    );
     let said = home.run(["config", "check", "plimsoll.toml"]).done();
     assert!(
-        said.out.contains("mcp: web, http://***@127.0.0.1:1/mcp?***\n"),
+        said.out
+            .contains("mcp: web, http://***@127.0.0.1:1/mcp?***\n"),
         "{}",
         said.out
     );
@@ -263,7 +267,10 @@ fn a_server_is_added_listed_and_tried() {
     let url = "https://me:hush@mcp.example.com/keyed?key=hush";
     home.run(["mcp", "add", "keyed", "--url", url]).done();
     let listed = home.run(["mcp", "list"]).done().out;
-    assert!(listed.contains("https://***@mcp.example.com/keyed?***"), "{listed}");
+    assert!(
+        listed.contains("https://***@mcp.example.com/keyed?***"),
+        "{listed}"
+    );
     assert!(!listed.contains("hush"), "{listed}");
 }
 

@@ -4,6 +4,7 @@
 mod cache;
 mod compaction;
 mod costs;
+mod data_files;
 mod docs;
 mod extract;
 mod histories;
