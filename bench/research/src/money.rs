@@ -36,7 +36,7 @@ struct MoneyRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RowPurpose {
     /// The default, which is judged.
-    Default,
+    Ours,
     /// A policy that must cost more than the default.
     Rival,
     /// The lowest possible cost of its family of policies.
@@ -145,70 +145,41 @@ fn percent(share: Share) -> String {
 }
 
 fn rows() -> Vec<MoneyRow> {
-    let evict = ContextStrategy::Evict { max_tokens: None };
-    let slide = ContextStrategy::SlidingWindow { max_tokens: None };
-    let sized = |policy, trigger: u64, target: u64| {
-        let share = |percent| Some(Threshold::Share(Ppm(percent * 10_000)));
-        Way::Plimsoll(PlimsollSettings {
-            policy,
-            trigger: share(trigger),
-            target: share(target),
-            ..PlimsollSettings::default()
-        })
-    };
-    let ours = |policy| {
-        Way::Plimsoll(PlimsollSettings {
-            policy,
-            ..PlimsollSettings::default()
-        })
-    };
+    use RowPurpose::{Best, Ours, Rival, Shown};
     let summary = |keep, reads| Way::Summarize { keep, reads };
-    let extract = ContextStrategy::Extract { max_tokens: None };
+    let share = |percent: u64| Some(Threshold::Share(Ppm(percent * 10_000)));
+    let later = PlimsollSettings {
+        trigger: share(80),
+        target: share(26),
+        policy: ContextStrategy::Extract { max_tokens: None },
+        ..PlimsollSettings::default()
+    };
     let row = |name, way, part| MoneyRow { name, way, part };
     vec![
-        row(
-            "`extract`: the default",
-            Way::default(),
-            RowPurpose::Default,
-        ),
-        row(
-            "`extract`, 80 % down to 26 %",
-            sized(extract, 80, 26),
-            RowPurpose::Shown,
-        ),
-        row("`evict`", ours(evict), RowPurpose::Shown),
-        row("`sliding_window`", ours(slide), RowPurpose::Shown),
-        row(
-            "`evict`, each turn above 80 %",
-            sized(evict, 80, 80),
-            RowPurpose::Shown,
-        ),
-        row("drop the oldest, each turn", Way::Fifo, RowPurpose::Rival),
+        row("`extract`: the default", Way::default(), Ours),
+        row("`extract`, 80 % down to 26 %", Way::Plimsoll(later), Shown),
+        row("drop the oldest, each turn", Way::Fifo, Rival),
         row(
             "sliding window, each turn",
             Way::SlidingWindow { size: Ppm::ONE },
-            RowPurpose::Rival,
+            Rival,
         ),
         row(
             "summary at the trigger, down to our target",
             summary(Keep::Target, Reads::Fresh),
-            RowPurpose::Rival,
+            Rival,
         ),
         row(
             "the same, its writer reading from the cache",
             summary(Keep::Target, Reads::Cached),
-            RowPurpose::Rival,
+            Rival,
         ),
         row(
             "summary at the trigger, down to 10 messages",
             summary(Keep::Messages(10), Reads::Fresh),
-            RowPurpose::Shown,
+            Shown,
         ),
-        row(
-            "drop the oldest, in hindsight",
-            Way::Hindsight,
-            RowPurpose::Best,
-        ),
+        row("drop the oldest, in hindsight", Way::Hindsight, Best),
     ]
 }
 
@@ -235,11 +206,11 @@ fn table(sheet: &PriceSheet, recordings: &[Recording], counter: &Arc<dyn TokenCo
                 let at = rows.iter().position(|row| row.part == part);
                 at.map_or(0, |at| column.cost(at, sheet).0)
             };
-            let (this, default) = (column.cost(at, sheet), cost(RowPurpose::Default));
+            let (this, default) = (column.cost(at, sheet), cost(RowPurpose::Ours));
             let best = cost(RowPurpose::Best).max(1);
             let bill = column.cells.get(at).copied().unwrap_or_default().touched;
             let holds = match row.part {
-                RowPurpose::Default => this.0.saturating_mul(100) <= best.saturating_mul(REQUIRED),
+                RowPurpose::Ours => this.0.saturating_mul(100) <= best.saturating_mul(REQUIRED),
                 RowPurpose::Rival => this.0 > default,
                 _ => true,
             };

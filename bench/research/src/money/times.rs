@@ -95,29 +95,23 @@ fn table(
     }
 }
 
-fn rows() -> Vec<(String, Way)> {
-    let ours = |settings: PlimsollSettings| Way::Plimsoll(settings);
-    let extract = ContextStrategy::Extract { max_tokens: None };
-    let sizes = |trigger, target| PlimsollSettings {
-        policy: extract,
-        trigger: Some(Threshold::Mark(Tokens(trigger))),
-        target: Some(Threshold::Mark(Tokens(target))),
-        ..PlimsollSettings::default()
+fn rows() -> [(&'static str, Way); 4] {
+    let sizes = |trigger, target| {
+        Way::Plimsoll(PlimsollSettings {
+            policy: ContextStrategy::Extract { max_tokens: None },
+            trigger: Some(Threshold::Mark(Tokens(trigger))),
+            target: Some(Threshold::Mark(Tokens(target))),
+            ..PlimsollSettings::default()
+        })
     };
     let unlimited = PlimsollSettings {
         policy: ContextStrategy::Unlimited {},
         ..PlimsollSettings::default()
     };
-    vec![
-        ("**the default**".to_owned(), Way::default()),
-        ("no plans".to_owned(), ours(unlimited)),
-        (
-            "`extract`, 160k down to 110k".to_owned(),
-            ours(sizes(160_000, 110_000)),
-        ),
-        (
-            "`extract`, 40k down to 20k".to_owned(),
-            ours(sizes(40_000, 20_000)),
-        ),
+    [
+        ("**the default**", Way::default()),
+        ("no plans", Way::Plimsoll(unlimited)),
+        ("`extract`, 160k down to 110k", sizes(160_000, 110_000)),
+        ("`extract`, 40k down to 20k", sizes(40_000, 20_000)),
     ]
 }
