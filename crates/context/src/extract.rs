@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 
 use crate::counter::TokenCounter;
-use crate::handover::{self, TranscriptEntry};
+use crate::handover::{self, MessageTexts, TextAuthor};
 use crate::message::{File, Image, Message, Part, Source};
-use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
 
 /// The maximum length of an address or file name in the summary, in bytes.
@@ -17,9 +16,7 @@ const NAME_MAX: usize = 120;
 /// `docs/handover.md` explains its form. The same messages give the same bytes.
 #[must_use]
 pub fn extract(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
-    with_entries(messages, |entries| {
-        handover::handover(entries, max.0, &|text| counter.text(text).0)
-    })
+    handover::handover(&with_texts(messages), max.0, &|text| counter.text(text).0)
 }
 
 /// Returns the size of a summary that repeats all user text among `messages`, or at least `enough`
@@ -30,48 +27,23 @@ pub(crate) fn person_tokens(
     enough: Tokens,
     counter: &dyn TokenCounter,
 ) -> Tokens {
-    Tokens(with_entries(messages, |entries| {
-        handover::person_tokens(entries, enough.0, &|text| counter.text(text).0)
-    }))
+    let count = |text: &str| counter.text(text).0;
+    Tokens(handover::person_tokens(
+        &with_texts(messages),
+        enough.0,
+        &count,
+    ))
 }
 
-fn with_entries<T>(messages: &[&Message], read: impl FnOnce(&[TranscriptEntry<'_>]) -> T) -> T {
-    let texts: Vec<Vec<Cow<'_, str>>> = messages.iter().map(|message| texts(message)).collect();
-    let mut entries = Vec::new();
-    for (message, texts) in messages.iter().zip(&texts) {
-        match message {
-            // System messages are never removed from a view.
-            Message::System { .. } => {}
-            // Hosts add texts of their own beside those of the user.
-            Message::User { .. } => {
-                entries.extend(texts.iter().map(|text| TranscriptEntry::User(text)));
-            }
-            Message::Assistant { parts } => entries.extend(parts.iter().filter_map(part)),
-            Message::ToolResult(result) => entries.push(TranscriptEntry::ToolResult {
-                id: &result.call.0,
-                text: texts.first().map_or("", |text| text),
-                is_error: result.is_error,
-            }),
-            Message::Notice { .. } if Gap::of(message).is_some() => {}
-            Message::Notice { text } => entries.push(TranscriptEntry::Notice(text)),
-            Message::Summary { text } => {
-                entries.push(TranscriptEntry::Summary(Gap::split_summary(text).1))
-            }
-        }
-    }
-    read(&entries)
+/// Returns the texts of `messages` in their order, each with its author. Former summaries are left out.
+#[must_use]
+pub fn authored(messages: &[&Message]) -> Vec<(TextAuthor, String)> {
+    handover::authored(&with_texts(messages))
 }
 
-fn part(part: &Part) -> Option<TranscriptEntry<'_>> {
-    match part {
-        Part::Text { text } => Some(TranscriptEntry::Assistant(text)),
-        Part::ToolCall(call) => Some(TranscriptEntry::ToolCall {
-            id: &call.id.0,
-            name: &call.name,
-            arguments: &call.arguments,
-        }),
-        Part::Thinking(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => None,
-    }
+fn with_texts<'m>(messages: &[&'m Message]) -> Vec<MessageTexts<'m>> {
+    let messages = messages.iter();
+    messages.map(|message| (*message, texts(message))).collect()
 }
 
 /// Returns the texts of a user's message, or the whole text of a result.

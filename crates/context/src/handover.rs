@@ -28,62 +28,40 @@ mod user_words;
 mod words;
 mod work;
 
-use entries::Text;
-pub use format::{split_model_text, with_model_text, without_frames};
-pub use speaker::typed_words;
-use user_words::UserWords;
-use work::Work;
+use std::borrow::Cow;
 
-/// One message, or one part of a message, of the transcript.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum TranscriptEntry<'a> {
-    /// A message in the user's role. Texts that hosts add in this role are recognised.
-    User(&'a str),
-    /// Text of the model.
-    Assistant(&'a str),
-    /// A tool call.
-    ToolCall {
-        /// The id that the result repeats.
-        id: &'a str,
-        /// The name of the tool.
-        name: &'a str,
-        /// The arguments, as JSON.
-        arguments: &'a str,
-    },
-    /// The result of a tool call.
-    ToolResult {
-        /// The id of the call.
-        id: &'a str,
-        /// The text of the result.
-        text: &'a str,
-        /// Whether the provider or the host marked it as an error.
-        is_error: bool,
-    },
-    /// A note of the host to the model.
-    Notice(&'a str),
-    /// An earlier summary. A text that [`handover`] wrote is parsed; any other is quoted.
-    Summary(&'a str),
-}
+use entries::Text;
+pub use entries::TextAuthor;
+pub(crate) use entries::authored;
+use foldhash::HashSet;
+use format::SectionItem;
+pub use format::{split_model_text, with_model_text, without_frames};
+pub use names::each_name;
+pub use speaker::typed_words;
+
+use crate::message::Message;
+
+/// A message, with its texts if it is the user's or a result.
+pub(crate) type MessageTexts<'m> = (&'m Message, Vec<Cow<'m, str>>);
 
 /// The number of bytes of a token that no counter exceeds.
 const DENSE: u64 = 12;
 /// How often the selection is repeated with fewer tokens if the text is larger than the maximum.
 const ATTEMPTS: u32 = 6;
 
-/// Returns a summary of `entries` of at most `max` tokens as counted by `count`. Returns `None` if
+/// Returns a summary of `messages` of at most `max` tokens as counted by `count`. Returns `None` if
 /// there is nothing to summarise, or if `max` is too small.
 pub(crate) fn handover(
-    entries: &[TranscriptEntry<'_>],
+    messages: &[MessageTexts<'_>],
     max: u64,
     count: &dyn Fn(&str) -> u64,
 ) -> Option<String> {
-    let texts = entries::texts(entries);
+    let texts = entries::texts(messages);
     let most = usize::try_from(max.saturating_mul(DENSE)).unwrap_or(usize::MAX);
-    let (mut work, mut words) = Work::of(&texts, most);
-    words.drop_repeated();
+    let mut rows = work::read(&texts, most);
     let mut tokens = max;
     for _ in 0..ATTEMPTS {
-        let mut text = select::select(&mut work, &mut words, tokens, count)?;
+        let mut text = select::select(&mut rows, tokens, count)?;
         let weight = count(&text);
         if weight <= max {
             text.truncate(text.trim_end().len());
@@ -95,28 +73,32 @@ pub(crate) fn handover(
     None
 }
 
-/// Returns the tokens of the user's words among `entries`: the size that a summary needs to repeat
+/// Returns the tokens of the user's words among `messages`: the size that a summary needs to repeat
 /// all of them. If there are more than `enough`, returns at least that number.
 pub(crate) fn person_tokens(
-    entries: &[TranscriptEntry<'_>],
+    messages: &[MessageTexts<'_>],
     enough: u64,
     count: &dyn Fn(&str) -> u64,
 ) -> u64 {
-    let mut words = UserWords::default();
-    for (n, text) in entries::texts(entries).iter().enumerate() {
+    let texts = entries::texts(messages);
+    let mut words: HashSet<&str> = HashSet::default();
+    for text in &texts {
         match text {
-            Text::Person {
-                words: text,
-                is_answer,
-            } => words.add((n, 0), text, *is_answer),
+            Text::Person { words: text, .. } => words.extend([text.trim()]),
             Text::Handover(items) => {
-                for (_, item) in items {
-                    words.add_item((n, 0), item);
-                }
+                let users = items.iter().filter(|(_, item)| item.is_user);
+                words.extend(users.map(|(_, item)| item.text.as_str()));
             }
             _ => {}
         }
     }
-    words.drop_repeated();
-    words.total(enough, count)
+    let bytes: usize = words.iter().map(|text| text.len()).sum();
+    let least = bytes as u64 / DENSE;
+    if least > enough {
+        return least;
+    }
+    let costs = words
+        .iter()
+        .map(|text| count(&SectionItem::new(true, text).written()));
+    costs.sum()
 }

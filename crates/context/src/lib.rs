@@ -64,9 +64,11 @@ pub use draft::Draft;
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
 pub use explain::{Mark, StageStep, explain};
-pub use extract::extract;
+pub use extract::{authored, extract};
 pub use fingerprint::Fingerprint;
-pub use handover::{split_model_text, typed_words, with_model_text, without_frames};
+pub use handover::{
+    TextAuthor, each_name, split_model_text, typed_words, with_model_text, without_frames,
+};
 pub use hosted_tool::{HostedTool, MAX_HOSTED_TOOLS};
 pub use item::{Form, Item, Pin, PinnedPart, Seq};
 pub use message::{

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Part, Tokens};
+use plimsoll_context::{Part, Tokens, each_name};
 use serde_json::{Map, Value, json};
 
 /// The headings of a summary, in order.
@@ -24,14 +24,12 @@ pub(crate) const HEADINGS: [&str; 9] = [
 const LEAST_HEADINGS: usize = 4;
 /// Minimum number of characters below all headings.
 const LEAST_TEXT: usize = 60;
-/// An answer that contains this many consecutive characters of the prompt is an echo.
+/// An answer that contains this many characters of the prompt's beginning is an echo.
 const ECHO: usize = 80;
-/// Texts with fewer lines, or fewer groups of words, are not checked for repetition.
-const LOOP_PARTS: usize = 12;
-/// Words in a group.
-const LOOP_WORDS: usize = 4;
-/// A text repeats itself if at most one in this many parts is distinct.
-const LOOP_SHARE: usize = 3;
+/// Texts with fewer words are not checked for repetition.
+const LOOP_WORDS: usize = 40;
+/// A text repeats itself if at most one in this many words is distinct.
+const LOOP_SHARE: usize = 8;
 
 /// Extracts the summary from an answer, with the headings in our order and format and the text below
 /// them unchanged.
@@ -88,45 +86,21 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
 
 /// The mark of a line that names something that never occurred.
 const UNKNOWN: &str = " (never occurred)";
-/// The minimum length of a hash or an id, in characters.
-const ID_MIN: usize = 7;
-/// The maximum length of a file's extension, in characters.
-const EXTENSION_MAX: usize = 5;
 
-/// Marks the lines that name a path or an id that does not occur in `known`.
+/// Marks the lines that contain a path, an id or another name that does not occur in `known`.
 pub(crate) fn marked(text: &str, known: &str) -> String {
     let lines = text.lines().map(|line| {
-        let mut words = line.split(|c: char| c.is_whitespace() || "`'\"(),;".contains(c));
-        let is_unknown = words.any(|word| {
-            let word = word.trim_matches(['.', ':', '*', '!', '?']);
-            // `src/a.rs:12` names a line of the file.
-            let name = word.split(':').next().unwrap_or(word);
-            is_name(name) && !known.contains(name)
+        let mut is_known = true;
+        each_name(line, &mut |name| {
+            // "GitHub" may stand there as "github".
+            let is_word = name.bytes().all(|b| b.is_ascii_alphabetic());
+            is_known = is_word || known.contains(name);
+            is_known
         });
-        if is_unknown {
-            format!("{line}{UNKNOWN}")
-        } else {
-            line.to_owned()
-        }
+        let mark = if is_known { "" } else { UNKNOWN };
+        format!("{line}{mark}")
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Returns `true` for a path, a file, a hash or an id.
-fn is_name(word: &str) -> bool {
-    let extension = word.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
-    let is_file = extension.is_some_and(|(stem, end)| {
-        // "e.g." is no file.
-        stem.len() + end.len() > 2
-            && (1..=EXTENSION_MAX).contains(&end.len())
-            && end.bytes().all(|b| b.is_ascii_alphanumeric())
-            && end.bytes().any(|b| b.is_ascii_lowercase())
-    });
-    let is_id = word.len() >= ID_MIN
-        && word.bytes().all(|b| b.is_ascii_hexdigit())
-        && word.bytes().any(|b| b.is_ascii_digit());
-    // `and/or` is no path.
-    (is_file && word.is_ascii()) || word.matches('/').count() > 1 && word.is_ascii() || is_id
 }
 
 /// Maximum number of lines below a heading, for models that follow a schema.
@@ -236,44 +210,16 @@ fn says_none(text: &str) -> bool {
 
 /// Checks whether an answer repeats its prompt or the tags around its material.
 fn is_echo(text: &str, prompt: &str) -> bool {
-    let mut chars = prompt.char_indices();
     let start: String = prompt.chars().take(ECHO).collect();
-    let middle = chars
-        .nth(prompt.chars().count() / 2)
-        .map_or(0, |(at, _)| at);
-    let middle: String = prompt
-        .get(middle..)
-        .unwrap_or_default()
-        .chars()
-        .take(ECHO)
-        .collect();
-    let has = |piece: &str| piece.chars().count() >= ECHO && text.contains(piece);
-    has(&start) || has(&middle) || text.contains("<transcript>")
+    start.chars().count() == ECHO && text.contains(&start) || text.contains("<transcript>")
 }
 
-/// Returns `true` if an answer mostly repeats the same few lines or words.
+/// Returns `true` if an answer mostly repeats the same few words.
 fn is_loop(text: &str) -> bool {
-    let repeats = |parts: Vec<&str>| {
-        let distinct: BTreeSet<&str> = parts.iter().copied().collect();
-        parts.len() >= LOOP_PARTS && distinct.len() * LOOP_SHARE <= parts.len()
-    };
-    let lines: Vec<&str> = text
-        .lines()
-        .map(str::trim)
-        .filter(|line| line.len() > 2)
-        .collect();
-    // Single words repeat in every text, so groups of words are compared.
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let groups_from = |start: usize| {
-        let words = words.get(start..).unwrap_or_default();
-        let groups = words.chunks(LOOP_WORDS).map(|group| group.join(" "));
-        groups.collect::<Vec<String>>()
-    };
-    // The second pass starts at the next word, in case the repeated part has an odd number of words.
-    repeats(lines)
-        || [groups_from(0), groups_from(1)]
-            .iter()
-            .any(|groups| repeats(groups.iter().map(String::as_str).collect()))
+    let words = text.split_whitespace();
+    let all = words.clone().count();
+    let distinct: BTreeSet<&str> = words.collect();
+    all >= LOOP_WORDS && distinct.len() * LOOP_SHARE <= all
 }
 
 #[cfg(test)]

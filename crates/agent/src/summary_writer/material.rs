@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CallId, Message, Part, TokenCounter, Tokens, ToolCall, extract, head_tail_tokens, shorten,
-    typed_words,
+    Message, TextAuthor as Author, TokenCounter, Tokens, authored, extract, head_tail_tokens,
+    shorten,
 };
 
 use super::MAX_SUMMARY_CALLS;
@@ -23,14 +23,13 @@ const SAID: Tokens = Tokens(2_000);
 const LEAST: Tokens = Tokens(24);
 /// Our tags, which are escaped in the content.
 const TAGS: [&str; 4] = ["message", "transcript", "former-summary", "task"];
-/// The tool whose body the host adds as the next message of the user.
-const SKILL_TOOL: &str = "Skill";
 
 /// Returns the user's first message, shortened if it is long.
 pub(crate) fn task(message: &Message, counter: &dyn TokenCounter) -> String {
-    let text = message.text();
-    let words = typed_words(&text).unwrap_or_default();
-    cut(&words, SAID, counter)
+    let texts = authored(&[message]).into_iter();
+    let typed = texts.filter(|(author, _)| *author == Author::User);
+    let typed: Vec<String> = typed.map(|(_, text)| text).collect();
+    cut(&typed.join("\n"), SAID, counter)
 }
 
 /// Returns the text of a request, from the task, the former summary and one piece.
@@ -60,14 +59,16 @@ pub(crate) fn pieces(
     counter: &dyn TokenCounter,
 ) -> VecDeque<String> {
     let (mut said, mut result) = (SAID.min(room), RESULT.min(room));
+    let all: Vec<&Message> = messages.iter().map(AsRef::as_ref).collect();
+    let texts = authored(&all);
     loop {
-        let elements = elements(messages, said, result, room, counter);
+        let elements = elements(&texts, said, result, room, counter);
         let packed = pack(elements, room, counter);
         if packed.len() <= MAX_SUMMARY_CALLS {
             return packed;
         }
         if said <= LEAST && result <= LEAST {
-            return with_extract(messages, packed, room, counter);
+            return with_extract(&all, packed, room, counter);
         }
         said = Tokens(said.0 / 2).max(LEAST);
         result = Tokens(result.0 / 2).max(LEAST);
@@ -76,48 +77,44 @@ pub(crate) fn pieces(
 
 /// Returns the newest pieces unchanged, with one piece by `extract` in place of the older ones.
 fn with_extract(
-    messages: &[Arc<Message>],
+    messages: &[&Message],
     mut packed: VecDeque<String>,
     room: Tokens,
     counter: &dyn TokenCounter,
 ) -> VecDeque<String> {
     let older = packed.len() - (MAX_SUMMARY_CALLS - 1);
     packed.drain(..older);
-    let all: Vec<&Message> = messages.iter().map(AsRef::as_ref).collect();
-    if let Some(words) = extract(&all, room, counter) {
+    if let Some(words) = extract(messages, room, counter) {
         packed.push_front(format!("{}\n", escaped(&words)));
     }
     packed
 }
 
-/// Returns each message as an element with its size. An assistant's message and its results form one
+/// Returns each text as an element with its size. An assistant's message and its results form one
 /// element if they fit.
 fn elements(
-    messages: &[Arc<Message>],
+    texts: &[(Author, String)],
     text_limit: Tokens,
     result_limit: Tokens,
     room: Tokens,
     counter: &dyn TokenCounter,
 ) -> Vec<(String, Tokens)> {
     let mut elements: Vec<(String, Tokens)> = Vec::new();
-    let mut skill: Option<CallId> = None;
-    let mut is_skill = false;
-    for message in messages {
-        if matches!(message.as_ref(), Message::Summary { .. }) {
-            continue;
-        }
-        let text = element(message, is_skill, text_limit, result_limit, counter);
-        is_skill = match message.as_ref() {
-            Message::ToolResult(result) => skill.as_ref() == Some(&result.call),
-            _ => false,
+    for (author, text) in texts {
+        let (from, limit) = match author {
+            Author::User => ("user", text_limit),
+            Author::Agent => ("agent", text_limit),
+            Author::Call => ("agent", result_limit),
+            Author::Host => ("host", result_limit),
+            Author::Tool { failed: true } => ("failed tool", result_limit),
+            Author::Tool { failed: false } => ("tool", result_limit),
         };
-        let called = message.calls().find(|call| call.name == SKILL_TOOL);
-        skill = called.map(|call| call.id.clone()).or(skill);
+        let text = escaped(&cut(text, limit, counter));
+        let text = format!("<message from=\"{from}\">\n{text}\n</message>\n");
         let weight = counter.text(&text);
+        let is_result = matches!(author, Author::Tool { .. } | Author::Call);
         match elements.last_mut() {
-            Some((last, sum))
-                if matches!(message.as_ref(), Message::ToolResult(_)) && *sum + weight <= room =>
-            {
+            Some((last, sum)) if is_result && *sum + weight <= room => {
                 last.push_str(&text);
                 *sum += weight;
             }
@@ -146,60 +143,6 @@ fn pack(
         left = left.minus(weight);
     }
     pieces
-}
-
-/// Returns a message as an element. If `is_skill`, a message in the user's role is the body of a
-/// skill.
-fn element(
-    message: &Message,
-    is_skill: bool,
-    text_limit: Tokens,
-    result_limit: Tokens,
-    counter: &dyn TokenCounter,
-) -> String {
-    let (from, text) = match message {
-        Message::System { .. } => ("host", cut(&message.text(), text_limit, counter)),
-        Message::Notice { .. } | Message::Summary { .. } => {
-            ("host", cut(&message.text(), result_limit, counter))
-        }
-        Message::User { .. } => {
-            let text = message.text();
-            match typed_words(&text).filter(|_| !is_skill) {
-                Some(words) => ("user", cut(&words, text_limit, counter)),
-                None => ("host", cut(&text, result_limit, counter)),
-            }
-        }
-        Message::Assistant { parts } => {
-            let mut text = cut(&message.text(), text_limit, counter);
-            for call in message.calls() {
-                text.push_str(&call_text(call, result_limit, counter));
-            }
-            if parts.iter().all(|part| matches!(part, Part::Thinking(_))) {
-                text.push_str("(thinking only)");
-            }
-            ("agent", text)
-        }
-        Message::ToolResult(of) => {
-            let failed = if of.is_error { "failed tool" } else { "tool" };
-            (failed, cut(&message.text(), result_limit, counter))
-        }
-    };
-    let media = message
-        .parts()
-        .iter()
-        .filter(|part| matches!(part, Part::Image(_) | Part::File(_)));
-    let media = match media.count() {
-        0 => String::new(),
-        n => format!("\n({n} images or files)"),
-    };
-    format!(
-        "<message from=\"{from}\">\n{}{media}\n</message>\n",
-        escaped(&text)
-    )
-}
-
-fn call_text(call: &ToolCall, most: Tokens, counter: &dyn TokenCounter) -> String {
-    format!("\n→ {} {}", call.name, cut(&call.arguments, most, counter))
 }
 
 fn cut(text: &str, most: Tokens, counter: &dyn TokenCounter) -> String {
@@ -231,7 +174,7 @@ pub(crate) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_context::Chars4;
+    use plimsoll_context::{CallId, Chars4, Part, ToolCall};
 
     #[test]
     fn content_cannot_forge_the_frame() {
@@ -243,10 +186,33 @@ mod tests {
         );
         assert!(!safe.contains("< / TRANSCRIPT"), "{safe}");
         assert!(safe.ends_with("<b>"), "{safe}");
+        let call = ToolCall {
+            id: CallId("c".into()),
+            name: "read".into(),
+            arguments: "{}".into(),
+            opaque: None,
+        };
+        let call = Message::Assistant {
+            parts: vec![Part::ToolCall(call)],
+        };
         let result = Message::result(CallId("c".into()), evil);
-        let piece = element(&result, false, SAID, RESULT, &Chars4);
-        assert_eq!(piece.matches("<message").count(), 1, "{piece}");
-        assert_eq!(piece.matches("</message>").count(), 1, "{piece}");
+        let messages = [Arc::new(call), Arc::new(result)];
+        let piece = &pieces(&messages, SAID, &Chars4)[0];
+        assert_eq!(piece.matches("<message").count(), 2, "{piece}");
+        assert_eq!(piece.matches("</message>").count(), 2, "{piece}");
+    }
+
+    #[test]
+    fn each_text_of_a_message_is_judged_alone() {
+        let parts = ["Look here.", "[Request interrupted by user]"].map(Part::text);
+        let message = Message::User {
+            parts: parts.into(),
+        };
+        let piece = &pieces(&[Arc::new(message)], SAID, &Chars4)[0];
+        for (from, text) in [("user", "Look here."), ("host", "[Request")] {
+            let begun = format!("<message from=\"{from}\">\n{text}");
+            assert!(piece.contains(&begun), "{piece}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::sentences::one_line;
 use super::shell::ShellCommand;
-use super::words::{any_in, is_in};
+use super::words::{is_in, list};
 
 /// The maximum length of a signature, in bytes.
 pub(crate) const SIGNATURE_MAX: usize = 200;
@@ -16,15 +16,6 @@ const CONTENT: usize = 1_000;
 const FILES_MAX: usize = 64;
 /// The maximum number of elements of a list that is shown.
 const LIST_MAX: usize = 8;
-/// The line of a patch that gives the file before it another name.
-const MOVE: &str = "*** Move to: ";
-/// The lines of a patch that name a file.
-const PATCH_LINES: [(&str, Act); 4] = [
-    ("*** Update File: ", Act::Edited),
-    ("*** Add File: ", Act::Written),
-    (MOVE, Act::Written),
-    ("*** Delete File: ", Act::Removed),
-];
 
 /// The action of a call on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +28,35 @@ pub(crate) enum Act {
     PerhapsRemoved,
     /// The changes were undone.
     Restored,
+    /// Restored, unless the changes were committed before.
+    PerhapsRestored,
+}
+
+/// The words for actions: in lists and in the summary, and in front of a file.
+const WORDS: [(Act, &str, &str); 7] = [
+    (Act::Written, "written", "write"),
+    (Act::Edited, "edited", "edit"),
+    (Act::Read, "read", "read"),
+    (Act::Removed, "removed", "remove"),
+    (Act::PerhapsRemoved, "perhaps removed", "remove"),
+    (Act::Restored, "changes undone", "restore"),
+    (Act::PerhapsRestored, "perhaps undone", "restore"),
+];
+
+impl Act {
+    fn words(self) -> (&'static str, &'static str) {
+        let found = WORDS.iter().find(|(act, ..)| *act == self);
+        found.map_or(("", ""), |(_, word, verb)| (word, verb))
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        self.words().0
+    }
+
+    pub(crate) fn from_word(word: &str) -> Option<Self> {
+        let found = WORDS.iter().find(|(_, known, _)| *known == word);
+        found.map(|(act, ..)| *act)
+    }
 }
 
 /// The kind of tool that is called.
@@ -56,6 +76,8 @@ pub(crate) struct TranscriptCall {
     pub(crate) name: String,
     pub(crate) signature: String,
     pub(crate) kind: CallKind,
+    /// The folder in which a command runs. Empty if it is not stated.
+    pub(crate) folder: String,
     /// The files that the call concerns, with its action on each of them.
     pub(crate) files: Vec<(Act, String)>,
     pub(crate) arguments: Value,
@@ -69,52 +91,52 @@ pub(crate) fn signature_of(name: &str, arguments: &str) -> String {
 impl TranscriptCall {
     /// Reads a call; one without a name is a shell command.
     pub(crate) fn new(name: &str, arguments: &str) -> Self {
-        if name.is_empty() {
-            return Self::command(name, arguments);
-        }
-        let value = serde_json::from_str::<Value>(arguments).unwrap_or(Value::Null);
-        if let Some(command) = command_of(name, &value) {
-            return Self {
-                arguments: value,
-                ..Self::command(name, &command)
+        let value = serde_json::from_str::<Value>(arguments).unwrap_or_default();
+        let fields = || value.as_object().into_iter().flatten();
+        let text = |keys: &str| {
+            let mut texts = fields().filter_map(|(key, value)| Some((key, value.as_str()?)));
+            texts
+                .find(|(key, _)| is_in(keys, key))
+                .map(|(_, text)| text)
+        };
+        let tool = tool(name, &value);
+        let command = match name {
+            "" => Some(arguments.to_owned()),
+            _ if tool == "runs" => command_of(&value),
+            _ => None,
+        };
+        let folder = text("folders").unwrap_or_default();
+        let (signature, kind, mut files);
+        if let Some(command) = command {
+            let shell = ShellCommand::read(&command, folder);
+            files = [shell.files.clone(), patched(&command)].concat();
+            signature = one_line(&shell.shown, SIGNATURE_MAX);
+            kind = CallKind::Command(shell);
+        } else {
+            let path = text("paths").filter(|path| !path.trim().is_empty() && !path.contains('\n'));
+            files = match Act::from_word(tool).zip(path) {
+                Some((act, path)) => vec![(act, one_line(path, SIGNATURE_MAX))],
+                None if value.is_null() => patched(arguments),
+                None => fields()
+                    .filter_map(|(_, value)| value.as_str())
+                    .flat_map(patched)
+                    .collect(),
+            };
+            signature = self::signature(name, &value, arguments, &files);
+            kind = match tool {
+                "searches" => CallKind::Search,
+                _ if files.is_empty() => CallKind::Other,
+                _ => CallKind::File,
             };
         }
-        let fields = || value.as_object().into_iter().flatten();
-        let texts = || fields().filter_map(|(key, value)| Some((key, value.as_str()?)));
-        let path = texts().find(|(key, _)| is_in("paths", key));
-        let path = path.filter(|(_, path)| !path.trim().is_empty() && !path.contains('\n'));
-        let act = act_of(name, &value);
-        let files = match (act, path) {
-            (Some(act), Some((_, path))) => vec![(act, one_line(path, SIGNATURE_MAX))],
-            _ if value.is_null() => patched(arguments),
-            _ => texts().flat_map(|(_, text)| patched(text)).collect(),
-        };
-        let kind = if is_search(name) {
-            CallKind::Search
-        } else if files.is_empty() {
-            CallKind::Other
-        } else {
-            CallKind::File
-        };
-        Self {
-            name: name.to_owned(),
-            signature: signature(name, &value, arguments, &files),
-            kind,
-            files,
-            arguments: value,
-        }
-    }
-
-    fn command(name: &str, command: &str) -> Self {
-        let (shell, mut files) = ShellCommand::read(command);
-        files.extend(patched(command));
         files.truncate(FILES_MAX);
         Self {
             name: name.to_owned(),
-            signature: one_line(&shell.shown, SIGNATURE_MAX),
-            kind: CallKind::Command(shell),
+            signature,
+            kind,
+            folder: folder.to_owned(),
             files,
-            arguments: Value::Null,
+            arguments: value,
         }
     }
 
@@ -131,8 +153,8 @@ impl TranscriptCall {
         }
     }
 
-    /// Returns the folder that the call changes to. Empty if it does not.
-    pub(crate) fn folder(&self) -> &str {
+    /// Returns the folder of the test. Empty if it is not known.
+    pub(crate) fn test_folder(&self) -> &str {
         match &self.kind {
             CallKind::Command(command) => &command.folder,
             CallKind::Search | CallKind::File | CallKind::Other => "",
@@ -151,9 +173,8 @@ impl TranscriptCall {
 }
 
 /// Returns the command of a shell tool.
-fn command_of(name: &str, value: &Value) -> Option<String> {
-    let keys = ["command", "cmd", "script", "input"];
-    let command = match keys.iter().find_map(|key| value.get(key))? {
+fn command_of(value: &Value) -> Option<String> {
+    let command = match list("commands").find_map(|key| value.get(key))? {
         Value::String(text) => text.clone(),
         // ["bash", "-lc", "cargo test"]
         Value::Array(list) => {
@@ -167,56 +188,53 @@ fn command_of(name: &str, value: &Value) -> Option<String> {
         }
         _ => return None,
     };
-    let is_shell = any_in("shells", &name.to_lowercase());
-    (is_shell && !command.trim().is_empty()).then_some(command)
+    (!command.trim().is_empty()).then_some(command)
 }
 
-/// Returns the action of a tool on the file that it names.
-fn act_of(tool: &str, arguments: &Value) -> Option<Act> {
+/// Returns what a tool does, by the words of its name and of the command of an editor.
+fn tool(name: &str, arguments: &Value) -> &'static str {
     let command = arguments.get("command").and_then(Value::as_str);
-    let tool = tool.to_lowercase();
-    // An editor with several commands has a single word here.
-    let words = match command.filter(|command| !command.contains(' ')) {
-        Some(command) => format!("{tool} {command}"),
-        None => tool,
-    };
-    if words.ends_with(" view") {
-        Some(Act::Read)
-    } else if any_in("searches", &words) || any_in("shells", &words) {
-        None
-    } else if is_in("removers", &words) {
-        Some(Act::Removed)
-    } else if words.ends_with(" create") || any_in("creates", &words) {
-        Some(Act::Written)
-    } else if any_in("edits", &words) {
-        Some(Act::Edited)
-    } else {
-        any_in("reads", &words).then_some(Act::Read)
+    let command = command.filter(|command| !command.contains(' '));
+    let mut words = String::new();
+    for c in name
+        .chars()
+        .chain([' '])
+        .chain(command.unwrap_or_default().chars())
+    {
+        let is_hump = c.is_uppercase() && words.ends_with(char::is_lowercase);
+        words.extend(is_hump.then_some(' '));
+        words.extend(
+            c.to_lowercase()
+                .map(|c| if c.is_alphanumeric() { c } else { ' ' }),
+        );
     }
-}
-
-fn is_search(tool: &str) -> bool {
-    let tool = tool.to_lowercase();
-    let mut parts = tool.split(['_', '-']);
-    parts.any(|part| is_in("searches", part)) || tool.contains("search") || tool.contains("find_")
+    let words: Vec<&str> = words.split(' ').collect();
+    let does = list("tools").find_map(|row| {
+        let (form, does) = row.split_once('|')?;
+        form.split(' ')
+            .all(|word| words.contains(&word))
+            .then_some(does)
+    });
+    does.unwrap_or_default()
 }
 
 /// Returns the files that a patch names.
 fn patched(text: &str) -> Vec<(Act, String)> {
     let mut files: Vec<(Act, String)> = Vec::new();
     for line in text.lines().filter(|line| line.starts_with("*** ")) {
-        let mut found = PATCH_LINES.iter();
-        let found = found.find_map(|(start, act)| Some((act, line.strip_prefix(start)?)));
-        let Some((act, path)) = found.filter(|_| files.len() < FILES_MAX) else {
+        let found = list("patches").find_map(|row| {
+            let (start, effects) = row.split_once('|')?;
+            Some((line.strip_prefix(start)?, effects.split_once('|')?))
+        });
+        let Some((path, (act, before))) = found.filter(|_| files.len() < FILES_MAX) else {
             continue;
         };
-        if line.starts_with(MOVE) {
-            files
-                .last_mut()
-                .into_iter()
-                .for_each(|(act, _)| *act = Act::Removed);
+        // A file that is moved is named in the line before.
+        if let (Some(act), Some(moved)) = (Act::from_word(before), files.last_mut()) {
+            moved.0 = act;
         }
-        files.push((*act, one_line(path.trim(), SIGNATURE_MAX)));
+        let path = one_line(path.trim(), SIGNATURE_MAX);
+        files.extend(Act::from_word(act).map(|act| (act, path)));
     }
     files
 }
@@ -231,12 +249,7 @@ fn signature(name: &str, value: &Value, arguments: &str, files: &[(Act, String)]
     if let [(act, path)] = files
         && map.values().any(|value| value.as_str() == Some(path))
     {
-        let verb = match act {
-            Act::Read => "read",
-            Act::Written => "write",
-            Act::Edited | Act::Restored => "edit",
-            Act::Removed | Act::PerhapsRemoved => "remove",
-        };
+        let (_, verb) = act.words();
         return one_line(&format!("{verb} {path}"), SIGNATURE_MAX);
     }
     for (key, value) in map {

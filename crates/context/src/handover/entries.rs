@@ -5,18 +5,17 @@ use std::borrow::Cow;
 
 use foldhash::HashMap;
 
-use super::TranscriptEntry;
-use super::calls::signature_of;
+use super::MessageTexts;
 use super::cues;
 use super::format::{self, Section, SectionItem};
-use super::replies::{Reply, reply};
-use super::sentences::one_line;
-use super::speaker::{MessageSource, brings_a_body, output, speech, summary_body};
+use super::replies::{Reply, replies};
+use super::speaker::{MessageSource, brings_a_body, is_output, speech, summary_body};
+use super::words::is_in;
+use crate::message::{Message, Part};
+use crate::removal_marker::Gap;
 
 /// The maximum length of a user's text between two commands of an agent without tools, in bytes.
 const BRIEF: usize = 1_000;
-/// The maximum length of the name of a refused call that is repeated, in bytes.
-const REFUSED_MAX: usize = 120;
 /// The tool whose body the host adds as a message of the user, and the beginning of its result then.
 const SKILL_TOOL: &str = "Skill";
 const SKILL_LAUNCHED: &str = "Launching skill";
@@ -52,14 +51,48 @@ pub(crate) enum Text<'a> {
     Foreign(&'a str),
 }
 
-/// Reads the entries of a transcript.
-pub(crate) fn texts<'a>(entries: &[TranscriptEntry<'a>]) -> Vec<Text<'a>> {
+/// Reads the messages of a transcript.
+pub(crate) fn texts<'a>(messages: &'a [MessageTexts<'a>]) -> Vec<Text<'a>> {
     let mut reader = EntryReader::default();
-    for (at, entry) in entries.iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|before| entries.get(before));
-        reader.read(*entry, before);
+    for (message, texts) in messages {
+        reader.read(message, texts);
     }
     reader.texts
+}
+
+/// The author of a text in a transcript.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextAuthor {
+    /// A person typed it: a message, an answer, or the reason of a refusal.
+    User,
+    /// The program around the agent.
+    Host,
+    /// The model.
+    Agent,
+    /// The model, as a tool call.
+    Call,
+    /// A tool.
+    Tool {
+        /// Whether the result is marked as an error.
+        failed: bool,
+    },
+}
+
+/// Returns the texts of a transcript with their authors, without former summaries.
+pub(crate) fn authored(messages: &[MessageTexts<'_>]) -> Vec<(TextAuthor, String)> {
+    let texts = texts(messages).into_iter();
+    let authored = texts.filter_map(|text| match text {
+        Text::Person { words, .. } => Some((TextAuthor::User, words.into_owned())),
+        Text::Host(text) | Text::Notice(text) => Some((TextAuthor::Host, text.to_owned())),
+        Text::Decided(text) => Some((TextAuthor::Host, text)),
+        Text::Agent(text) => Some((TextAuthor::Agent, text.to_owned())),
+        Text::Call { name, arguments } => Some((TextAuthor::Call, format!("→ {name} {arguments}"))),
+        Text::Result { text, is_error, .. } => {
+            Some((TextAuthor::Tool { failed: is_error }, text.to_owned()))
+        }
+        Text::Handover(_) | Text::Foreign(_) => None,
+    });
+    authored.collect()
 }
 
 #[derive(Default)]
@@ -74,39 +107,27 @@ struct EntryReader<'a> {
     has_called: bool,
     /// The number of results whose bodies the host adds next.
     bodies: usize,
+    /// Whether the text before brings a body.
+    is_body_next: bool,
 }
 
 impl<'a> EntryReader<'a> {
-    fn read(&mut self, entry: TranscriptEntry<'a>, before: Option<&TranscriptEntry<'_>>) {
-        match entry {
-            TranscriptEntry::User(text) => {
-                // The host adds the body of a command or a skill in the next message.
-                let is_body = self.bodies > 0
-                    || matches!(before, Some(TranscriptEntry::User(text)) if brings_a_body(text));
-                if is_body {
-                    self.bodies = self.bodies.saturating_sub(1);
-                    self.texts.push(Text::Host(text));
-                } else {
-                    self.user(text);
-                }
+    fn read(&mut self, message: &'a Message, texts: &'a [Cow<'a, str>]) {
+        self.is_body_next &= message.is_user();
+        match message {
+            // System messages are never removed from a view.
+            Message::System { .. } => {}
+            // Hosts add texts of their own beside those of the user.
+            Message::User { .. } => texts.iter().for_each(|text| self.user(text)),
+            Message::Assistant { parts } => parts.iter().for_each(|part| self.part(part)),
+            Message::ToolResult(result) => {
+                let text = texts.first().map_or("", |text| text);
+                self.result(&result.call.0, text, result.is_error);
             }
-            TranscriptEntry::Assistant(text) => {
-                self.bodies = 0;
-                self.texts.push(Text::Agent(text));
-                self.in_text = fenced_command(text).or(self.in_text);
-            }
-            TranscriptEntry::ToolCall {
-                id,
-                name,
-                arguments,
-            } => {
-                self.has_called = true;
-                self.open.insert(id, self.texts.len());
-                self.texts.push(Text::Call { name, arguments });
-            }
-            TranscriptEntry::ToolResult { id, text, is_error } => self.result(id, text, is_error),
-            TranscriptEntry::Notice(text) => self.texts.push(Text::Notice(text)),
-            TranscriptEntry::Summary(text) => {
+            Message::Notice { .. } if Gap::of(message).is_some() => {}
+            Message::Notice { text } => self.texts.push(Text::Notice(text)),
+            Message::Summary { text } => {
+                let text = Gap::split_summary(text).1;
                 let (words, model) = format::split_model_text(text).unwrap_or((text, ""));
                 match format::read(words) {
                     Some(items) => self.texts.push(Text::Handover(items)),
@@ -119,30 +140,54 @@ impl<'a> EntryReader<'a> {
         }
     }
 
-    fn user(&mut self, text: &'a str) {
-        if let Some(command) = self.in_text.take() {
-            let plain = (self.is_text_only && is_output(text)).then_some((text, false));
-            if let Some((text, is_error)) = output(text).or(plain) {
-                self.is_text_only = true;
-                self.texts.push(Text::Call {
-                    name: "",
-                    arguments: command,
-                });
-                self.texts.push(Text::Result {
-                    call: Some(self.texts.len() - 1),
-                    text,
-                    is_error,
-                });
-                return;
+    fn part(&mut self, part: &'a Part) {
+        match part {
+            Part::Text { text } => {
+                self.bodies = 0;
+                self.texts.push(Text::Agent(text));
+                self.in_text = fenced_command(text).or(self.in_text);
             }
+            Part::ToolCall(call) => {
+                self.has_called = true;
+                self.open.insert(&call.id.0, self.texts.len());
+                self.texts.push(Text::Call {
+                    name: &call.name,
+                    arguments: &call.arguments,
+                });
+            }
+            Part::Thinking(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => {}
         }
-        // The output of an action in any form, of an agent that calls in its text.
-        let is_output = !self.has_called && output(text).is_some();
-        if is_output && self.texts.iter().any(|text| matches!(text, Text::Agent(_))) {
+    }
+
+    fn user(&mut self, text: &'a str) {
+        // The host adds the body of a command or a skill in the next message.
+        let is_body = std::mem::replace(&mut self.is_body_next, brings_a_body(text));
+        if is_body || self.bodies > 0 {
+            self.bodies = self.bodies.saturating_sub(1);
             self.texts.push(Text::Host(text));
             return;
         }
+        let is_known = is_output(text);
+        let is_result = is_known || self.is_text_only && looks_like_output(text);
+        if let Some(command) = self.in_text.take().filter(|_| is_result) {
+            self.is_text_only = true;
+            let call = Some(self.texts.len());
+            self.texts.push(Text::Call {
+                name: "",
+                arguments: command,
+            });
+            self.texts.push(Text::Result {
+                call,
+                text,
+                is_error: false,
+            });
+            return;
+        }
+        // The output of an action in any form, of an agent that calls in its text.
+        let is_action = is_known && !self.has_called;
+        let is_agents = |text: &Text<'_>| matches!(text, Text::Agent(_));
         self.texts.push(match speech(text) {
+            _ if is_action && self.texts.iter().any(is_agents) => Text::Host(text),
             MessageSource::Person(words) => Text::Person {
                 words,
                 is_answer: false,
@@ -159,68 +204,39 @@ impl<'a> EntryReader<'a> {
             _ => ("", ""),
         };
         self.bodies += usize::from(name == SKILL_TOOL && text.starts_with(SKILL_LAUNCHED));
-        let person = |words| Text::Person {
-            words: Cow::Owned(words),
-            is_answer: true,
-        };
-        let refused = || one_line(&signature_of(name, arguments), REFUSED_MAX);
-        match reply(name, arguments, text, is_error) {
-            Some(Reply::Answers(answers)) => self.texts.extend(answers.into_iter().map(person)),
-            Some(Reply::Refused(reason)) if reason.is_empty() => {
-                // In a form that anyone can word, a reason is not the user's.
-                let reason = text.trim().rsplit_once('\n');
-                let reason = reason.map_or_else(String::new, |(_, last)| format!("; {last}"));
-                let decided = format!("the user refused: {}{reason}", refused());
-                self.texts.push(Text::Decided(decided));
-            }
-            Some(Reply::Refused(reason)) => {
-                self.texts
-                    .push(person(format!("(refused: {}) {reason}", refused())));
-            }
-            Some(Reply::Plan(Some(changed))) => {
-                self.texts
-                    .push(person(format!("(changed the plan) {changed}")));
-            }
-            Some(Reply::Plan(None)) => {
-                let decided = "the user approved the plan".to_owned();
-                self.texts.push(Text::Decided(decided));
-            }
-            None => self.texts.push(Text::Result {
+        let replies = replies(name, arguments, text, is_error);
+        if replies.is_empty() {
+            self.texts.push(Text::Result {
                 call,
                 text,
                 is_error,
-            }),
+            });
         }
+        self.texts
+            .extend(replies.into_iter().map(|reply| match reply {
+                Reply::Words(words) => Text::Person {
+                    words: Cow::Owned(words),
+                    is_answer: true,
+                },
+                Reply::Decision(decision) => Text::Decided(decision),
+            }));
     }
 }
 
 /// Returns `true` if a message is long or looks like program output. Otherwise it may be the user's
 /// words between two commands.
-fn is_output(text: &str) -> bool {
+fn looks_like_output(text: &str) -> bool {
     let first = text.trim().lines().next().unwrap_or_default();
     text.len() > BRIEF || first.starts_with("diff --git") || cues::is_machine(first)
 }
 
-/// Returns the command of a text: its only fenced block of shell, or its only block if that names no
-/// language.
+/// Returns the command of a text: its only fenced block, if that is of a shell or names no language.
 fn fenced_command(text: &str) -> Option<&str> {
-    let parts: Vec<&str> = text.split("```").collect();
-    // Every second part is a block; one at the end is not closed.
-    let closed = parts.len().saturating_sub(1);
-    let blocks: Vec<(&str, &str)> = parts
-        .iter()
-        .take(closed)
-        .skip(1)
-        .step_by(2)
-        .filter_map(|block| block.split_once('\n'))
-        .map(|(language, text)| (language.trim(), text.trim()))
-        .collect();
-    let mut shells = blocks.iter().filter(|(language, _)| {
-        matches!(*language, "bash" | "sh" | "shell" | "mswea_bash_command")
-    });
-    let command = match (shells.next(), shells.next(), blocks.as_slice()) {
-        (Some((_, command)), None, _) | (None, None, [("", command)]) => *command,
-        _ => return None,
+    let mut parts = text.split("```").skip(1);
+    let (block, _, None) = (parts.next()?, parts.next()?, parts.next()) else {
+        return None;
     };
-    (!command.is_empty()).then_some(command)
+    let (language, command) = block.split_once('\n')?;
+    let command = command.trim();
+    (is_in("fences", language.trim()) && !command.is_empty()).then_some(command)
 }

@@ -1,18 +1,17 @@
 //! The files of a transcript, as they are at its end.
 
+use std::borrow::Cow;
+
 use foldhash::HashMap;
 
 use super::calls::Act;
+use super::format::Section;
+use super::rows::{NameSource, Row};
 use super::words::{any_in, list};
 use super::work::Order;
 
 /// The counted actions, in the order of [`FileRecord::counts`].
-const COUNTED: [&str; 3] = ["written", "edited", "read"];
-/// The words for a file that does not exist at the end, for one of which this is not certain, and
-/// for one whose changes were undone.
-const REMOVED: &str = "removed";
-const PERHAPS_REMOVED: &str = "perhaps removed";
-const RESTORED: &str = "changes undone";
+const COUNTED: [Act; 3] = [Act::Written, Act::Edited, Act::Read];
 /// The maximum number of texts in which names for a file are searched: the newest.
 const SOURCES_MAX: usize = 8;
 
@@ -21,14 +20,14 @@ const SOURCES_MAX: usize = 8;
 pub(crate) struct FileRecord<'t> {
     pub(crate) path: String,
     counts: [u32; 3],
-    /// [`REMOVED`], [`PERHAPS_REMOVED`] or [`RESTORED`].
-    ending: Option<&'static str>,
+    /// The action after which the file may not exist, or may not be changed.
+    ending: Option<Act>,
     /// The position of the last action in the transcript.
     pub(crate) last: Order,
     /// The position of the last change, unless an earlier handover knows it as tested.
     changed: Option<Order>,
     /// The calls and results with names of the file.
-    pub(crate) sources: Vec<&'t str>,
+    sources: Vec<NameSource<'t>>,
 }
 
 /// The files, in the order of their first use.
@@ -37,23 +36,21 @@ pub(crate) struct FileList<'t> {
     pub(crate) all: Vec<FileRecord<'t>>,
     /// Indices of the files with the same last name.
     by_name: HashMap<String, Vec<usize>>,
+    /// The folder of relative paths. Empty if it is not known.
+    pub(crate) root: String,
 }
 
 impl<'t> FileList<'t> {
     /// Records an action on a path. Returns the file if it still exists.
     pub(crate) fn note(&mut self, act: Act, path: &str, at: Order) -> Option<&mut FileRecord<'t>> {
-        let counted = match act {
-            Act::Written => 0,
-            Act::Edited => 1,
-            Act::Read => 2,
-            Act::Removed => return self.end(path, REMOVED, at),
-            Act::PerhapsRemoved => return self.end(path, PERHAPS_REMOVED, at),
-            Act::Restored => return self.end(path, RESTORED, at),
+        let Some(counted) = COUNTED.iter().position(|counted| *counted == act) else {
+            self.end(path, act, at);
+            return None;
         };
         let file = self.file(path)?;
         file.last = at;
         // A file that is used again exists.
-        if file.ending != Some(RESTORED) || act != Act::Read {
+        if file.ending != Some(Act::Restored) || act != Act::Read {
             file.ending = None;
         }
         if act != Act::Read {
@@ -95,33 +92,45 @@ impl<'t> FileList<'t> {
     }
 
     /// Records that a file, the files of a folder, or those of a pattern were removed or restored.
-    /// Returns `None`: no names stand beside them.
-    fn end(&mut self, path: &str, ending: &'static str, at: Order) -> Option<&mut FileRecord<'t>> {
-        let is_exact = self
+    fn end(&mut self, path: &str, ending: Act, at: Order) {
+        let of = self.absolute(path);
+        let within = self
             .all
             .iter()
-            .any(|file| is_within(&file.path, path) == Some(true));
-        let mut is_known = false;
-        for file in &mut self.all {
-            let Some(is_certain) = is_within(&file.path, path) else {
+            .map(|file| is_within(&self.absolute(&file.path), &of));
+        let within: Vec<Option<bool>> = within.collect();
+        let is_exact = within.contains(&Some(true));
+        for (file, is_certain) in self.all.iter_mut().zip(&within) {
+            let Some(is_certain) = is_certain.filter(|is_certain| *is_certain || !is_exact) else {
                 continue;
             };
-            is_known = true;
-            let is_meant = is_certain || !is_exact;
-            if is_meant && (ending != RESTORED || file.has_changed() || file.ending.is_some()) {
-                file.ending = Some(match ending {
-                    REMOVED if !is_certain => PERHAPS_REMOVED,
-                    ending => ending,
-                });
-                file.last = at;
-                file.sources.clear();
-            }
+            let is_gone = matches!(file.ending, Some(Act::Removed | Act::PerhapsRemoved));
+            file.ending = Some(match ending {
+                Act::Removed if !is_certain => Act::PerhapsRemoved,
+                Act::Restored if !is_certain && is_gone => Act::PerhapsRemoved,
+                Act::Restored if !is_certain && file.has_changed() => Act::PerhapsRestored,
+                Act::Restored if !is_gone && !file.has_changed() => continue,
+                ending => ending,
+            });
+            file.last = at;
+            file.sources.clear();
         }
-        if !is_known && !path.contains('*') && path != "." && ending == REMOVED {
-            let file = self.file(path)?;
+        let is_known = within.iter().any(Option::is_some);
+        if !is_known
+            && ending == Act::Removed
+            && !path.contains('*')
+            && path != "."
+            && let Some(file) = self.file(path)
+        {
             (file.ending, file.last) = (Some(ending), at);
         }
-        None
+    }
+
+    fn absolute<'p>(&self, path: &'p str) -> Cow<'p, str> {
+        if self.root.is_empty() || path.starts_with(['/', '~']) {
+            return Cow::Borrowed(path);
+        }
+        Cow::Owned(format!("{}/{path}", self.root))
     }
 
     /// Restores a line of a handover: a path with what was done, and names.
@@ -130,17 +139,15 @@ impl<'t> FileList<'t> {
         let (path, words) = head.strip_suffix(')')?.rsplit_once(" (")?;
         let file = self.file(path)?;
         file.last = at;
-        let ending = words.rsplit(", ").next().unwrap_or(words);
-        let mut endings = [REMOVED, PERHAPS_REMOVED, RESTORED].into_iter();
-        file.ending = endings.find(|known| *known == ending);
         for done in words.split(", ") {
+            file.ending = Act::from_word(done);
             let (word, times) = done.split_once(' ').unwrap_or_default();
             let mut counts = COUNTED.iter().zip(&mut file.counts);
-            if let Some((_, count)) = counts.find(|(counted, _)| **counted == word) {
+            if let Some((_, count)) = counts.find(|(counted, _)| counted.word() == word) {
                 *count = count.saturating_add(times.parse().unwrap_or(0));
             }
         }
-        file.add_source(names);
+        file.add_source(NameSource::Text(names));
         Some(())
     }
 
@@ -156,7 +163,7 @@ impl<'t> FileList<'t> {
     pub(crate) fn untested(&self, tested: Order) -> Vec<&str> {
         let is_untested = |file: &&FileRecord<'_>| {
             let is_note = list("notes").any(|extension| file.path.ends_with(extension));
-            matches!(file.ending, None | Some(PERHAPS_REMOVED))
+            file.may_be_changed()
                 && file.changed > Some(tested)
                 && !is_note
                 && !any_in("temporary", &file.path)
@@ -196,20 +203,27 @@ fn is_within(path: &str, of: &str) -> Option<bool> {
 
 impl<'t> FileRecord<'t> {
     /// Adds a text with names of the file.
-    pub(crate) fn add_source(&mut self, text: &'t str) {
+    pub(crate) fn add_source(&mut self, source: NameSource<'t>) {
         if self.sources.len() == SOURCES_MAX {
             self.sources.remove(0);
         }
-        self.sources.push(text);
+        self.sources.push(source);
     }
 
     fn has_changed(&self) -> bool {
         matches!(self.counts, [written, edited, _] if written + edited > 0)
     }
 
+    /// Returns the line of the file.
+    pub(crate) fn into_row(self) -> Row<'t> {
+        let mut row = Row::new(Section::Files, self.last, self.words());
+        (row.rank, row.sources) = (self.rank(), self.sources);
+        row
+    }
+
     /// Returns the place among the files: those that were there before and changed are first, since
     /// many new ones are scripts to try something, and those that were only read are last.
-    pub(crate) fn rank(&self) -> u8 {
+    fn rank(&self) -> u8 {
         match (self.ending, self.has_changed(), self.counts) {
             (None, true, [0, ..]) => 0,
             (None, false, _) => 2,
@@ -217,16 +231,19 @@ impl<'t> FileRecord<'t> {
         }
     }
 
+    /// Returns `true` unless it is certain that the file or its changes are gone.
+    fn may_be_changed(&self) -> bool {
+        !matches!(self.ending, Some(Act::Removed | Act::Restored))
+    }
+
     /// Returns the path with what was done. Reading is omitted for a changed file.
     pub(crate) fn words(&self) -> String {
-        let [written, edited, read] = self.counts;
-        let read = if self.has_changed() { 0 } else { read };
-        let done = COUNTED.iter().zip([written, edited, read]);
-        let done = done.filter(|(_, count)| *count > 0);
-        // The actions stay beside an ending that is not certain.
-        let done = done.filter(|_| matches!(self.ending, None | Some(PERHAPS_REMOVED)));
-        let done = done.map(|(word, count)| format!("{word} {count}"));
-        let done = done.chain(self.ending.map(str::to_owned));
+        let done = COUNTED.iter().zip(self.counts);
+        let done = done.filter(|(act, count)| {
+            *count > 0 && self.may_be_changed() && !(self.has_changed() && **act == Act::Read)
+        });
+        let done = done.map(|(act, count)| format!("{} {count}", act.word()));
+        let done = done.chain(self.ending.map(|ending| ending.word().to_owned()));
         format!("{} ({})", self.path, done.collect::<Vec<_>>().join(", "))
     }
 }

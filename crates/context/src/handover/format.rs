@@ -48,17 +48,9 @@ pub(crate) const SECTIONS: [Section; 5] = [
 /// One entry of a section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SectionItem {
-    pub(crate) kind: ItemKind,
+    /// Whether it contains the user's words. Otherwise it is a note of the handover.
+    pub(crate) is_user: bool,
     pub(crate) text: String,
-}
-
-/// The author of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ItemKind {
-    /// The user's words.
-    User,
-    /// A note of the handover.
-    Note,
 }
 
 impl Section {
@@ -79,23 +71,15 @@ impl Section {
 }
 
 impl SectionItem {
-    pub(crate) fn note(text: impl AsRef<str>) -> Self {
-        Self {
-            kind: ItemKind::Note,
-            text: without_frames(text.as_ref()).into_owned(),
-        }
-    }
-
-    pub(crate) fn user(text: impl AsRef<str>) -> Self {
-        Self {
-            kind: ItemKind::User,
-            text: without_frames(text.as_ref()).into_owned(),
-        }
+    pub(crate) fn new(is_user: bool, text: &str) -> Self {
+        let text = without_frames(text).into_owned();
+        Self { is_user, text }
     }
 
     /// Returns the item as it is written, including its line end.
     pub(crate) fn written(&self) -> String {
-        let mut written = self.kind.mark().to_owned();
+        let mark = if self.is_user { USER } else { NOTE };
+        let mut written = mark.to_owned();
         for (n, line) in self.text.lines().enumerate() {
             if n > 0 && !line.is_empty() {
                 written.push_str(INDENT);
@@ -104,15 +88,6 @@ impl SectionItem {
             written.push('\n');
         }
         written
-    }
-}
-
-impl ItemKind {
-    fn mark(self) -> &'static str {
-        match self {
-            Self::User => USER,
-            Self::Note => NOTE,
-        }
     }
 }
 
@@ -173,19 +148,12 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
             section = *found;
             continue;
         }
-        let kinds = [ItemKind::User, ItemKind::Note];
-        let begun = kinds.into_iter().find_map(|kind| {
-            let text = line.strip_prefix(kind.mark())?;
-            Some((
-                section,
-                SectionItem {
-                    kind,
-                    text: text.to_owned(),
-                },
-            ))
-        });
-        if let Some(begun) = begun {
-            items.push(begun);
+        let marks = [(true, USER), (false, NOTE)].into_iter();
+        let mut begun =
+            marks.filter_map(|(is_user, mark)| Some((is_user, line.strip_prefix(mark)?)));
+        if let Some((is_user, text)) = begun.next() {
+            let text = text.to_owned();
+            items.push((section, SectionItem { is_user, text }));
         } else if let Some((_, item)) = items.last_mut() {
             item.text.push('\n');
             item.text

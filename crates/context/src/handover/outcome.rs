@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use super::calls::{CallKind, TranscriptCall};
 use super::replies;
 use super::sentences::{clip, clip_start, one_line, without_escapes};
-use super::words::{any_in, behind, is_in, list};
+use super::words::{any_in, behind, behind_form, is_in, list};
 
 /// The maximum length of an outcome, in bytes.
 const OUTCOME_MAX: usize = 100;
@@ -100,14 +100,11 @@ fn says_failure(call: &TranscriptCall, text: &str) -> bool {
 }
 
 /// Returns an output without the wrappers of hosts.
-fn bare(text: &str) -> &str {
+pub(crate) fn bare(text: &str) -> &str {
     let mut text = text;
-    for (begin, end) in [
-        ("<tool_use_error>", "</tool_use_error>"),
-        ("OBSERVATION:", ""),
-        ("<output>", "</output>"),
-    ] {
-        if let Some(inner) = text.strip_prefix(begin) {
+    for (begin, end) in list("wrappers_of_results").filter_map(|row| row.split_once('|')) {
+        if let Some(inner) = behind_form(begin, text) {
+            let inner = inner.trim();
             text = inner.strip_suffix(end).unwrap_or(inner).trim();
         }
     }
@@ -155,12 +152,13 @@ fn output_failed(call: &TranscriptCall, text: &str) -> bool {
     verdict.unwrap_or(false)
 }
 
-/// Returns `true` for `3 failed`, `1 failing`, `Found 2 errors` and `failures=1`, but not for
-/// `0 failed`.
+/// Returns `true` for `3 failed`, `1 tests failed`, `Found 2 errors`, `failures=1` and `Failed: 1`, but
+/// not for `0 failed`.
 fn counts_failures(line: &str) -> bool {
-    let low = line.to_lowercase();
+    let low = one_line(&line.to_lowercase(), LINE_MAX);
     let words = low.split(|c: char| !c.is_ascii_alphanumeric());
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let words = words.filter(|word| !matches!(*word, "" | "test" | "tests"));
+    let words: Vec<&str> = words.collect();
     let count = |word: &str| word.parse::<u64>().is_ok_and(|count| count > 0);
     words.windows(2).any(|pair| match pair {
         [a, b] if count(a) => is_in("failure_counts", b),
@@ -187,9 +185,14 @@ fn shell_failed(text: &str) -> bool {
     text.lines().count() <= 3 && text.lines().any(is_error)
 }
 
+/// Returns a line without the signs that test runners draw around it.
+fn without_rules(line: &str) -> &str {
+    line.trim_matches(['=', '_', '*', ' ', '\t', '\r'])
+}
+
 /// Returns the line of a failed result that says why.
 fn error_line(text: &str) -> String {
-    let lines = text.lines().map(str::trim);
+    let lines = text.lines().map(without_rules);
     let lines = lines.filter(|line| !line.is_empty() && line.len() <= LINE_MAX);
     let lines: Vec<&str> = lines
         .filter(|line| !line.to_lowercase().starts_with("exit code"))
@@ -212,8 +215,8 @@ fn error_line(text: &str) -> String {
     one_line(found.trim_end_matches(['|', ':', ' ']), ERROR_MAX)
 }
 
-/// Returns a short form of a successful call's output: the whole of a short one; of a long one, the
-/// line near its end that counts passed tests, or the last lines with a number.
+/// Returns a short form of a successful call's output: the whole of a short one; of a long one, the last
+/// lines with a number.
 fn short_form(call: &TranscriptCall, text: &str) -> String {
     // The contents of a file are no outcome.
     if call.kind == CallKind::File || matches!(text, "ok" | "(no output)") {
@@ -229,22 +232,12 @@ fn short_form(call: &TranscriptCall, text: &str) -> String {
     if call.is_reader() {
         return String::new();
     }
-    let lines = text.lines().rev().take(SUMMARY_LINES).map(str::trim);
+    let lines = text.lines().rev().take(SUMMARY_LINES).map(without_rules);
     let is_told = |line: &&str| {
         let has = |is: fn(&u8) -> bool| line.as_bytes().iter().any(is);
         line.len() <= OUTCOME_MAX && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
     };
-    let lines: Vec<&str> = lines.filter(is_told).collect();
-    let counts = lines.iter().find(|line| {
-        let low = line.to_lowercase();
-        let mut words = low.split(|c: char| !c.is_ascii_alphanumeric());
-        call.is_test() && words.any(|word| is_in("pass_words", word))
-    });
-    match counts {
-        Some(line) => (*line).to_owned(),
-        None => {
-            let last = lines.iter().take(LINES_TOLD).rev().copied();
-            last.collect::<Vec<_>>().join("; ")
-        }
-    }
+    let mut lines: Vec<&str> = lines.filter(is_told).take(LINES_TOLD).collect();
+    lines.reverse();
+    lines.join("; ")
 }

@@ -8,20 +8,21 @@ use foldhash::HashSet;
 
 use serde_json::Value;
 
+use super::calls::signature_of;
 use super::sentences::{clip, one_line, without_escapes};
 use super::words::{behind, list};
 
 /// The user's reply to a tool call.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// Answers, each with its question.
-    Answers(Vec<String>),
-    /// The call was refused or interrupted. The reason is empty if none was given.
-    Refused(String),
-    /// A plan was approved; contains the user's changes if the plan was edited.
-    Plan(Option<String>),
+    /// The user's words.
+    Words(String),
+    /// A decision without words.
+    Decision(String),
 }
 
+/// The maximum length of the name of a refused call that is repeated, in bytes.
+const REFUSED_MAX: usize = 120;
 /// The tool by which an agent proposes a plan, and the beginnings of its result.
 const PLAN_TOOL: &str = "ExitPlanMode";
 const PLAN_APPROVED: &str = "User has approved your plan";
@@ -44,33 +45,49 @@ fn forms(tool: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     })
 }
 
-/// Reads the result of a call. Returns `None` if the user did not answer it.
-pub(crate) fn reply(tool: &str, arguments: &str, text: &str, is_error: bool) -> Option<Reply> {
+/// Reads the result of a call. Returns nothing if the user did not answer it.
+pub(crate) fn replies(tool: &str, arguments: &str, text: &str, is_error: bool) -> Vec<Reply> {
     if is_error {
-        return refusal(tool, without_escapes(text).trim()).map(Reply::Refused);
+        let text = without_escapes(text);
+        let refused = refusal(tool, text.trim()).map(|refusal| {
+            let call = one_line(&signature_of(tool, arguments), REFUSED_MAX);
+            of_refusal(&call, refusal)
+        });
+        return refused.into_iter().collect();
     }
     let is_plan = tool == PLAN_TOOL && text.trim_start().starts_with(PLAN_APPROVED);
     if !is_plan && !is_question_tool(tool) {
-        return None;
+        return Vec::new();
     }
-    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
     if is_plan {
-        return Some(Reply::Plan(edited_plan(&arguments, text)));
+        return vec![match edited_plan(&arguments, text) {
+            Some(changed) => Reply::Words(format!("(changed the plan) {changed}")),
+            None => Reply::Decision("the user approved the plan".to_owned()),
+        }];
     }
     let text = text.trim();
     let questions = questions(&arguments);
-    let answers = forms(tool)
-        .find_map(|(form, opening)| {
-            let behind = text.strip_prefix(opening)?;
-            match form {
-                "pairs" => Some(quoted_answers(&questions, behind)),
-                "ids" | "indices" => Some(keyed_answers(&questions, text, form == "ids")),
-                "tag" => only(&questions, behind.split_once("</answer>")?.0),
-                _ => only(&questions, behind),
-            }
-        })
-        .unwrap_or_default();
-    (!answers.is_empty()).then_some(Reply::Answers(answers))
+    let answers = forms(tool).find_map(|(form, opening)| {
+        let behind = text.strip_prefix(opening)?;
+        match form {
+            "pairs" => Some(quoted_answers(&questions, behind)),
+            "keys" => Some(keyed_answers(&questions, text)),
+            "tag" => only(&questions, behind.split_once("</answer>")?.0),
+            _ => only(&questions, behind),
+        }
+    });
+    let answers = answers.unwrap_or_default().into_iter();
+    answers.map(Reply::Words).collect()
+}
+
+/// A refusal with its reason. In a form that anyone can word, the reason is not the user's.
+fn of_refusal(call: &str, (reason, is_of_host): (&str, bool)) -> Reply {
+    match reason {
+        "" => Reply::Decision(format!("the user refused: {call}")),
+        reason if is_of_host => Reply::Words(format!("(refused: {call}) {reason}")),
+        reason => Reply::Decision(format!("the user refused: {call}; {reason}")),
+    }
 }
 
 /// Returns `true` if a result begins as hosts begin those of refused calls.
@@ -78,9 +95,9 @@ pub(crate) fn is_refusal(text: &str) -> bool {
     behind("refusal_openings", text).is_some()
 }
 
-/// Returns the reason of a refusal; an empty one unless the result has the exact form of the tool's
-/// host.
-fn refusal(tool: &str, text: &str) -> Option<String> {
+/// Returns the reason of a refusal, and whether the result has the exact form of the tool's host.
+/// Otherwise, the reason is the last line.
+fn refusal<'t>(tool: &str, text: &'t str) -> Option<(&'t str, bool)> {
     if !is_refusal(text) {
         return None;
     }
@@ -93,10 +110,13 @@ fn refusal(tool: &str, text: &str) -> Option<String> {
         let at = clip(behind, REASON_DISTANCE + mark.len()).find(mark)?;
         is_of_host.then(|| behind.get(at + mark.len()..))?
     });
-    let reason = reason.unwrap_or_default();
+    let Some(reason) = reason else {
+        let last = text.rsplit_once('\n').map_or("", |(_, last)| last);
+        return Some((last, false));
+    };
     let reason = reason.split("</feedback>").next().unwrap_or_default();
     let reason = reason.split(BEHIND_REASON).next().unwrap_or_default();
-    Some(reason.trim().to_owned())
+    Some((reason.trim(), true))
 }
 
 /// Returns the user's changes to a plan: the lines that the agent had not proposed.
@@ -160,24 +180,17 @@ fn only(questions: &[Question<'_>], answer: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Reads answers in JSON, by the id or the number of the question.
-fn keyed_answers(questions: &[Question<'_>], text: &str, by_id: bool) -> Vec<String> {
+/// Reads answers in JSON, by the id of the question or by its number.
+fn keyed_answers(questions: &[Question<'_>], text: &str) -> Vec<String> {
     let value: Value = serde_json::from_str(text).unwrap_or_default();
     let answers = questions.iter().enumerate().filter_map(|(n, question)| {
-        let key = if by_id {
-            question.id?.to_owned()
-        } else {
-            n.to_string()
-        };
+        let key = question.id.map_or_else(|| n.to_string(), str::to_owned);
         let answer = value.get("answers")?.get(&key)?;
-        let list = answer.get("answers").unwrap_or(answer);
-        let answer = match list {
-            Value::Array(list) => {
-                let texts: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
-                texts.join("; ")
-            }
-            _ => list.as_str()?.to_owned(),
-        };
+        let answer = answer.get("answers").unwrap_or(answer);
+        let single = std::slice::from_ref(answer);
+        let texts = answer.as_array().map_or(single, Vec::as_slice).iter();
+        let texts: Vec<&str> = texts.filter_map(Value::as_str).collect();
+        let answer = texts.join("; ");
         (!answer.trim().is_empty()).then(|| pair(question.text, &answer))
     });
     answers.collect()
@@ -185,34 +198,27 @@ fn keyed_answers(questions: &[Question<'_>], text: &str, by_id: bool) -> Vec<Str
 
 /// Reads `"question"="answer"` pairs of the questions that were asked.
 fn quoted_answers(questions: &[Question<'_>], text: &str) -> Vec<String> {
-    let begins: Vec<String> = questions
+    let begin = |question: &Question<'_>| format!("\"{}\"=\"", question.text);
+    let begins: Vec<String> = questions.iter().map(begin).collect();
+    let answers = questions
         .iter()
-        .map(|question| format!("\"{}\"=\"", question.text))
-        .collect();
-    let mut answers = Vec::new();
-    for (question, begin) in questions.iter().zip(&begins) {
-        let Some((_, behind)) = text.split_once(begin.as_str()) else {
-            continue;
-        };
-        // An answer may contain quotes. It ends before the next pair, or before the host's text.
-        let next = begins
-            .iter()
-            .filter_map(|begin| behind.find(begin.as_str()));
-        let behind = behind.get(..next.min().unwrap_or(behind.len()));
-        let behind = behind.unwrap_or_default();
-        let behind = behind.split(". You can now").next().unwrap_or_default();
-        let behind = behind.trim_end_matches([',', ' ']);
-        let (answer, notes) = match behind.split_once("\" user notes:") {
-            // A free answer is repeated as a note.
-            Some((answer, notes)) if notes.trim() == answer.trim() => (answer, String::new()),
-            Some((answer, notes)) => (answer, format!(" ({})", notes.trim())),
-            None => (behind.strip_suffix('"').unwrap_or(behind), String::new()),
-        };
-        let answer = answer
-            .split("\" selected preview:")
-            .next()
-            .unwrap_or_default();
-        answers.push(pair(question.text, &format!("{answer}{notes}")));
-    }
-    answers
+        .zip(&begins)
+        .filter_map(|(question, begin)| {
+            let (_, behind) = text.split_once(begin.as_str())?;
+            // An answer may contain quotes. It ends before the next pair, or before the host's text.
+            let ends = begins.iter().map(String::as_str).chain([". You can now"]);
+            let end = ends.filter_map(|end| behind.find(end)).min();
+            let behind = behind.get(..end.unwrap_or(behind.len()))?;
+            let behind = behind.trim_end_matches([',', ' ']);
+            let (answer, notes) = behind.split_once("\" user notes:").unwrap_or((behind, ""));
+            let answer = answer.split("\" selected preview:").next()?;
+            let answer = answer.strip_suffix('"').unwrap_or(answer);
+            let notes = match notes.trim() {
+                // A free answer is repeated as a note.
+                notes if notes.is_empty() || notes == answer.trim() => String::new(),
+                notes => format!(" ({notes})"),
+            };
+            Some(pair(question.text, &format!("{answer}{notes}")))
+        });
+    answers.collect()
 }

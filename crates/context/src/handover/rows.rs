@@ -1,11 +1,13 @@
-//! The lines that may stand in a handover besides the user's words.
+//! The entries that may stand in a handover: the user's words, and lines about the work.
 
 use foldhash::HashSet;
+use serde_json::Value;
 
-use super::files::FileRecord;
+use super::DENSE;
 use super::format::{Section, SectionItem};
 use super::names::each_name;
 use super::tokens::TokenBudget;
+use super::words::is_in;
 use super::work::Order;
 
 /// The separator between a line and the names in the result of its call.
@@ -13,7 +15,15 @@ pub(crate) const NAMES: &str = "; names: ";
 /// The separator between a file and names in it.
 const NAMES_OF_FILE: &str = ": ";
 
-/// A possible line of the handover.
+/// A text in which names for a line are searched.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum NameSource<'t> {
+    Text(&'t str),
+    /// The arguments of a call: the names are in its values.
+    Arguments(&'t str),
+}
+
+/// A possible entry of the handover.
 #[derive(Debug)]
 pub(crate) struct Row<'t> {
     /// The position in the transcript, that of the last use.
@@ -22,83 +32,84 @@ pub(crate) struct Row<'t> {
     /// The place within the section of files. The other sections are in the order of the transcript.
     pub(crate) rank: u8,
     pub(crate) text: String,
+    /// Whether it contains the user's words, and whether they answer a question.
+    pub(crate) is_user: bool,
+    pub(crate) is_answer: bool,
+    /// The kept part of the user's words, if they are too long.
+    pub(crate) part: Option<String>,
     /// The number of occurrences.
     pub(crate) times: u32,
-    /// The texts in which names for this line are searched, the most important last.
-    pub(crate) sources: Vec<&'t str>,
+    /// The texts with names for this line, the most important last.
+    pub(crate) sources: Vec<NameSource<'t>>,
     /// The chosen names.
     names: Vec<String>,
-    /// The tokens of the line without names, once they are counted.
+    /// The tokens of the whole entry without names, once they are counted.
     cost: Option<u64>,
+    /// The spent tokens, without those for names.
+    pub(crate) spent: u64,
     pub(crate) is_kept: bool,
 }
 
 impl<'t> Row<'t> {
-    pub(crate) fn line(order: Order, text: String) -> Self {
+    pub(crate) fn new(section: Section, order: Order, text: String) -> Self {
         Self {
             order,
-            section: Section::Transcript,
+            section,
             rank: u8::MAX,
             text,
+            is_user: false,
+            is_answer: false,
+            part: None,
             times: 1,
             sources: Vec::new(),
             names: Vec::new(),
             cost: None,
+            spent: 0,
             is_kept: false,
         }
     }
 
-    /// Returns a line of a summary by another program.
-    pub(crate) fn former(order: Order, text: String) -> Self {
-        Self {
-            section: Section::Former,
-            ..Self::line(order, text)
-        }
-    }
-
-    /// Returns a line of a section whose first lines matter most.
+    /// Returns the line `n` of a section whose first lines matter most.
     pub(crate) fn ranked(section: Section, n: usize, text: String) -> Self {
+        Self::new(section, (usize::MAX - n, 0), text)
+    }
+
+    /// Returns an entry with the user's words.
+    pub(crate) fn user(order: Order, text: &str, is_answer: bool) -> Self {
         Self {
-            section,
-            ..Self::line((usize::MAX - n, 0), text)
+            is_user: true,
+            is_answer,
+            ..Self::new(Section::Transcript, order, text.trim().to_owned())
         }
     }
 
-    /// Returns the line of a file.
-    pub(crate) fn file(file: FileRecord<'t>) -> Self {
-        let line = Self::line(file.last, file.words());
-        Self {
-            section: Section::Files,
-            rank: file.rank(),
-            sources: file.sources,
-            ..line
-        }
-    }
-
-    /// Discards the choice.
-    pub(crate) fn reset(&mut self) {
+    /// Discards the choice. Returns the tokens that were spent for it.
+    pub(crate) fn reset(&mut self) -> u64 {
         self.is_kept = false;
+        self.part = None;
         self.names.clear();
+        std::mem::take(&mut self.spent)
     }
 
-    /// Keeps the line, if there are enough tokens for it.
-    pub(crate) fn keep(
-        &mut self,
-        heading: u64,
-        known: &mut HashSet<String>,
-        budget: &mut TokenBudget<'_>,
-    ) {
-        let cost = match self.cost {
-            Some(cost) => cost,
-            None => budget.count(&self.item().written()),
-        };
+    /// Returns the tokens of the whole entry without names.
+    pub(crate) fn cost(&mut self, budget: &TokenBudget<'_>) -> u64 {
+        let cost = self
+            .cost
+            .unwrap_or_else(|| budget.count(&self.item().written()));
         self.cost = Some(cost);
-        self.is_kept = budget.spend_tokens(heading + cost);
-        if self.is_kept {
-            each_name(&self.text, &mut |name| {
-                known.insert(name.to_owned());
-                true
-            });
+        cost
+    }
+
+    /// Keeps the entry if there are enough of at most `most` tokens for it and `more`.
+    pub(crate) fn keep(&mut self, more: u64, most: u64, budget: &mut TokenBudget<'_>) {
+        // Even a very dense counter has a token for a dozen bytes.
+        let is_far = self.text.len() as u64 / DENSE > most;
+        if self.is_kept || is_far {
+            return;
+        }
+        let cost = self.cost(budget) + more;
+        if cost <= most && budget.spend(cost) {
+            (self.is_kept, self.spent) = (true, cost);
         }
     }
 
@@ -109,32 +120,40 @@ impl<'t> Row<'t> {
         known: &mut HashSet<String>,
         budget: &mut TokenBudget<'_>,
     ) {
+        let separator = match self.section {
+            Section::Files => NAMES_OF_FILE,
+            _ => NAMES,
+        };
+        let mut tell = |name: &str| {
+            if self.names.len() >= most || budget.is_spent() {
+                return false;
+            }
+            let separator = if self.names.is_empty() {
+                separator
+            } else {
+                ", "
+            };
+            if !known.contains(name) && budget.spend(budget.count(&format!("{separator}{name}"))) {
+                known.insert(name.to_owned());
+                self.names.push(name.to_owned());
+            }
+            true
+        };
         for source in self.sources.iter().rev() {
-            each_name(source, &mut |name| {
-                if self.names.len() >= most || budget.is_spent() {
-                    return false;
-                }
-                if known.contains(name) {
-                    return true;
-                }
-                let separator = match self.section {
-                    _ if !self.names.is_empty() => ", ",
-                    Section::Files => NAMES_OF_FILE,
-                    _ => NAMES,
-                };
-                if budget.spend(&format!("{separator}{name}")) {
-                    known.insert(name.to_owned());
-                    self.names.push(name.to_owned());
-                }
-                true
-            });
+            match source {
+                NameSource::Text(text) => each_name(text, &mut tell),
+                NameSource::Arguments(json) => match serde_json::from_str(json) {
+                    Ok(value) => each_name_in(&value, &mut tell),
+                    Err(_) => each_name(json, &mut tell),
+                },
+            }
         }
     }
 
-    /// Returns the line as an item.
+    /// Returns the kept entry as an item.
     pub(crate) fn item(&self) -> SectionItem {
-        let mut text = self.text.clone();
-        if self.times > 1 {
+        let mut text = self.part.as_ref().unwrap_or(&self.text).clone();
+        if self.times > 1 && !self.is_user {
             text.push_str(&format!(" (×{})", self.times));
         }
         if !self.names.is_empty() {
@@ -142,6 +161,20 @@ impl<'t> Row<'t> {
             text.push_str(if is_file { NAMES_OF_FILE } else { NAMES });
             text.push_str(&self.names.join(", "));
         }
-        SectionItem::note(text)
+        SectionItem::new(self.is_user, &text)
+    }
+}
+
+/// Calls `tell` with the names in the texts of a value. Its numbers are limits.
+fn each_name_in(value: &Value, tell: &mut dyn FnMut(&str) -> bool) {
+    match value {
+        Value::String(text) => each_name(text, tell),
+        Value::Array(list) => list.iter().for_each(|value| each_name_in(value, tell)),
+        // The line of a file has its path already.
+        Value::Object(map) => map
+            .iter()
+            .filter(|(key, _)| !is_in("paths", key))
+            .for_each(|(_, value)| each_name_in(value, tell)),
+        _ => {}
     }
 }

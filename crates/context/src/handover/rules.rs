@@ -25,7 +25,7 @@ pub(crate) fn of_file(source: &str, text: &str) -> Vec<String> {
     for paragraph in paragraphs(clip(text, FILE_MAX)) {
         for at in sentences(&paragraph) {
             let line = paragraph.get(at).unwrap_or_default().trim();
-            if is_whole(line) && Cues::of(line).has(Cues::MUST) {
+            if is_whole(line) && Cues::of(line).has("must") {
                 rules.push(format!("{source}: {}", one_line(line, RULE_MAX)));
             }
         }
@@ -87,7 +87,7 @@ pub(crate) fn of_agent(text: &str) -> Vec<String> {
     let sentences = sentences(text).into_iter();
     let rules = sentences.filter_map(|at| {
         let line = text.get(at).unwrap_or_default().trim();
-        (any_in("own", line) && Cues::of(line).has(Cues::MUST))
+        (any_in("own", line) && Cues::of(line).has("must"))
             .then(|| format!("agent's note: {}", one_line(line, RULE_MAX)))
     });
     rules.collect()

@@ -9,8 +9,7 @@ use super::format::{self, Section};
 use super::names::each_name;
 use super::rows::Row;
 use super::tokens::TokenBudget;
-use super::user_words::UserWords;
-use super::work::Work;
+use super::user_words;
 
 /// Shares of the tokens, in percent. Tokens that one part does not use go to the next.
 const STATE: u64 = 10;
@@ -32,21 +31,25 @@ const READ: u8 = 2;
 
 /// Returns a handover of at most `tokens` tokens, or `None` if there is no content.
 pub(crate) fn select(
-    work: &mut Work<'_>,
-    words: &mut UserWords,
+    rows: &mut [Row<'_>],
     tokens: u64,
     count: &dyn Fn(&str) -> u64,
 ) -> Option<String> {
     let mut budget = TokenBudget::new(tokens, count);
-    if !budget.spend(&format::write(&[])) {
+    if !budget.spend(budget.count(&format::write(&[]))) {
         return None;
     }
-    let all = budget.left();
-    work.rows.iter_mut().for_each(Row::reset);
-    words.reset();
-    let mut rows = RowSelection::new(work);
-    words.choose((all * WORDS / 100).max(LEAST_WORDS), &mut budget);
-    words.items().for_each(|(_, item)| rows.learn(&item.text));
+    let all = budget.left;
+    for row in rows.iter_mut() {
+        row.reset();
+    }
+    user_words::choose(rows, (all * WORDS / 100).max(LEAST_WORDS), &mut budget);
+    let mut rows = RowSelection {
+        all: rows,
+        known: HashSet::default(),
+        headed: vec![Section::Transcript],
+    };
+    rows.learn_words();
     for (section, share) in [
         (Section::State, (all * STATE / 100).max(LEAST_STATE)),
         (Section::Rules, all * RULES / 100),
@@ -62,27 +65,21 @@ pub(crate) fn select(
     budget.share(all * NEWEST_FILES / 100);
     rows.take(NAMES, &mut budget, |row| row.section == Section::Files);
     // The rest goes to the user's words, then to what was done, then to further names.
-    words.choose(u64::MAX, &mut budget);
+    user_words::choose(rows.all, u64::MAX, &mut budget);
     budget.share(u64::MAX);
     for most in [NAMES, usize::MAX] {
         rows.take(most, &mut budget, |row| row.section.is_work());
     }
 
-    let mut items: Vec<_> = words
-        .items()
-        .map(|(order, item)| (Section::Transcript, u8::MAX, order, item))
-        .collect();
-    let kept = rows.all.iter().filter(|row| row.is_kept);
-    items.extend(kept.map(|row| (row.section, row.rank, row.order, row.item())));
-    items.sort_by_key(|(section, rank, order, _)| match section {
-        Section::Former | Section::Transcript => (*section, *rank, *order, Reverse((0, 0))),
+    let mut kept: Vec<&Row<'_>> = rows.all.iter().filter(|row| row.is_kept).collect();
+    kept.sort_by_key(|row| match row.section {
+        Section::Former | Section::Transcript => {
+            (row.section, row.rank, row.order, Reverse((0, 0)))
+        }
         // The most important and the newest ones are first.
-        _ => (*section, *rank, (0, 0), Reverse(*order)),
+        _ => (row.section, row.rank, (0, 0), Reverse(row.order)),
     });
-    let items: Vec<_> = items
-        .into_iter()
-        .map(|(section, .., item)| (section, item))
-        .collect();
+    let items: Vec<_> = kept.iter().map(|row| (row.section, row.item())).collect();
     (!items.is_empty()).then(|| format::write(&items))
 }
 
@@ -95,21 +92,12 @@ struct RowSelection<'w, 't> {
     headed: Vec<Section>,
 }
 
-impl<'w, 't> RowSelection<'w, 't> {
-    fn new(work: &'w mut Work<'t>) -> Self {
-        Self {
-            all: &mut work.rows,
-            known: work.known.clone(),
-            headed: vec![Section::Transcript],
+impl RowSelection<'_, '_> {
+    /// Records the names in the user's kept words.
+    fn learn_words(&mut self) {
+        for row in self.all.iter().filter(|row| row.is_user && row.is_kept) {
+            learn(row, &mut self.known);
         }
-    }
-
-    /// Records the names in a kept text.
-    fn learn(&mut self, text: &str) {
-        each_name(text, &mut |name| {
-            self.known.insert(name.to_owned());
-            true
-        });
     }
 
     /// Keeps lines, the newest first, and adds names to each until it has `most`.
@@ -119,20 +107,22 @@ impl<'w, 't> RowSelection<'w, 't> {
         budget: &mut TokenBudget<'_>,
         is_meant: impl Fn(&Row<'_>) -> bool,
     ) {
-        for row in self.all.iter_mut().rev().filter(|row| is_meant(row)) {
+        let rows = self.all.iter_mut().rev();
+        for row in rows.filter(|row| !row.is_user && is_meant(row)) {
             if budget.is_spent() {
                 return;
             }
             if !row.is_kept {
                 let is_headed = self.headed.contains(&row.section);
-                let first = if is_headed {
+                let heading = if is_headed {
                     0
                 } else {
-                    heading(row.section, budget)
+                    budget.count(row.section.heading()) + 1
                 };
-                row.keep(first, &mut self.known, budget);
-                if row.is_kept && !is_headed {
+                row.keep(heading, u64::MAX, budget);
+                if row.is_kept {
                     self.headed.push(row.section);
+                    learn(row, &mut self.known);
                 }
             }
             if row.is_kept {
@@ -142,6 +132,10 @@ impl<'w, 't> RowSelection<'w, 't> {
     }
 }
 
-fn heading(section: Section, budget: &TokenBudget<'_>) -> u64 {
-    budget.count(section.heading()) + 1
+/// Records the names in a kept entry.
+fn learn(row: &Row<'_>, known: &mut HashSet<String>) {
+    each_name(&row.item().text, &mut |name| {
+        known.insert(name.to_owned());
+        true
+    });
 }

@@ -1,6 +1,6 @@
-//! Determines the author of a message in the user's role. Hosts put reminders, bodies of skills,
+//! Determines the author of a text in the user's role. Hosts put reminders, bodies of skills,
 //! messages of other agents, command outputs and their own summaries there; only typed text is the
-//! user's. The forms are data, in `words/`; a host that is not listed there is not known.
+//! user's. The forms are data, in `words/hosts.txt`; a host that is not listed there is not known.
 
 use std::borrow::Cow;
 
@@ -17,31 +17,20 @@ pub(crate) enum MessageSource<'a> {
     Host,
 }
 
-/// The texts that hosts append to the user's words and to summaries.
-const HOST_ENDINGS: [&str; 3] = [
-    "\n\nIf you need specific details from before exiting plan mode",
-    "\nIf you need specific details from before compaction",
-    "\nPlease continue the conversation from where we left off",
-];
-/// The heading before a person's request, after the text that an editor added.
-const REQUEST: &str = "## My request for Codex:";
-/// The sign of a host's element behind which everything is the host's.
-const WITH_REST: char = '+';
-
 /// Analyses a text in the user's role.
 pub(crate) fn speech(text: &str) -> MessageSource<'_> {
     let text = text.trim();
-    if behind("summary_openings", text).is_some() {
+    let is = |list: &str, text: &str| behind(list, text).is_some();
+    if is("summary_openings", text) {
         return MessageSource::Summary(summary_body(text));
     }
-    let typed = text.split_once(REQUEST).map_or(text, |(_, typed)| typed);
-    let typed = task_of_template(typed).unwrap_or(typed);
+    let typed = without_ending(task_of_template(text).unwrap_or(text)).trim();
     let words = if typed.contains('<') {
-        Cow::Owned(without_host_elements(without_ending(typed)))
+        Cow::Owned(without_host_elements(typed))
     } else {
-        Cow::Borrowed(without_ending(typed).trim())
+        Cow::Borrowed(typed)
     };
-    let is_host = |text: &str| behind("host_openings", text).is_some();
+    let is_host = |text: &str| is("host_openings", text) || is("result_headings", text);
     if words.is_empty() || is_shell(text) || is_host(text) || is_host(&words) {
         MessageSource::Host
     } else {
@@ -76,37 +65,28 @@ fn task_of_template(text: &str) -> Option<&str> {
 pub(crate) fn summary_body(text: &str) -> &str {
     let text = without_ending(text);
     let is_opened = behind("summary_openings", text).is_some();
-    match text.split_once('\n').filter(|_| is_opened) {
-        Some((_, body)) => body,
-        None => text,
-    }
+    let body = text.split_once('\n').filter(|_| is_opened);
+    body.map_or(text, |(_, body)| body)
 }
 
 /// Removes the texts that hosts append.
 fn without_ending(text: &str) -> &str {
-    let cut = HOST_ENDINGS.iter().filter_map(|ending| text.find(ending));
+    let cut = list("endings").filter_map(|ending| text.find(ending));
     let cut = cut.min().and_then(|at| text.get(..at));
     cut.unwrap_or(text).trim_end()
 }
 
-/// Returns `true` if a text is a user's command whose body follows in the next one. A command of the
-/// host itself begins with another element.
+/// Returns `true` if the next text is the body of this one: of a user's command, or of a result. A
+/// command of the host itself begins with another element.
 pub(crate) fn brings_a_body(text: &str) -> bool {
-    text.trim_start().starts_with("<command-message>")
+    let text = text.trim();
+    text.starts_with("<command-message>") || behind("result_headings", text) == Some("")
 }
 
-/// Reads the output of a command that stands in the agent's text. Returns the output, and whether
-/// the command failed.
-pub(crate) fn output(text: &str) -> Option<(&str, bool)> {
+/// Returns `true` if a text is the output of a command that stands in the agent's text.
+pub(crate) fn is_output(text: &str) -> bool {
     let text = text.trim();
-    if let Some(rest) = text.strip_prefix("<returncode>") {
-        let (code, output) = rest.split_once("</returncode>")?;
-        return Some((output.trim(), code.trim() != "0"));
-    }
-    if let Some(output) = behind("output_openings", text) {
-        return Some((output.trim(), false));
-    }
-    is_shell(text).then_some((text, false))
+    behind("output_openings", text).is_some() || is_shell(text)
 }
 
 /// Returns `true` if a text ends with the prompt of the shell that SWE-agent drives.
@@ -114,20 +94,47 @@ fn is_shell(text: &str) -> bool {
     text.ends_with("\nbash-$") && text.contains("\n(Current directory: ")
 }
 
+/// An element that a host writes.
+#[derive(Clone, Copy)]
+enum Tag {
+    Host,
+    /// All text behind it is the host's, too.
+    HostWithRest,
+    /// What the user typed stands in it; the texts that replace the tags.
+    Typed(&'static str, &'static str),
+}
+
+/// Returns the kind of a listed element.
+fn tag(name: &str) -> Option<Tag> {
+    list("tags").find_map(|row| {
+        let (form, around) = row.split_once('|').unwrap_or((row, ""));
+        let is_known = match form.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => form.trim_end_matches('+') == name,
+        };
+        let tag = match around.split_once('|') {
+            Some((before, behind)) => Tag::Typed(before, behind),
+            None if form.ends_with('+') => Tag::HostWithRest,
+            None => Tag::Host,
+        };
+        is_known.then_some(tag)
+    })
+}
+
 /// Removes the host's elements at the beginning and the end, and the tags around typed text at the
 /// beginning. Elements in the middle of a person's text are the person's.
 fn without_host_elements(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text.trim_start();
-    while let Some((name, inner, behind)) = element(rest) {
-        match (typed_tag(name), host_tag(name)) {
-            (Some((before, after)), _) => {
+    while let Some((tag, inner, behind)) = element(rest) {
+        match tag {
+            Tag::Typed(before, after) => {
                 words.push_str(before);
                 words.push_str(inner.trim());
                 words.push_str(after);
             }
-            (None, Some(tag)) if tag.ends_with(WITH_REST) => return words,
-            (None, _) => {}
+            Tag::HostWithRest => return words,
+            Tag::Host => {}
         }
         rest = behind.trim_start();
     }
@@ -142,11 +149,11 @@ fn before_host_elements(text: &str) -> &str {
     while let Some(at) = text.get(from..).and_then(|rest| rest.find("\n<")) {
         let (before, mut rest) = text.split_at(from + at);
         rest = rest.trim_start();
-        while let Some((name, _, behind)) = element(rest) {
-            match host_tag(name) {
-                Some(tag) if tag.ends_with(WITH_REST) => return before,
-                Some(_) => rest = behind.trim_start(),
-                None => break,
+        while let Some((tag, _, behind)) = element(rest) {
+            match tag {
+                Tag::HostWithRest => return before,
+                Tag::Host => rest = behind.trim_start(),
+                Tag::Typed(..) => break,
             }
         }
         if rest.is_empty() {
@@ -158,34 +165,20 @@ fn before_host_elements(text: &str) -> &str {
     text
 }
 
-/// Returns the name, the content and the text behind the known element with which a text begins. An
-/// element without an end tag extends to the end.
-fn element(text: &str) -> Option<(&str, &str, &str)> {
+/// Returns the kind, the content and the text behind the known element with which a text begins. An
+/// element without an end tag extends to the end. One with a name of one word stands on lines of its
+/// own: in `<file>a.rs</file> must stay` it is the person's.
+fn element(text: &str) -> Option<(Tag, &str, &str)> {
     let text = text.strip_prefix('<')?;
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
     let name = text.get(..text.find(|c| !is_of_name(c))?)?;
-    if host_tag(name).is_none() && typed_tag(name).is_none() {
-        return None;
-    }
+    let tag = tag(name)?;
+    let is_plain = !name.contains(['-', '_']);
     let (_, inner) = text.split_once('>')?;
-    match inner.split_once(&format!("</{name}>")) {
-        Some((inner, behind)) => Some((name, inner, behind)),
-        None => name.contains(['-', '_']).then_some((name, inner, "")),
-    }
-}
-
-/// Returns the texts around the content of an element that contains typed text.
-fn typed_tag(name: &str) -> Option<(&'static str, &'static str)> {
-    list("typed_tags").find_map(|tag| {
-        let (tag, around) = tag.split_once('|')?;
-        (tag == name).then(|| around.split_once('|'))?
-    })
-}
-
-/// Returns the entry of the list of hosts' elements for a name.
-fn host_tag(name: &str) -> Option<&'static str> {
-    list("host_tags").find(|tag| match tag.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => tag.trim_end_matches(WITH_REST) == name,
-    })
+    let Some((inner, behind)) = inner.split_once(&format!("</{name}>")) else {
+        return (!is_plain).then_some((tag, inner, ""));
+    };
+    let is_alone = behind.is_empty() || behind.starts_with(['\n', '\r', '<']);
+    let is_hosts = is_alone || !is_plain || matches!(tag, Tag::Typed(..));
+    is_hosts.then_some((tag, inner, behind))
 }

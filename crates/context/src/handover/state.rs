@@ -37,7 +37,9 @@ pub(crate) struct WorkState {
 #[derive(Debug)]
 struct Failure {
     signature: String,
-    /// The folder that its call changes to. Empty if it does not.
+    /// The words of the test.
+    test: Vec<String>,
+    /// The folder of the test. Empty if it is not known.
     folder: String,
     /// The line that says why.
     line: String,
@@ -75,12 +77,6 @@ impl WorkState {
     /// Updates the todo list if the call changes it. `result` contains the number of a new entry.
     pub(crate) fn call(&mut self, call: &TranscriptCall, result: &str) {
         let name = call.name.to_lowercase().replace('_', "");
-        if !["todo", "plan", "task"]
-            .iter()
-            .any(|word| name.contains(word))
-        {
-            return;
-        }
         let values = call.arguments.as_object().into_iter().flatten();
         let mut lists = values.filter_map(|(_, value)| value.as_array());
         let text = |key: &str| call.arguments.get(key).and_then(Value::as_str);
@@ -115,7 +111,8 @@ impl WorkState {
     pub(crate) fn fail(&mut self, call: &TranscriptCall, line: &str) {
         self.failed = Some(Failure {
             signature: call.signature.clone(),
-            folder: call.folder().to_owned(),
+            test: call.test().to_vec(),
+            folder: call.test_folder().to_owned(),
             line: line.to_owned(),
         });
     }
@@ -124,10 +121,9 @@ impl WorkState {
     /// it: `pytest` settles `pytest tests/test_crane.py`.
     pub(crate) fn succeeded(&mut self, call: &TranscriptCall) {
         let _settled = self.failed.take_if(|failure| {
-            let failed = TranscriptCall::new("", &failure.signature);
-            let folders = [failure.folder.as_str(), call.folder()];
-            let is_here = folders.contains(&"") || failure.folder == call.folder();
-            is_here && (failed.signature == call.signature || includes(call.test(), failed.test()))
+            let folders = [failure.folder.as_str(), call.test_folder()];
+            let is_here = folders.contains(&"") || failure.folder == call.test_folder();
+            is_here && (failure.signature == call.signature || includes(call.test(), &failure.test))
         });
     }
 
@@ -149,16 +145,10 @@ impl WorkState {
         if let Some(question) = &self.question {
             items.push(format!("{QUESTION}{question}"));
         }
-        let todos = self.todos.iter().map(
-            |Todo {
-                 id,
-                 text,
-                 is_current,
-             }| {
-                let current = if *is_current { CURRENT } else { "" };
-                format!("#{id} {text}{current}")
-            },
-        );
+        let todos = self.todos.iter().map(|todo| {
+            let current = if todo.is_current { CURRENT } else { "" };
+            format!("#{} {}{current}", todo.id, todo.text)
+        });
         let todos: Vec<String> = todos.collect();
         if !todos.is_empty() {
             items.push(format!("{TODO}{}", todos.join("; ")));
@@ -175,12 +165,7 @@ impl WorkState {
     pub(crate) fn carry<'t>(&mut self, line: &'t str) -> Option<&'t str> {
         if let Some(failure) = line.strip_prefix(FAILED) {
             let (signature, line) = failure.split_once(FAILED_ARROW)?;
-            let folder = TranscriptCall::new("", signature).folder().to_owned();
-            self.failed = Some(Failure {
-                signature: signature.to_owned(),
-                folder,
-                line: line.to_owned(),
-            });
+            self.fail(&TranscriptCall::new("", signature), line);
         } else if let Some(question) = line.strip_prefix(QUESTION) {
             self.question = Some(question.to_owned());
         } else if let Some(todos) = line.strip_prefix(TODO) {

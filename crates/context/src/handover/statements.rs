@@ -24,8 +24,8 @@ pub(crate) fn statements(text: &str, is_last: bool) -> Vec<&str> {
             continue;
         }
         let cues = Cues::of(sentence);
-        let is_result = cues.has(Cues::FINDING) && !cues.has(Cues::PASSING);
-        if !cues.has(Cues::LEAD_IN) && (is_result || is_last) {
+        let is_result = cues.has("finding") && !cues.has("passing");
+        if !cues.begins("lead_in") && (is_result || is_last) {
             found.push(sentence);
         }
     }

@@ -4,16 +4,23 @@ use std::sync::LazyLock;
 
 use foldhash::HashMap;
 
-const FILES: [&str; 4] = [
+use super::sentences::clip;
+
+/// The maximum length of a text that `*` or `%` stands for, in bytes.
+const FORM_MAX: usize = 2_000;
+
+const FILES: [&str; 5] = [
+    include_str!("words/commands.txt"),
     include_str!("words/cues.txt"),
     include_str!("words/hosts.txt"),
     include_str!("words/outcomes.txt"),
     include_str!("words/tools.txt"),
 ];
 
-/// The lists by name. A list has one entry a line, or, if its heading ends with `|`, several.
-static LISTS: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
-    let mut lists: HashMap<&str, Vec<&str>> = HashMap::default();
+/// The lists by name. A list has one entry a line, or, if its heading ends with `|`, several. `\n`
+/// stands for the end of a line.
+static LISTS: LazyLock<HashMap<&str, Vec<String>>> = LazyLock::new(|| {
+    let mut lists: HashMap<&str, Vec<String>> = HashMap::default();
     let (mut name, mut has_several) = ("", false);
     let lines = FILES.iter().flat_map(|file| file.lines());
     for line in lines.filter(|line| !line.is_empty() && !line.starts_with("; ")) {
@@ -23,10 +30,13 @@ static LISTS: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
         if let Some(heading) = heading {
             has_several = heading.ends_with('|');
             name = heading.trim_end_matches([' ', '|']);
-        } else if has_several {
-            lists.entry(name).or_default().extend(line.split('|'));
+            continue;
+        }
+        let list = lists.entry(name).or_default();
+        if has_several {
+            list.extend(line.split('|').map(str::to_owned));
         } else {
-            lists.entry(name).or_default().push(line);
+            list.push(line.replace("\\n", "\n"));
         }
     }
     lists
@@ -34,7 +44,8 @@ static LISTS: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
 
 /// Returns the entries of a list.
 pub(crate) fn list(name: &str) -> impl Iterator<Item = &'static str> + use<> {
-    LISTS.get(name).into_iter().flatten().copied()
+    let list = LISTS.get(name).into_iter().flatten();
+    list.map(String::as_str)
 }
 
 /// Returns `true` if `word` is in a list.
@@ -49,5 +60,20 @@ pub(crate) fn any_in(name: &str, text: &str) -> bool {
 
 /// Returns `text` behind the entry of a list with which it begins.
 pub(crate) fn behind<'t>(name: &str, text: &'t str) -> Option<&'t str> {
-    list(name).find_map(|entry| text.strip_prefix(entry))
+    list(name).find_map(|form| behind_form(form, text))
+}
+
+/// Returns `text` behind a form with which it begins: `*` stands for any text on the line, and `%` for
+/// one word.
+pub(crate) fn behind_form<'t>(form: &str, text: &'t str) -> Option<&'t str> {
+    let Some(at) = form.find(['*', '%']) else {
+        return text.strip_prefix(form);
+    };
+    let (before, rest) = form.split_at(at);
+    let text = text.strip_prefix(before)?;
+    let is_end = |c: char| c == '\n' || c.is_whitespace() && rest.starts_with('%');
+    let near = clip(text, FORM_MAX);
+    let end = near.find(is_end).unwrap_or(near.len());
+    let mut places = (0..=end).filter_map(|at| text.get(at..));
+    places.find_map(|text| behind_form(rest.get(1..)?, text))
 }

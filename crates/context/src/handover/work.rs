@@ -1,21 +1,19 @@
-//! Collects the possible content of a handover besides the user's words. `select.rs` chooses from
-//! it.
+//! Collects the possible content of a handover. `select.rs` chooses from it.
 
 use foldhash::{HashMap, HashSet};
 
 use super::calls::{Act, CallKind, TranscriptCall};
 use super::entries::Text;
-use super::files::FileList;
+use super::files::{FileList, FileRecord};
 use super::format::{Section, SectionItem};
-use super::outcome::{Outcome, outcome};
+use super::outcome::{Outcome, bare, outcome};
 use super::replies;
-use super::rows::{NAMES, Row};
+use super::rows::{NAMES, NameSource, Row};
 use super::rules;
 use super::sentences::one_line;
 use super::state::WorkState;
 use super::statements::{open_question, statements};
-use super::user_words::UserWords;
-use super::words::is_in;
+use super::words::{any_in, is_in};
 
 /// A position in the transcript: a text, and a line in it.
 pub(crate) type Order = (usize, usize);
@@ -29,25 +27,15 @@ const LETTERS_MIN: usize = 12;
 /// The separator between a call and its outcome.
 const ARROW: &str = " → ";
 
-/// The possible content of a handover besides the user's words.
-pub(crate) struct Work<'t> {
-    /// The lines that may be kept, the oldest first.
-    pub(crate) rows: Vec<Row<'t>>,
-    /// Names that need no room: the keys of arguments.
-    pub(crate) known: HashSet<String>,
-}
-
-impl<'t> Work<'t> {
-    /// Reads `texts` and returns the work and the user's words. Of the agent's text, the newest
-    /// `most` bytes of statements are found.
-    pub(crate) fn of(texts: &'t [Text<'_>], most: usize) -> (Self, UserWords) {
-        let mut reader = WorkReader::default();
-        for (n, text) in texts.iter().enumerate() {
-            reader.read(n, text);
-        }
-        reader.statements(texts, most);
-        reader.finish(texts)
+/// Returns the possible entries of a handover, the oldest first. Of the agent's text, the newest `most`
+/// bytes of statements are found.
+pub(crate) fn read<'t>(texts: &'t [Text<'_>], most: usize) -> Vec<Row<'t>> {
+    let mut reader = WorkReader::default();
+    for (n, text) in texts.iter().enumerate() {
+        reader.read(n, text);
     }
+    reader.statements(texts, most);
+    reader.finish(texts)
 }
 
 #[derive(Default)]
@@ -55,19 +43,16 @@ struct WorkReader<'t> {
     rows: Vec<Row<'t>>,
     files: FileList<'t>,
     state: WorkState,
-    words: UserWords,
     /// The position of the last build or test.
     tested: Order,
     /// The last text of a person or the agent: it may ask a question, or answer one.
     last: Option<usize>,
     /// The calls without a result, by the number of their text.
     open: HashMap<usize, (TranscriptCall, &'t str)>,
-    /// The row of each listed call, by its signature.
+    /// The row of each call by its signature, and of the user's words.
     listed: HashMap<String, usize>,
     /// The number of rules.
     rules: usize,
-    /// The keys of the calls' arguments.
-    keys: HashSet<String>,
     /// Lines that are there once: texts of the host without digits, rules, statements.
     seen: HashSet<String>,
 }
@@ -78,7 +63,7 @@ impl<'t> WorkReader<'t> {
         match text {
             Text::Person { words, is_answer } => {
                 self.last = Some(n);
-                self.words.add(order, words, *is_answer);
+                self.person(order, words, *is_answer);
             }
             Text::Host(text) => self.host(order, "host: ", text, HOST_MAX),
             Text::Notice(text) => self.host(order, "notice: ", text, LINE_MAX),
@@ -89,8 +74,6 @@ impl<'t> WorkReader<'t> {
             Text::Call { name, arguments } => {
                 self.last = Some(n);
                 let call = TranscriptCall::new(name, arguments);
-                let keys = call.arguments.as_object().into_iter().flatten();
-                self.keys.extend(keys.map(|(key, _)| key.clone()));
                 self.open.insert(n, (call, arguments));
             }
             Text::Result {
@@ -102,13 +85,32 @@ impl<'t> WorkReader<'t> {
                     self.result(order, &call, [text, arguments], *is_error);
                 }
             }
-            Text::Decided(text) => self.rows.push(Row::line(order, text.clone())),
+            Text::Decided(text) => self.line(order, text.clone()),
             Text::Handover(items) => {
                 self.last = None;
                 self.handover(n, items);
             }
             Text::Foreign(text) => self.foreign(n, text),
         }
+    }
+
+    /// Adds an entry. Of repeated ones the last stays, with the number of all if it is a call.
+    fn once(&mut self, key: String, mut row: Row<'t>) {
+        let former = self.listed.insert(key, self.rows.len());
+        if let Some(former) = former.and_then(|former| self.rows.get_mut(former)) {
+            former.text.clear();
+            row.times = former.times.saturating_add(1);
+        }
+        self.rows.push(row);
+    }
+
+    fn person(&mut self, order: Order, text: &str, is_answer: bool) {
+        let row = Row::user(order, text, is_answer);
+        self.once(format!("» {}", row.text), row);
+    }
+
+    fn line(&mut self, order: Order, text: String) {
+        self.rows.push(Row::new(Section::Transcript, order, text));
     }
 
     fn rules(&mut self, rules: Vec<String>) {
@@ -129,7 +131,7 @@ impl<'t> WorkReader<'t> {
         let line = one_line(text, max);
         let masked: String = line.chars().filter(|c| !c.is_ascii_digit()).collect();
         if !line.is_empty() && self.seen.insert(masked) {
-            self.rows.push(Row::line(order, format!("{prefix}{line}")));
+            self.line(order, format!("{prefix}{line}"));
         }
     }
 
@@ -145,7 +147,7 @@ impl<'t> WorkReader<'t> {
                 let line = one_line(&statement.replace("**", ""), LINE_MAX);
                 left = left.saturating_sub(line.len());
                 if self.seen.insert(line.clone()) {
-                    self.rows.push(Row::line((n, at), line));
+                    self.line((n, at), line);
                 }
             }
             is_last = false;
@@ -168,6 +170,7 @@ impl<'t> WorkReader<'t> {
         if call.is_test() {
             self.tested = at;
             match &outcome {
+                Outcome::Failed(line) if any_in("not_run", line) => {}
                 Outcome::Failed(line) => self.state.fail(call, line),
                 Outcome::Done(_) => self.state.succeeded(call),
             }
@@ -178,13 +181,19 @@ impl<'t> WorkReader<'t> {
                 Outcome::Failed(line) => format!("failed: {line}"),
                 Outcome::Done(line) => line,
             };
-            self.call(at, &call.signature, &outcome, 1, &texts);
+            let [result, arguments] = texts;
+            let result = NameSource::Text(bare(result.trim()));
+            let sources = vec![result, NameSource::Arguments(arguments)];
+            self.call(at, &call.signature, &outcome, sources);
         }
     }
 
     /// Records the actions of a call on files.
     fn act(&mut self, at: Order, call: &TranscriptCall, texts: [&'t str; 2], is_failed: bool) {
         let is_command = matches!(call.kind, CallKind::Command(_));
+        if self.files.root.is_empty() && call.folder.starts_with('/') {
+            call.folder.clone_into(&mut self.files.root);
+        }
         let [result, arguments] = texts;
         for (act, path) in &call.files {
             let act = match act {
@@ -200,9 +209,9 @@ impl<'t> WorkReader<'t> {
                 && !is_command
             {
                 if act == Act::Read {
-                    file.add_source(result);
+                    file.add_source(NameSource::Text(result));
                 }
-                file.add_source(arguments);
+                file.add_source(NameSource::Arguments(arguments));
             }
             if act == Act::Read
                 && let Some(source) = rules::source(path)
@@ -212,31 +221,25 @@ impl<'t> WorkReader<'t> {
         }
     }
 
-    /// Adds the line of a call. A repeated call has one line, at its last occurrence.
-    fn call(&mut self, at: Order, signature: &str, outcome: &str, times: u32, texts: &[&'t str]) {
-        let mut row = Row::line(at, signature.to_owned());
-        if !outcome.is_empty() {
-            row.text = format!("{signature}{ARROW}{outcome}");
-        }
-        row.times = times;
-        row.sources = texts.to_vec();
-        let former = self.listed.insert(signature.to_owned(), self.rows.len());
-        if let Some(former) = former.and_then(|former| self.rows.get_mut(former)) {
-            former.text.clear();
-            row.times = times.saturating_add(former.times);
-        }
-        self.rows.push(row);
+    /// Adds the line of a call.
+    fn call(&mut self, at: Order, signature: &str, outcome: &str, sources: Vec<NameSource<'t>>) {
+        let arrow = if outcome.is_empty() { "" } else { ARROW };
+        let text = format!("{signature}{arrow}{outcome}");
+        let mut row = Row::new(Section::Transcript, at, text);
+        row.sources = sources;
+        self.once(signature.to_owned(), row);
     }
 
     /// Restores the items of an earlier handover.
     fn handover(&mut self, n: usize, items: &'t [(Section, SectionItem)]) {
         for (at, (section, item)) in items.iter().enumerate() {
             let order = (n, at + 1);
-            if self.words.add_item(order, item) {
-                continue;
-            }
             match section {
-                Section::Former => self.rows.push(Row::former(order, item.text.clone())),
+                _ if item.is_user => self.person(order, &item.text, false),
+                Section::Former => {
+                    let text = item.text.clone();
+                    self.rows.push(Row::new(Section::Former, order, text));
+                }
                 Section::Transcript => self.carry(order, &item.text),
                 Section::State => {
                     let untested = self.state.carry(&item.text);
@@ -261,16 +264,12 @@ impl<'t> WorkReader<'t> {
             .rsplit_once(NAMES)
             .filter(|(_, names)| names.split(", ").all(is_name))
             .unwrap_or((text, ""));
-        let counted = text
-            .strip_suffix(')')
-            .and_then(|text| text.rsplit_once(" (×"));
-        let counted = counted.and_then(|(text, times)| Some((text, times.parse().ok()?)));
-        let (text, times) = counted.unwrap_or((text, 1));
         self.seen.insert(text.to_owned());
         self.seen
             .insert(text.chars().filter(|c| !c.is_ascii_digit()).collect());
         let (signature, outcome) = text.rsplit_once(ARROW).unwrap_or((text, ""));
-        self.call(order, signature, outcome, times, &[names]);
+        let sources = vec![NameSource::Text(names)];
+        self.call(order, signature, outcome, sources);
     }
 
     /// Reads a summary by another program, of which the newest replaces the former ones.
@@ -286,37 +285,31 @@ impl<'t> WorkReader<'t> {
             let is_row = line.starts_with(['<', '|', '#', '`']) || line.ends_with(':');
             if !is_fenced && !is_row && letters >= LETTERS_MIN {
                 let line = one_line(&bare.replace("**", ""), LINE_MAX);
-                self.rows.push(Row::former((n, at), line));
+                self.rows.push(Row::new(Section::Former, (n, at), line));
             }
         }
     }
 
-    fn finish(mut self, texts: &[Text<'_>]) -> (Work<'t>, UserWords) {
-        if let Some(last) = self.last.and_then(|last| texts.get(last)) {
-            let question = match last {
-                Text::Agent(text) => open_question(text),
-                Text::Call { name, arguments } if replies::is_question_tool(name) => {
-                    replies::asked(arguments)
-                }
-                _ => None,
-            };
+    fn finish(mut self, texts: &[Text<'_>]) -> Vec<Row<'t>> {
+        let question = self.last.and_then(|last| match texts.get(last)? {
+            Text::Agent(text) => open_question(text),
+            Text::Call { name, arguments } if replies::is_question_tool(name) => {
+                replies::asked(arguments)
+            }
+            _ => None,
+        });
+        if self.last.is_some() {
             self.state.ask(question.as_deref());
         }
-        let state = self
-            .state
-            .items(&self.files.untested(self.tested))
-            .into_iter();
-        let state = state.enumerate();
+        let untested = self.files.untested(self.tested);
+        let state = self.state.items(&untested).into_iter().enumerate();
         let state = state.map(|(n, item)| Row::ranked(Section::State, n, item));
         self.rows.extend(state);
         self.rows.retain(|row| !row.text.is_empty());
-        self.rows.extend(self.files.all.into_iter().map(Row::file));
+        let files = self.files.all.into_iter().map(FileRecord::into_row);
+        self.rows.extend(files);
         self.rows.sort_by_key(|row| row.order);
-        let work = Work {
-            rows: self.rows,
-            known: self.keys,
-        };
-        (work, self.words)
+        self.rows
     }
 }
 

@@ -1,4 +1,5 @@
-//! The contents of an extract: sections, rules, forgery, repetition and bounds.
+//! The bounds of an extract, what survives in little space, and forgery. Its contents are in the case
+//! files of `handover.rs`.
 
 use plimsoll_context::{
     Bpe, CallId, Chars4, Estimate, Image, Message, Part, Source, TokenCounter, Tokens, ToolCall,
@@ -68,157 +69,6 @@ fn work() -> Vec<Message> {
         result(4, "test result: ok. 12 passed"),
         Message::assistant("All tests pass. Next step: wire parse_header into main.rs."),
     ]
-}
-
-#[test]
-fn a_handover_tells_the_story_and_the_state() {
-    let text = of(&work(), 1_000);
-    let (head, body) = text.split_once('\n').unwrap();
-    assert!(head.starts_with("[handover "), "{head}");
-    assert_eq!(
-        body,
-        "» Port the parser to Rust. Never touch src/legacy/ledger.c.\n\
-         - The root cause of the crash is that parse_header trusts raw_length.\n\
-         » fine, continue\n\
-         - cargo test → test result: ok. 12 passed (×2)\n\
-         - Next step: wire parse_header into main.rs.\n\
-         ## Files\n\
-         - src/parser.rs (edited 1): parse_header\n\
-         - src/parser.c (read 1): raw_bytes, raw_length"
-    );
-    // Before the tests passed, the failure is the state of the work.
-    let text = of(&work()[..9], 1_000);
-    assert_eq!(
-        section(&text, "## State"),
-        [
-            "- Last failure: cargo test → failed: error[E0425]: cannot find value `raw_length` in this scope"
-        ]
-    );
-}
-
-#[test]
-fn a_small_handover_names_the_changed_file_before_scripts() {
-    let mut messages = vec![Message::user("Fix the parser.")];
-    messages.push(call(1, "edit", r#"{"path": "src/parser/header.rs"}"#));
-    messages.push(result(1, "ok"));
-    for script in 2..12 {
-        let path = format!(r#"{{"path": "attempts/reproduce_number_{script}.py"}}"#);
-        messages.push(call(script, "write", &path));
-        messages.push(result(script, "ok"));
-    }
-    let text = of(&messages, 120);
-    let files = section(&text, "## Files");
-    assert!(
-        files.contains(&"- src/parser/header.rs (edited 1)".to_owned()),
-        "{text}"
-    );
-    assert!(files.len() < 11, "{text}");
-}
-
-/// The lines about a file at the end, after a command about it with this result.
-fn file_after(command: &str, text: &str, is_error: bool) -> Vec<String> {
-    let mut done = result(2, text);
-    if let Message::ToolResult(result) = &mut done {
-        result.is_error = is_error;
-    }
-    let messages = [
-        Message::user("Tidy the harbour."),
-        call(1, "edit", r#"{"path": "src/crane.rs"}"#),
-        result(1, "ok"),
-        call(
-            2,
-            "bash",
-            &serde_json::json!({ "command": command }).to_string(),
-        ),
-        done,
-    ];
-    section(&of(&messages, 1_000), "## Files")
-}
-
-#[test]
-fn a_file_is_removed_only_if_that_is_certain() {
-    for (command, text, is_error) in [
-        ("rm src/crane.rs", "", false),
-        ("git rm src/crane.rs", "rm 'src/crane.rs'", false),
-        ("mv src/crane.rs /old", "", false),
-        ("rm -rf src", "", false),
-        ("cd . && rm \"src/crane.rs\" | cat", "", false),
-    ] {
-        let files = file_after(command, text, is_error);
-        assert_eq!(files, ["- src/crane.rs (removed)"], "{command}");
-    }
-    for (command, text, is_error) in [
-        ("rm src/crane.rs", "no", true),
-        (
-            "rm src/crane.rs && make",
-            "Exit code 2\nmake: *** [all]",
-            true,
-        ),
-        (
-            "rm src/crane.rs",
-            "Exit code: 1\nOutput:\nit is busy",
-            false,
-        ),
-        (
-            "rm src/crane.rs",
-            "rm: src/crane.rs: Permission denied",
-            false,
-        ),
-        (
-            "/bin/rm src/crane.rs",
-            &format!("{}/bin/rm: cannot remove it", "note\n".repeat(9)),
-            false,
-        ),
-        (
-            "git rm src/crane.rs",
-            "error: the following file has local modifications",
-            false,
-        ),
-        ("mv src/crane.rs /old", "mv: cannot move it", false),
-        (
-            "rm -i src/crane.rs",
-            "rm: remove regular file 'src/crane.rs'? ",
-            false,
-        ),
-        ("rm -i src/crane.rs", "", false),
-        ("cd /tmp/x; rm src/crane.rs", "", false),
-        ("rm crane.rs", "", false),
-        ("rm src/*.rs", "", false),
-        ("rm src/crane.rs", "aborted: this call has no result", false),
-        ("if false; then rm src/crane.rs; fi", "", false),
-    ] {
-        let files = file_after(command, text, is_error);
-        assert_eq!(
-            files,
-            ["- src/crane.rs (edited 1, perhaps removed)"],
-            "{command} {text}"
-        );
-    }
-    for command in [
-        "git rm --cached src/crane.rs",
-        "git rm -n src/crane.rs",
-        "git rm --dry-run src/crane.rs",
-        "git mv --dry-run src/crane.rs src/berth.rs",
-        "true || rm src/crane.rs",
-        "git commit -m 'drop it; rm src/crane.rs next'",
-        "ssh host 'cd x && rm src/crane.rs'",
-    ] {
-        let files = file_after(command, "rm 'src/crane.rs'", false);
-        assert_eq!(files, ["- src/crane.rs (edited 1)"], "{command}");
-    }
-}
-
-#[test]
-fn a_decision_with_the_word_names_is_read_back_whole() {
-    let decision = "We decided to keep two fields; names: must stay lower case in every table.";
-    let messages = [
-        Message::user("Lay out the table."),
-        Message::assistant(decision),
-    ];
-    let once = of(&messages, 3_000);
-    assert!(once.contains(decision), "{once}");
-    let again = of(&[Message::Summary { text: once.clone() }], 3_000);
-    assert!(again.contains(decision), "{again}");
 }
 
 #[test]
@@ -421,20 +271,6 @@ fn facts_of_the_first_compaction_stand_in_the_fifth() {
 }
 
 #[test]
-fn untested_changes_stand_in_their_order_after_a_compaction() {
-    let mut messages = Vec::new();
-    for (id, path) in ["src/a.rs", "src/b.rs", "src/c.rs"].into_iter().enumerate() {
-        let arguments = format!(r#"{{"path": "{path}"}}"#);
-        messages.extend([call(id, "edit", &arguments), result(id, "ok")]);
-    }
-    let once = of(&messages, 500);
-    let changed = ["- Changed, not tested since: src/c.rs, src/b.rs, src/a.rs"];
-    assert_eq!(section(&once, "## State"), changed);
-    let again = of(&[Message::Summary { text: once }], 500);
-    assert_eq!(section(&again, "## State"), changed);
-}
-
-#[test]
 fn an_extract_of_an_extract_is_itself() {
     for max in [150, 400, 1_000, 5_000] {
         let once = of(&work(), max);
@@ -453,23 +289,6 @@ fn an_extract_of_an_extract_is_itself() {
         );
         assert_eq!(again, third, "{max}");
     }
-}
-
-#[test]
-fn a_foreign_summary_is_quoted() {
-    let summary = "# Checkpoint\n\n- Decided to keep `AgentSession` in src/core/session.rs\n- ok\n";
-    let messages = [
-        Message::Summary {
-            text: summary.into(),
-        },
-        Message::user("go on"),
-    ];
-    let text = of(&messages, 300);
-    assert_eq!(
-        section(&text, "## Earlier summary"),
-        ["- Decided to keep `AgentSession` in src/core/session.rs"]
-    );
-    assert_eq!(said(&text), ["» go on"]);
 }
 
 #[test]
