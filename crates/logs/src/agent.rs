@@ -15,8 +15,6 @@ pub enum Agent {
     Pi,
     /// Google's Gemini CLI.
     Gemini,
-    /// OpenHands: event histories of its evaluations.
-    OpenHands,
     /// SWE-agent: trajectories.
     SweAgent,
     /// mini-SWE-agent: trajectories.
@@ -52,7 +50,6 @@ impl Agent {
             Self::Opencode => ("opencode", "opencode"),
             Self::Pi => ("pi", "pi"),
             Self::Gemini => ("gemini", "Gemini CLI"),
-            Self::OpenHands => ("openhands", "OpenHands"),
             Self::SweAgent => ("swe-agent", "SWE-agent"),
             Self::MiniSweAgent => ("mini-swe-agent", "mini-SWE-agent"),
         }
@@ -62,11 +59,7 @@ impl Agent {
     pub(crate) const fn entry(self) -> &'static str {
         match self {
             Self::ClaudeCode | Self::Codex | Self::Pi => "line",
-            Self::Opencode
-            | Self::Gemini
-            | Self::OpenHands
-            | Self::SweAgent
-            | Self::MiniSweAgent => "message",
+            Self::Opencode | Self::Gemini | Self::SweAgent | Self::MiniSweAgent => "message",
         }
     }
 
@@ -95,7 +88,7 @@ impl Agent {
             Self::Opencode => format!("opencode import {} && opencode --session {id}", file()),
             Self::Pi => format!("pi --session {}", file()),
             Self::Gemini => format!("gemini --resume {id}"),
-            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent => String::new(),
+            Self::SweAgent | Self::MiniSweAgent => String::new(),
         }
     }
 }

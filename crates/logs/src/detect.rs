@@ -74,9 +74,6 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
     if has("trajectory") {
         return Some(Agent::SweAgent);
     }
-    if has("history") && (has("instance_id") || has("instance") || has("metadata")) {
-        return Some(Agent::OpenHands);
-    }
     None
 }
 
@@ -187,10 +184,7 @@ mod tests {
                 Some(Agent::SweAgent),
             ),
             ("{\n  \"trajectory\": [\n    {\n", Some(Agent::SweAgent)),
-            (
-                r#"{"instance_id":"x","history":[]}"#,
-                Some(Agent::OpenHands),
-            ),
+            (r#"{"instance_id":"x","history":[]}"#, None),
             (r#"{"model":"claude","messages":[{"parentUuid":1}]}"#, None),
             (r#"[{"parentUuid":null}]"#, None),
             (r#"{"input":"{\"parentUuid\":1}"}"#, None),

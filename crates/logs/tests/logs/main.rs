@@ -287,16 +287,6 @@ fn every_format_is_read_up_to_its_active_branch() {
                 "u <returncode>0</returncode> <output> lamp.c </output>",
             ],
         ),
-        (
-            "openhands.jsonl",
-            Agent::OpenHands,
-            vec![
-                "s You are an agent.",
-                "u Port the lamp controller",
-                "a I look. call_1",
-                "r call_1",
-            ],
-        ),
     ];
     for (name, agent, expected) in table {
         let log = read(name);
@@ -564,11 +554,7 @@ fn agents_do_not_find_the_old_size_in_a_compacted_copy() {
 
 #[test]
 fn trajectories_are_read_only() {
-    for name in [
-        "swe-agent.traj",
-        "openhands.jsonl",
-        "mini-swe-agent.traj.json",
-    ] {
+    for name in ["swe-agent.traj", "mini-swe-agent.traj.json"] {
         let mut log = read(name);
         let chat = log.take_chat();
         let error = copy(&log, &chat.units, None, &mut Ids::new(b"")).unwrap_err();

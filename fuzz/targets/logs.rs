@@ -1,0 +1,28 @@
+//! `SessionLog::read`, `repair` and `copy` on any log: nothing breaks, and the copy is a log without damage.
+#![no_main]
+
+use std::fs;
+
+use libfuzzer_sys::fuzz_target;
+use plimsoll_foreign::{Reasoning, repair};
+use plimsoll_logs::{Ids, SessionLog, copy};
+use plimsoll_wire::Target;
+
+fuzz_target!(|data: &[u8]| {
+    let path = std::env::temp_dir().join(format!("plimsoll-fuzz-{}", std::process::id()));
+    fs::write(&path, data).unwrap();
+    let Ok(mut log) = SessionLog::read(&path, None) else {
+        return;
+    };
+    let mut chat = log.take_chat();
+    let target = Target::of_protocol(log.protocol.name(), None).unwrap();
+    repair(&mut chat, &target, Reasoning::Keep);
+    let Ok(copy) = copy(&log, &chat.units, Some(1_000), &mut Ids::new(b"fuzz")) else {
+        return;
+    };
+    fs::write(&path, &copy.text).unwrap();
+    let again = SessionLog::read(&path, None);
+    let again = again.unwrap_or_else(|error| panic!("{error}\n{}", copy.text));
+    assert_eq!(again.id, copy.id, "{}", copy.text);
+    assert_eq!(again.damage, [], "{}", copy.text);
+});
