@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::args::CountArgs;
 use crate::chat_file;
 use crate::error::{CliError, DONE};
-use crate::input;
+use crate::input::{self, InputChat};
 use crate::model_facts;
 use crate::repair;
 use crate::settings::Sources;
@@ -24,11 +24,7 @@ const PREVIEW: usize = 60;
 pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
     let counter = chat_file::counter(&args.counter)?;
     let given = input::chat(args.file.as_deref())?;
-    given.say_repairs();
-    let parsed = chat_file::parse(&given.text)?;
-    let target = repair::target(None, None, parsed.value(), given.target.as_ref())?;
-    let chat = chat_file::chat(parsed, &target)?;
-    let chat = Body::of(chat, &target).map_err(chat_file::unread)?;
+    let chat = body(&given)?;
     let weights: Vec<Tokens> = chat
         .messages
         .iter()
@@ -81,11 +77,7 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
     }
     let provider = builder.build().map_err(CliError::usage)?;
     let given = input::chat(args.file.as_deref())?;
-    given.say_repairs();
-    let parsed = chat_file::parse(&given.text)?;
-    let target = repair::target(None, None, parsed.value(), given.target.as_ref())?;
-    let chat = chat_file::chat(parsed, &target)?;
-    let chat = Body::of(chat, &target).map_err(chat_file::unread)?;
+    let chat = body(&given)?;
     let request = Request {
         system: "".into(),
         hosted_tools: Arc::default(),
@@ -116,6 +108,15 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
         out!("{total} tokens, counted by {model}")
     }
     Ok(DONE)
+}
+
+/// Returns the messages of a chat, which are not repaired.
+fn body(given: &InputChat) -> Result<Body<'_>, CliError> {
+    given.say_repairs();
+    let parsed = chat_file::parse(&given.text)?;
+    let target = repair::target(None, None, parsed.value(), given.target.as_ref())?;
+    let chat = chat_file::chat(parsed, &target)?;
+    Body::of(chat, &target).map_err(chat_file::unread)
 }
 
 fn role(message: &Message) -> &'static str {

@@ -3,16 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use plimsoll::foreign::{Reasoning, repair};
+use plimsoll::foreign::Reasoning;
 use plimsoll::logs::{self, Agent, Candidate, SessionLog};
 use serde_json::json;
 
 use super::RescueArgs;
-use super::treatment::{Size, faults, first_line};
+use super::diagnosis::Diagnosis;
 use crate::error::{CliError, DONE};
-use crate::input::target_of;
 use crate::terminal::text::counted;
-use crate::{ask, paths};
+use crate::{ask, paths, stdout};
 
 /// Number of the newest sessions that are listed, and among which one is chosen.
 const LISTED: usize = 20;
@@ -24,50 +23,36 @@ struct Listed {
     title: String,
     directory: Option<String>,
     tokens: Option<u64>,
-    /// Its faults, in words.
-    wrong: Option<String>,
+    /// Its faults, one on a line.
+    wrong: Vec<String>,
     is_copy: bool,
 }
 
 impl Listed {
-    /// Reads a session. One that cannot be read is wrong.
+    /// Reads a session. The title of one that cannot be read is the error.
     fn of(candidate: Candidate) -> Result<Self, CliError> {
-        let id = id_of(&candidate);
-        let mut log = match SessionLog::read(&candidate.path, candidate.session.as_deref()) {
-            Ok(log) => log,
-            Err(error) => {
-                return Ok(Self {
-                    title: error.to_string(),
-                    candidate,
-                    id,
-                    directory: None,
-                    tokens: None,
-                    wrong: None,
-                    is_copy: false,
-                });
-            }
-        };
-        let size = Size::of(&log)?;
-        let target = target_of(&log);
-        let repairs = repair(&mut log.take_chat(), &target, Reasoning::Keep);
-        let mut wrong = faults(&[std::mem::take(&mut log.repairs), repairs].concat());
-        if log.damaged > 0 {
-            wrong.push(counted(log.damaged, "damaged line"));
-        }
-        let wrong = match &log.last_error {
-            _ if size.is_too_long() => Some("too long".to_owned()),
-            Some(error) => Some(format!("its last request failed: {}", first_line(error))),
-            None => (!wrong.is_empty()).then(|| wrong.join(", ")),
-        };
-        Ok(Self {
-            is_copy: log.is_copy(),
-            title: log.title.unwrap_or_default(),
-            directory: log.directory,
-            tokens: size.used,
+        let mut listed = Self {
+            id: id_of(&candidate),
+            title: String::new(),
+            directory: None,
+            tokens: None,
+            wrong: Vec::new(),
+            is_copy: false,
             candidate,
-            id,
-            wrong,
-        })
+        };
+        let one = &listed.candidate;
+        match SessionLog::read(&one.path, one.session.as_deref()) {
+            Err(error) => listed.title = error.to_string(),
+            Ok(log) => {
+                let (diagnosis, _) = Diagnosis::of(log, Reasoning::Keep)?;
+                listed.wrong = diagnosis.wrong();
+                listed.tokens = diagnosis.used;
+                listed.is_copy = diagnosis.log.is_copy();
+                listed.title = diagnosis.log.title.unwrap_or_default();
+                listed.directory = diagnosis.log.directory;
+            }
+        }
+        Ok(listed)
     }
 
     /// Describes the session on a few lines.
@@ -93,7 +78,7 @@ impl Listed {
                 .as_ref()
                 .map(|directory| format!("  in {directory}")),
         );
-        lines.extend(self.wrong.as_ref().map(|wrong| format!("  {wrong}")));
+        lines.extend(self.wrong.iter().map(|wrong| format!("  {wrong}")));
         lines
     }
 }
@@ -109,7 +94,7 @@ pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
         let one = Listed::of(candidate)?;
         if !args.json {
             for line in one.lines() {
-                out!("{line}");
+                stdout::prose(&line)?;
             }
             continue;
         }
@@ -142,7 +127,7 @@ pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candida
     if sessions.is_empty() {
         return Err(none_found(from, "rescue"));
     }
-    sessions.retain(|one| !one.is_copy || one.wrong.is_some());
+    sessions.retain(|one| !one.is_copy || !one.wrong.is_empty());
     let here = std::env::current_dir().unwrap_or_default();
     let is_here = |one: &Listed| {
         one.directory
@@ -152,8 +137,8 @@ pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candida
     if sessions.iter().any(is_here) {
         sessions.retain(is_here);
     }
-    if sessions.iter().any(|one| one.wrong.is_some()) {
-        sessions.retain(|one| one.wrong.is_some());
+    if sessions.iter().any(|one| !one.wrong.is_empty()) {
+        sessions.retain(|one| !one.wrong.is_empty());
     } else {
         // The newest one shows that nothing is wrong.
         sessions.truncate(1);

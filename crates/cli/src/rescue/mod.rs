@@ -2,21 +2,25 @@
 //! continue. The same agent resumes the copy. The original is never changed.
 
 mod choose;
+mod diagnosis;
 mod save;
 mod treatment;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plimsoll::foreign::Reasoning;
 use plimsoll::logs::{self, Agent, SessionLog};
 use serde_json::json;
 
 use crate::chat_file;
 use crate::compact::filter;
 use crate::error::{CliError, DONE};
+use crate::stdout;
 use crate::terminal::text::counted;
 
 pub(crate) use choose::newest;
+use diagnosis::Diagnosis;
 use treatment::Treatment;
 
 const EXAMPLES: &str = "\
@@ -86,10 +90,16 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
     let log =
         SessionLog::read(&chosen.path, chosen.session.as_deref()).map_err(CliError::failed)?;
     let counter = chat_file::counter("o200k")?;
-    let mut treatment = Treatment::begin(log, &counter, args.drop_thinking)?;
+    let reasoning = if args.drop_thinking {
+        Reasoning::Drop
+    } else {
+        Reasoning::Keep
+    };
+    let (diagnosis, chat) = Diagnosis::of(log, reasoning)?;
+    let mut treatment = Treatment::begin(diagnosis, chat, &counter)?;
     if !args.json {
         for line in treatment.describe() {
-            out!("{line}");
+            stdout::prose(&line)?;
         }
     }
     if let Some(budget) = treatment.budget(args.budget) {
@@ -119,18 +129,17 @@ fn report(
         return Ok(DONE);
     }
     if treatment.is_well() {
-        out!("Nothing is wrong with it, so no copy was written.");
-        match args.budget {
-            Some(budget) => match treatment.excess() {
-                Some(excess) => out!("{excess}."),
-                None => out!("It fits {} already.", counted(budget, "token")),
-            },
-            None => out!("To make it shorter all the same, give --budget TOKENS."),
-        }
+        stdout::prose("Nothing is wrong with it, so no copy was written.")?;
+        let more = match (args.budget, treatment.excess()) {
+            (Some(_), Some(excess)) => format!("{excess}."),
+            (Some(budget), None) => format!("It fits {} already.", counted(budget, "token")),
+            (None, _) => "To make it shorter all the same, give --budget TOKENS.".to_owned(),
+        };
+        stdout::prose(&more)?;
         return Ok(DONE);
     }
     for line in treatment.done() {
-        out!("{line}");
+        stdout::prose(&line)?;
     }
     let Some(copy) = copy else {
         out!("Nothing was written (--dry-run).");

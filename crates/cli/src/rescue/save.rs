@@ -1,7 +1,6 @@
-//! Writes the copy of a session atomically. It never overwrites a file, and has the permissions of
-//! the original.
+//! Writes the copy of a session. It never overwrites a file, and has the permissions of the original.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
@@ -25,7 +24,7 @@ pub(super) struct SavedCopy {
 
 /// Writes the copy of a session: into the folder in which its agent finds it, unless another file was given.
 pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCopy, CliError> {
-    let log = treatment.log();
+    let log = &treatment.diagnosis.log;
     let (units, tokens) = (&treatment.chat().units, treatment.new_tokens());
     let copy = logs::copy(log, units, tokens, &mut new_ids(log)).map_err(CliError::failed)?;
     // The log may come from another machine.
@@ -71,40 +70,24 @@ fn new_ids(log: &SessionLog) -> Ids {
     Ids::new(seed.as_bytes())
 }
 
+/// Writes a new file. It is removed again if that fails.
+#[cfg_attr(not(unix), allow(unused_variables))]
 fn save(path: &Path, text: &str, original: &Path) -> io::Result<()> {
-    if path.exists() {
-        return Err(ErrorKind::AlreadyExists.into());
-    }
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".{}.part", std::process::id()));
-    let part = PathBuf::from(part);
-    let written = fill(&part, text, original)
-        // A hard link fails if the file exists by now; a rename would replace it.
-        .and_then(|()| {
-            fs::hard_link(&part, path).or_else(|error| match error.kind() {
-                ErrorKind::AlreadyExists => Err(error),
-                // Some file systems have no hard links.
-                _ => fs::rename(&part, path),
-            })
-        });
-    let _ = fs::remove_file(&part);
-    written
-}
-
-#[cfg_attr(not(unix), allow(unused_variables))]
-fn fill(part: &Path, text: &str, original: &Path) -> io::Result<()> {
-    let mut file: File = OpenOptions::new().write(true).create_new(true).open(part)?;
-    // Set before anything is written: a session may contain secrets. The copy is always writable
-    // for its owner, because the agent continues it, even if the original is read-only.
-    #[cfg(unix)]
-    if let Ok(metadata) = fs::metadata(original) {
-        use std::os::unix::fs::PermissionsExt;
-        let mode = metadata.permissions().mode() | 0o600;
-        file.set_permissions(fs::Permissions::from_mode(mode))?;
-    }
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut write = || {
+        // Set before anything is written: a session may contain secrets. The copy is always writable
+        // for its owner, because the agent continues it, even if the original is read-only.
+        #[cfg(unix)]
+        if let Ok(metadata) = fs::metadata(original) {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = metadata.permissions().mode() | 0o600;
+            file.set_permissions(fs::Permissions::from_mode(mode))?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()
+    };
+    write().inspect_err(|_| drop(fs::remove_file(path)))
 }

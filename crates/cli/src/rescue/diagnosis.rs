@@ -1,0 +1,146 @@
+//! [`Diagnosis`]: the size and the faults of a session. Prints and writes nothing.
+
+use plimsoll::foreign::{Chat, Reasoning, Repair, Target, repair};
+use plimsoll::logs::{Agent, SessionLog};
+use plimsoll::providers::{ModelBook, ModelRef};
+use plimsoll::tokens::Bytes;
+use plimsoll::wire::overflow::{Overflow, Verdict, classify};
+
+use crate::error::CliError;
+use crate::input::target_of;
+use crate::model_facts;
+
+/// The share of the window, in percent, above which a session is too long. The next answer, and the
+/// agent's own additions to the request, need the rest.
+const TOO_LONG: u64 = 80;
+/// The window that Claude Code uses for every model by default.
+const CLAUDE_CODE: u64 = 200_000;
+/// The faults that the fix-ups repair. The last one stands for all others.
+const FAULTS: [(&str, &str); 8] = [
+    ("unanswered", "tool calls without a result"),
+    ("orphans", "results without a tool call"),
+    ("order", "results that are not behind their calls"),
+    ("ids", "tool calls without a valid id"),
+    ("thinking", "thinking blocks that cannot be sent"),
+    ("empty", "empty messages"),
+    ("images", "messages with too many bytes of images"),
+    ("", "messages that would be refused"),
+];
+
+/// A session that was examined.
+pub(super) struct Diagnosis {
+    /// The session, without its messages.
+    pub(super) log: SessionLog,
+    pub(super) target: Target,
+    pub(super) repairs: Vec<Repair>,
+    /// Tokens of the next request, as its provider would count them. `None` if the log has no count.
+    pub(super) used: Option<u64>,
+    pub(super) window: Option<u64>,
+    /// Whether the provider refused the session because of its length.
+    is_refused: bool,
+}
+
+impl Diagnosis {
+    /// Examines a session. Returns its messages, repaired.
+    pub(super) fn of(
+        mut log: SessionLog,
+        reasoning: Reasoning,
+    ) -> Result<(Self, Chat<'static>), CliError> {
+        let verdict = log.last_error.as_deref().map(|error| classify(None, error));
+        let is_refused = matches!(
+            verdict,
+            Some(Verdict::Overflow(_) | Verdict::SoftWindow { .. } | Verdict::BodyTooLarge)
+        );
+        // The numbers in the provider's error override the estimates.
+        let (used, window) = match verdict {
+            Some(Verdict::Overflow(Overflow { used, window, .. })) => (used, window),
+            _ => (None, None),
+        };
+        let used = used.map(|used| used.0).or(log.used_tokens());
+        let window = match window {
+            Some(window) => Some(window.0),
+            None => known_window(&log)?,
+        };
+        let target = target_of(&log);
+        let mut chat = log.take_chat();
+        let mut repairs = std::mem::take(&mut log.repairs);
+        repairs.extend(repair(&mut chat, &target, reasoning));
+        let diagnosis = Self {
+            log,
+            target,
+            repairs,
+            used,
+            window,
+            is_refused,
+        };
+        Ok((diagnosis, chat))
+    }
+
+    pub(super) fn is_too_long(&self) -> bool {
+        let is_over = |window: u64| self.used.is_some_and(|used| used > window / 100 * TOO_LONG);
+        self.is_refused || self.window.is_some_and(is_over)
+    }
+
+    /// Describes the faults for the user, one on a line.
+    pub(super) fn wrong(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        match (self.is_too_long(), self.log.last_error.as_deref()) {
+            (true, Some(error)) if self.is_refused => {
+                let error = first_line(error);
+                wrong.push(format!("too long: the provider said \"{error}\""));
+            }
+            (true, _) => wrong.push(format!(
+                "too long: more than {TOO_LONG} % of the window is full, and the next answer needs room"
+            )),
+            (false, Some(error)) => {
+                wrong.push(format!("its last request failed: {}", first_line(error)));
+            }
+            (false, None) => {}
+        }
+        for (fix, faults) in FAULTS {
+            let is_it = |repair: &&Repair| match fix {
+                "" => FAULTS.iter().all(|(other, _)| *other != repair.fix),
+                fix => repair.fix == fix,
+            };
+            match self.repairs.iter().filter(is_it).count() {
+                0 => {}
+                count => wrong.push(format!("{faults}: {count}")),
+            }
+        }
+        if self.log.damaged > 0 {
+            wrong.push(format!("damaged lines: {}", self.log.damaged));
+        }
+        wrong
+    }
+}
+
+/// Returns the beginning of the first line of a text.
+fn first_line(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    plimsoll::context::clip(line, Bytes(160))
+}
+
+/// Returns the window of the model: that of the log, otherwise the known one. It is at least as
+/// large as the largest answered request.
+fn known_window(log: &SessionLog) -> Result<Option<u64>, CliError> {
+    if log.window.is_some() {
+        return Ok(log.window);
+    }
+    let answered = log.reported.map_or(0, |reported| reported.tokens);
+    if log.agent == Agent::ClaudeCode && answered <= CLAUDE_CODE {
+        return Ok(Some(CLAUDE_CODE));
+    }
+    let Some(model) = &log.model else {
+        return Ok(None);
+    };
+    let vendor = match model.as_str() {
+        name if name.starts_with("claude") => "anthropic",
+        name if name.starts_with("gemini") => "gemini",
+        _ => "openai",
+    };
+    let Ok(model) = ModelRef::parse(&format!("{vendor}/{model}")) else {
+        return Ok(None);
+    };
+    let facts = model_facts::facts(&model, &ModelBook::default())?;
+    Ok(facts.window.map(|fact| fact.value.0.max(answered)))
+}
