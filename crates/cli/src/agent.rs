@@ -10,7 +10,7 @@ use plimsoll::config::{
     AgentConfig, AgentModel, AgentSettings, ConfigError, Instructions, MakeAgent,
 };
 use plimsoll::permissions::{Answer, DenyAll, Question};
-use plimsoll::store::{Retention, SqliteStore};
+use plimsoll::store::{Retention, SessionReader, SqliteStore, StoreError};
 use plimsoll::tools::{SandboxMode, Skills};
 use plimsoll::{
     Agent, AgentBuilder, Gate, Observer, PermissionMode, Session, SessionId, SessionStore, Tokens,
@@ -149,6 +149,8 @@ impl CallerSettings {
 
 /// Opens the store of sessions.
 pub(crate) async fn store() -> Result<Arc<SqliteStore>, CliError> {
+    #[cfg(not(feature = "restate"))]
+    crate::sessions::open_store::no_database()?;
     let store = SqliteStore::open(paths::data()?).await;
     Ok(Arc::new(store.map_err(CliError::failed)?))
 }
@@ -159,11 +161,18 @@ pub(crate) async fn prune(store: &SqliteStore, retention: Retention, is_quiet: b
     if retention == Retention::default() {
         return;
     }
-    match store.prune(&retention).await {
-        Ok(pruned) if pruned.deleted.is_empty() || is_quiet => {}
-        Ok(pruned) => note!(
+    let pruned = async {
+        let pruned = store.prune(&store.outdated(&retention).await?).await;
+        if !pruned.deleted.is_empty() {
+            store.shrink().await?;
+        }
+        Ok::<_, StoreError>(pruned.deleted.len())
+    };
+    match pruned.await {
+        Ok(count) if count == 0 || is_quiet => {}
+        Ok(count) => note!(
             "deleted {} that the configuration does not keep ([sessions])",
-            counted(pruned.deleted.len(), "session")
+            counted(count, "session")
         ),
         Err(error) => say!("{error}"),
     }

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::cache::Fingerprint;
 use plimsoll::config::{self, SettingKind};
-use plimsoll::pricing::Cost;
 use plimsoll::store::{MAX_SETTINGS, SqliteStore};
 use plimsoll::{Message, Session, SessionId, SessionStore};
 use serde::{Deserialize, Serialize};
@@ -40,9 +39,6 @@ pub(crate) struct SessionSettings {
     /// The flags that set anything else.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flags: Vec<Flag>,
-    /// The cost of the session at the end of that run; `None` if it is not known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) cost: Option<Cost>,
 }
 
 /// A file that the user named, with a hash of its content. It is trusted only while it is unchanged.
@@ -68,7 +64,7 @@ impl ResumeHint {
     }
 }
 
-/// Stores the settings that a session is run with from now on, and its cost so far.
+/// Stores the settings that a session is run with from now on.
 pub(crate) async fn save(
     store: &SqliteStore,
     session: &Session,
@@ -83,7 +79,6 @@ pub(crate) async fn save(
         agent: sources.agent.clone(),
         folder: sources.folder.clone().or_else(|| env::current_dir().ok()),
         flags: sources.flags.entries().filter_map(lasting).collect(),
-        cost: Some(session.cost()),
     };
     let mut text = serde_json::to_string(&settings)?;
     if text.len() > MAX_SETTINGS {
@@ -120,11 +115,11 @@ pub(crate) async fn restore(
 }
 
 /// Returns the settings of a session that go with an export, or that an export may bring: the
-/// model, the folder, the cost if `has_cost`, and flags that mean the same everywhere.
+/// model, the folder, and flags that mean the same everywhere.
 ///
 /// An address, a path, a configuration, and flags that ask less than usual are left out, because
 /// the file may come from anybody.
-pub(crate) fn portable(settings: &str, has_cost: bool) -> Option<String> {
+pub(crate) fn portable(settings: &str) -> Option<String> {
     // Settings of another version that cannot be parsed are left out.
     let settings: SessionSettings = serde_json::from_str(settings).ok()?;
     if settings.model.is_empty() {
@@ -134,7 +129,6 @@ pub(crate) fn portable(settings: &str, has_cost: bool) -> Option<String> {
     let portable = SessionSettings {
         model: settings.model,
         folder: settings.folder,
-        cost: settings.cost.filter(|_| has_cost),
         flags: flags.filter(is_portable).collect(),
         ..SessionSettings::default()
     };

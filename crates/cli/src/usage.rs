@@ -1,8 +1,10 @@
 //! `plimsoll usage`: the usage and cost of all sessions, by day, model, folder or session. It reads
-//! the logs. Entries that a session shares with its parent are counted for the parent.
+//! the logs. Entries that a session shares with its parent are counted for the parent, and those of a
+//! sub-agent for the session that called it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
@@ -67,13 +69,15 @@ enum By {
     Session,
 }
 
-/// The usage of one session, without shared entries.
-struct SessionUsage {
-    session: ListedSession,
-    /// The time of each call in seconds since 1970, its model and its usage.
-    calls: Vec<(u64, String, Spend)>,
-    /// Sessions that ran on behalf of this one, which includes their costs.
-    branches: BTreeSet<String>,
+/// Calls of a model in the log of a session.
+struct Call<'a> {
+    session: &'a ListedSession,
+    /// The session, or the one on whose behalf it ran.
+    owner: &'a ListedSession,
+    /// Seconds since 1970.
+    at: u64,
+    model: String,
+    spent: Spend,
 }
 
 /// A line of the table.
@@ -102,17 +106,41 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(0, |now| now.saturating_sub(age).as_secs())
     });
-    let ids: BTreeSet<SessionId> = store.list().await?.into_iter().map(|it| it.id).collect();
-    let mut all = Vec::new();
-    for session in list::sessions(store, args.here).await? {
-        let has_caller = caller_of(&session.info.id).is_some_and(|caller| ids.contains(&caller));
-        if session.info.updated >= since {
-            all.push(used(store, session, since, has_caller).await);
+    let sessions = list::sessions(store).await?;
+    let by_id: BTreeMap<&SessionId, &ListedSession> = sessions
+        .iter()
+        .map(|session| (&session.info.id, session))
+        .collect();
+    let caller = |session: &&ListedSession| {
+        let caller = caller_of(&session.info.id)?;
+        by_id.get(&caller).copied()
+    };
+    let callers: BTreeSet<&SessionId> = sessions
+        .iter()
+        .filter_map(|session| Some(&caller(&session)?.info.id))
+        .collect();
+    let folder = if args.here {
+        Some(list::folder()?)
+    } else {
+        None
+    };
+    let (mut calls, mut branches) = (Vec::new(), BTreeSet::new());
+    for session in &sessions {
+        let owner = iter::successors(Some(session), caller).last();
+        let owner = owner.unwrap_or(session);
+        let is_here = folder.is_none() || owner.folder == folder;
+        if is_here && session.info.updated >= since {
+            let used = used(store, session, owner, &mut branches).await;
+            calls.extend(used.into_iter().filter(|call| call.at >= since));
         }
     }
-    let branches: BTreeSet<String> = all.iter().flat_map(|used| used.branches.clone()).collect();
-    all.retain(|used| !used.calls.is_empty() && !branches.contains(used.session.info.id.as_str()));
-    let mut rows = rows(args.by, &all);
+    // The log of a caller has the usage of its branches, and the logs of its sub-agents have what their
+    // results report.
+    calls.retain(|Call { session, model, .. }| {
+        let id = &session.info.id;
+        !branches.contains(id.as_str()) && (model != TOOLS || !callers.contains(id))
+    });
+    let mut rows = rows(args.by, &calls);
     let name = args.by.to_possible_value();
     let name = name.as_ref().map_or("", |value| value.get_name());
     if args.json {
@@ -164,44 +192,40 @@ fn caller_of(id: &SessionId) -> Option<SessionId> {
     SessionId::new(caller).ok()
 }
 
-/// Reads the log of a session as far as it can be read. If the session `has_caller`, the caller's log has the
-/// usage of its first run, and only that of later ones, which a person began, is returned.
-async fn used(
+/// Returns the calls in the log of a session, as far as it can be read, and adds its branches. The calls that
+/// a fork shares are counted for its parent.
+async fn used<'a>(
     store: &impl SessionReader,
-    session: ListedSession,
-    since: u64,
-    has_caller: bool,
-) -> SessionUsage {
+    session: &'a ListedSession,
+    owner: &'a ListedSession,
+    branches: &mut BTreeSet<String>,
+) -> Vec<Call<'a>> {
     let info = &session.info;
-    // The calls that a fork shares are counted in its parent.
     let after = info.fork.as_ref().map_or(0, |fork| fork.entries);
     let mut model = session.model.clone().unwrap_or_else(|| UNKNOWN.to_owned());
-    let (mut calls, mut branches, mut runs) = (Vec::new(), BTreeSet::new(), 0_u32);
+    let mut calls = Vec::new();
     let each = |line: &LogEntry| {
         match &line.entry {
-            Entry::RunStarted { model: of, .. } => {
-                model.clone_from(of);
-                runs += 1;
-            }
+            Entry::RunStarted { model: of, .. } => model.clone_from(of),
             Entry::Branched { branches: of, .. } => {
                 branches.extend(of.iter().map(|branch| branch.session.clone()));
             }
             _ => {}
         }
-        if line.at >= since && (!has_caller || runs > 1) {
-            let spent = spent(&line.entry, &model).into_iter();
-            calls.extend(spent.map(|(model, spent)| (line.at, model, spent)));
-        }
+        let spent = spent(&line.entry, &model).into_iter();
+        calls.extend(spent.map(|(model, spent)| Call {
+            session,
+            owner,
+            at: line.at,
+            model,
+            spent,
+        }));
         Ok::<_, StoreError>(())
     };
     if let Err(error) = each_entry(store, &info.id, after, each).await {
         say!("{error}");
     }
-    SessionUsage {
-        session,
-        calls,
-        branches,
-    }
+    calls
 }
 
 /// Returns the usage in an entry, by model.
@@ -257,33 +281,32 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
 
 /// Adds up the calls. Days and months are sorted by time, sessions newest first, and others by
 /// decreasing cost.
-fn rows(by: By, all: &[SessionUsage]) -> Vec<Row> {
+fn rows(by: By, calls: &[Call<'_>]) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for SessionUsage { session, calls, .. } in all {
-        for (at, model, spent) in calls {
-            let about = match by {
-                By::Day => day(*at),
-                By::Month => day(*at).chars().take("2026-11".len()).collect(),
-                By::Model => model.clone(),
-                By::Folder => match &session.folder {
-                    Some(folder) => folder.display().to_string(),
-                    None => UNKNOWN.to_owned(),
+    for call in calls {
+        let Call { owner, spent, .. } = call;
+        let about = match by {
+            By::Day => day(call.at),
+            By::Month => day(call.at).chars().take("2026-11".len()).collect(),
+            By::Model => call.model.clone(),
+            By::Folder => match &owner.folder {
+                Some(folder) => folder.display().to_string(),
+                None => UNKNOWN.to_owned(),
+            },
+            By::Session => owner.info.id.to_string(),
+        };
+        let place = *places.entry(about.clone()).or_insert(rows.len());
+        match rows.get_mut(place) {
+            Some(row) => row.spent = row.spent.combine(*spent),
+            None => rows.push(Row {
+                about,
+                spent: *spent,
+                title: match by {
+                    By::Session => owner.info.title.clone(),
+                    _ => String::new(),
                 },
-                By::Session => session.info.id.to_string(),
-            };
-            let place = *places.entry(about.clone()).or_insert(rows.len());
-            match rows.get_mut(place) {
-                Some(row) => row.spent = row.spent.combine(*spent),
-                None => rows.push(Row {
-                    about,
-                    spent: *spent,
-                    title: match by {
-                        By::Session => session.info.title.clone(),
-                        _ => String::new(),
-                    },
-                }),
-            }
+            }),
         }
     }
     match by {

@@ -1,22 +1,17 @@
 //! Finds the session that a command names: by a whole name, a shortened one, or as the newest of
 //! this folder.
 
-use std::env;
-
 use plimsoll::SessionId;
 use plimsoll::SessionStore;
 use plimsoll::session::new_session_id;
-use plimsoll::store::{SessionInfo, SessionReader, SqliteStore};
+use plimsoll::store::{SessionReader, SqliteStore};
 
 use crate::ask;
 use crate::error::CliError;
-use crate::resume::SessionSettings;
 use crate::sessions::{list, search};
 
 /// Minimum length of a shortened name, in characters.
 const SHORTEST: usize = 3;
-/// Number of the newest sessions whose folder is checked.
-const NEWEST: u32 = 1_000;
 /// Maximum number of sessions to choose from.
 const PICKED: usize = 15;
 const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
@@ -171,9 +166,9 @@ pub(crate) async fn listed(
 
 /// Returns the newest sessions, of this folder if there are any.
 async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, CliError> {
-    let mut sessions = list::sessions(store, true).await?;
+    let mut sessions = list::here(store).await?;
     if sessions.is_empty() {
-        sessions = list::sessions(store, false).await?;
+        sessions = list::sessions(store).await?;
     }
     sessions.truncate(PICKED);
     // Without the heading.
@@ -203,19 +198,15 @@ async fn found(store: &SqliteStore, words: &str) -> Result<Vec<OfferedSession>, 
 
 /// Returns the newest session whose last run was in this folder.
 async fn newest_here(store: &SqliteStore) -> Result<SessionId, CliError> {
-    let here = env::current_dir().map_err(CliError::failed)?;
-    for SessionInfo { id, .. } in store.newest(NEWEST).await? {
-        let text = store.settings(&id).await?;
-        let last = text.map(|text| SessionSettings::of(&text));
-        if last.and_then(|last| last.folder).as_ref() == Some(&here) {
-            return Ok(id);
-        }
-    }
-    Err(CliError::usage(format!(
-        "no session was run in {} yet; `plimsoll sessions list` lists those of all folders, and \
-         --session ID continues one",
-        here.display()
-    )))
+    let newest = list::here(store).await?.into_iter().next();
+    newest.map(|session| session.info.id).ok_or_else(|| {
+        let here = list::folder().unwrap_or_default();
+        CliError::usage(format!(
+            "no session was run in {} yet; `plimsoll sessions list` lists those of all folders, and \
+             --session ID continues one",
+            here.display()
+        ))
+    })
 }
 
 /// Returns the only session whose name was generated and begins or ends with `text`. Names that a person

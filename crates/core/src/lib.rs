@@ -83,7 +83,7 @@ pub use parallel::{
 pub use plimsoll_agent::{EvictedMessage, Eviction, HookInput, MAX_PARALLEL_TOOLS, Messages};
 pub use provider::Provider;
 pub use recall::{
-    Hit, MessageKind, RecallError, RecallId, RecallKey, RecallTools, RecalledItem, recall_tools,
+    Hit, MessageKind, RecallError, RecallId, RecallTools, RecalledItem, recall_tools,
 };
 pub use remote::{INBOX, Remote, UserMessage};
 pub use reservation::{MAX_TURNS_BELOW, Reservation};

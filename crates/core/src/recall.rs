@@ -11,8 +11,7 @@ mod search;
 mod tools;
 
 pub use item::{
-    BadRecallId, Hit, MAX_KEY, MessageKind, RecallError, RecallId, RecallKey, RecalledItem,
-    recall_text,
+    BadRecallId, Hit, MAX_KEY, MessageKind, RecallError, RecallId, RecalledItem, recall_text,
 };
 pub use log_messages::LogMessages;
 pub use page::{RECALL_MATCHES, TextExcerpt, matches, page};

@@ -12,7 +12,7 @@ use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, CallId, Part, typed_words};
 use serde::{Deserialize, Serialize};
 
-use crate::recall::{self, LogMessages, RecallError, RecallKey, RecalledItem, SearchQuery};
+use crate::recall::{self, LogMessages, RecallError, RecalledItem, SearchQuery};
 
 /// Maximum number of forks from a session to its oldest ancestor. Reading a log visits all of them.
 pub const MAX_FORK_DEPTH: u64 = 256;
@@ -246,16 +246,12 @@ pub trait SessionStore: Send + Sync {
         }
     }
 
-    /// Returns one message of a session's log as it was recorded. Reads the log; no store needs
-    /// another implementation.
+    /// Returns one message of a session's log as it was recorded, by its id (`m12`) or the id of its tool
+    /// call. Reads the log; no store needs another implementation.
     ///
     /// # Errors
     /// If the key matches no message or more than one, or if the log cannot be read.
-    async fn recall(
-        &self,
-        session: &SessionId,
-        key: &RecallKey,
-    ) -> Result<RecalledItem, RecallError> {
+    async fn recall(&self, session: &SessionId, key: &str) -> Result<RecalledItem, RecallError> {
         LogMessages::default().recall(self, session, key).await
     }
 }
@@ -296,8 +292,7 @@ pub struct SessionId(String);
 /// The right to write to one session.
 pub struct Lease {
     session: SessionId,
-    // Only kept for its drop.
-    _guard: Box<dyn Any + Send + Sync>,
+    guard: Box<dyn Any + Send + Sync>,
 }
 
 /// The complete contents of a file before and after a change.
@@ -430,10 +425,7 @@ pub enum StoreError {
         forks: Vec<SessionId>,
     },
     /// No space is left.
-    #[error(
-        "no space is left at {path}: nothing of this step was written, and the session still \
-         opens; free some space, then continue it"
-    )]
+    #[error("no space is left at {path}, so nothing was written; free some space, then try again")]
     Full {
         /// The file.
         path: String,
@@ -541,10 +533,13 @@ impl Lease {
     /// Creates a lease that ends when `guard` is dropped, for stores.
     #[must_use]
     pub fn new(session: SessionId, guard: Box<dyn Any + Send + Sync>) -> Self {
-        Self {
-            session,
-            _guard: guard,
-        }
+        Self { session, guard }
+    }
+
+    /// Returns the guard of this lease if it has this type, for stores.
+    #[must_use]
+    pub fn guard<T: 'static>(&self) -> Option<&T> {
+        self.guard.downcast_ref()
     }
 
     /// Returns the session.

@@ -5,7 +5,6 @@
 //! the host with [`SessionStore::recall`](crate::SessionStore::recall) and [`LogMessages`].
 //!
 //! ```
-//! use plimsoll::recall::RecallKey;
 //! use plimsoll::store::MemoryStore;
 //! use plimsoll::{Agent, SessionStore};
 //! # use plimsoll::testing::{ScriptedProvider, Turn};
@@ -17,7 +16,7 @@
 //! let agent = Agent::builder(model).store(store.clone()).build()?;
 //! let mut session = agent.session(plimsoll::session::new_session_id()).await?;
 //! session.run("What do you see?").await?;
-//! let question = store.recall(session.id(), &RecallKey::from("m0")).await?;
+//! let question = store.recall(session.id(), "m0").await?;
 //! assert_eq!(question.text(), "What do you see?");
 //! # Ok(())
 //! # }

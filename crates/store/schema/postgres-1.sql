@@ -37,8 +37,8 @@ CREATE TABLE entries (
 
 CREATE TABLE holders (
     key   BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-    -- Counted up by the holder as long as it lives.
-    beats BIGINT NOT NULL DEFAULT 0
+    -- The holder moves it on as long as it lives.
+    until TIMESTAMPTZ NOT NULL
 );
 
 CREATE TABLE leases (
@@ -82,24 +82,6 @@ CREATE TABLE watchers (
     session TEXT        PRIMARY KEY,
     -- By the clock of the server. What is appended until then is announced.
     until   TIMESTAMPTZ NOT NULL
-);
-
--- The words of entries, for the search, which makes the rows: TRUNCATE words, indexed loses nothing.
-CREATE TABLE words (
-    session BIGINT NOT NULL,
-    n       BIGINT NOT NULL,
-    -- NULL if there are too many.
-    words   TSVECTOR,
-    PRIMARY KEY (session, n)
-);
-
-CREATE INDEX words_by_word ON words USING GIN (words);
-CREATE INDEX words_without ON words (session) WHERE words IS NULL;
-
--- The last entry of each session whose words are there.
-CREATE TABLE indexed (
-    session BIGINT PRIMARY KEY,
-    n       BIGINT NOT NULL
 );
 
 CREATE TABLE format (version BIGINT NOT NULL);

@@ -22,19 +22,9 @@ pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<SessionId> 
 
 /// Returns the first 8 bytes of BLAKE3 over an entry's number, its time and its JSON.
 pub(crate) fn entry_sum(n: i64, at: i64, json: &[u8]) -> i64 {
-    sum(&[n, at], json)
-}
-
-/// Returns the first 8 bytes of BLAKE3 over the first line of a session in an export.
-pub(crate) fn header_sum(json: &[u8]) -> i64 {
-    sum(&[], json)
-}
-
-fn sum(numbers: &[i64], json: &[u8]) -> i64 {
     let mut hasher = blake3::Hasher::new();
-    for number in numbers {
-        hasher.update(&number.to_be_bytes());
-    }
+    hasher.update(&n.to_be_bytes());
+    hasher.update(&at.to_be_bytes());
     hasher.update(json);
     let mut sum = [0; 8];
     hasher.finalize_xof().fill(&mut sum);

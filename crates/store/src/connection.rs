@@ -8,26 +8,19 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
 
-use plimsoll_context::Bytes;
 use plimsoll_core::StoreError;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, MAIN_DB, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Mutex;
 
 use crate::fault::{self, WorkError};
 use crate::options::{Durability, Options};
-use crate::schema::{self, Format};
+use crate::schema;
 
 /// The size to which the write-ahead log is truncated after it grew. SQLite checkpoints it at about
 /// 4 MiB; only a very large append needs more.
 const WAL_BYTES: i64 = 16 << 20;
-
-/// The pause between two attempts to switch a new file to the write-ahead log while other processes
-/// do the same. SQLite does not always wait in this case.
-const OPEN_PAUSE: Duration = Duration::from_millis(10);
 
 /// A file is rewritten if more than one in this many of its pages is free.
 const FREE_PAGES: i64 = 4;
@@ -79,84 +72,73 @@ where
     })
 }
 
-/// Opens the connection that writes. Creates the file or migrates it to the newest format.
-pub(crate) fn writer(
+/// Opens the connection that writes.
+pub(crate) fn writer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    let connection = connect(path, options)?;
+    schema::check(&connection, path)?;
+    write_ahead(&connection, path)?;
+    set_up(&connection, options).map_err(fault::sqlite(path))?;
+    Ok(connection)
+}
+
+/// Opens a connection that only reads, besides the one that writes, so that neither waits for the other.
+///
+/// If SQLite can create no file beside the database (on a full disk, in a backup or in another user's
+/// folder), the connection reads the file alone. It is returned with the reason why nothing can be
+/// written.
+pub(crate) fn reader(
     path: &Path,
     options: &Options,
-    format: Format,
-    max_bytes: Bytes,
-) -> Result<Connection, StoreError> {
-    create_private(path);
-    let mut connection = connect(path, options)?;
-    schema::check(&connection, path, format)?;
-    write_ahead(&connection, path, options.busy_timeout)?;
-    set_up(&connection, options, max_bytes).map_err(fault::sqlite(path))?;
-    schema::migrate(&mut connection, path, format)?;
-    Ok(connection)
+) -> Result<(Connection, Option<StoreError>), StoreError> {
+    let set_up = |connection: &Connection| connection.pragma_update(None, "query_only", true);
+    reader_with(path, options, set_up)
 }
 
-/// Opens a read connection besides the one that writes, so that neither waits for the other.
-pub(crate) fn reader(path: &Path, options: &Options) -> Result<Connection, StoreError> {
-    let connection = connect(path, options)?;
-    let set = connection.pragma_update(None, "query_only", true);
-    set.map_err(fault::sqlite(path))?;
-    Ok(connection)
-}
-
-/// Opens a connection that reads and leaves the files unchanged, and that reads a damaged file as
-/// far as possible. Normally the last connection checkpoints the write-ahead log into the database;
-/// this one does not.
-pub(crate) fn observer(path: &Path, options: &Options) -> Result<Connection, StoreError> {
-    let has_log = has_log(path);
-    let connection = reader(path, options)?;
+/// Opens a connection that reads and leaves the files unchanged, and that reads a damaged file as far as
+/// possible. Normally the last connection moves the write-ahead log into the database; this one does not.
+pub(crate) fn observer(path: &Path) -> Result<Connection, StoreError> {
     // If there is no log, the connection removes the empty one that it creates.
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log)
-        .map_err(fault::sqlite(path))?;
-    // With it, SQLite also reads a file that was cut, and a schema of which a part is damaged.
-    connection
-        .pragma_update(None, "writable_schema", true)
-        .map_err(fault::sqlite(path))?;
+    let has_log = has_log(path);
+    let set_up = |connection: &Connection| {
+        connection.pragma_update(None, "query_only", true)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_log)?;
+        // With it, SQLite also reads a file that was cut, and a schema of which a part is damaged.
+        connection.pragma_update(None, "writable_schema", true)
+    };
+    let (connection, _) = reader_with(path, &Options::default(), set_up)?;
     Ok(connection)
 }
 
-/// Opens a connection that creates no file beside the database, so that it can read if nothing can
-/// be written, for example on a full disk, in a backup or in another user's folder. Nobody else may
-/// have the file open in the meantime, unless the file itself may only be read.
+fn reader_with(
+    path: &Path,
+    options: &Options,
+    set_up: impl Fn(&Connection) -> rusqlite::Result<()>,
+) -> Result<(Connection, Option<StoreError>), StoreError> {
+    let checked = |connection: Connection| {
+        set_up(&connection).map_err(fault::sqlite(path))?;
+        schema::check(&connection, path)?;
+        Ok(connection)
+    };
+    match connect(path, options).and_then(checked) {
+        Ok(connection) => Ok((connection, None)),
+        Err(why @ (StoreError::Full { .. } | StoreError::Io { .. })) => {
+            let alone = alone(path, &why).and_then(checked)?;
+            Ok((alone, Some(why)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens a file without locks and without a write-ahead log.
 ///
 /// # Errors
-/// If the file may only be read and its newest entries are in the write-ahead log.
-pub(crate) fn alone(path: &Path, options: &Options) -> Result<Connection, StoreError> {
-    let connection = connect(path, options)?;
-    let fault = fault::sqlite(path);
-    if connection.is_readonly(MAIN_DB).map_err(&fault)? {
-        return unchanging(path);
-    }
-    connection.busy_timeout(Duration::ZERO).map_err(&fault)?;
-    connection
-        .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
-        .map_err(&fault)?;
-    connection
-        .pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))
-        .map_err(&fault)?;
-    connection
-        .pragma_update(None, "query_only", true)
-        .map_err(&fault)?;
-    Ok(connection)
-}
-
-/// Opens a file that this process may only read. SQLite then takes no locks and reads no write-ahead
-/// log.
-fn unchanging(path: &Path) -> Result<Connection, StoreError> {
+/// The reason `why` it cannot be opened otherwise, if its newest entries are in the write-ahead log.
+fn alone(path: &Path, why: &StoreError) -> Result<Connection, StoreError> {
+    refuse_link(path)?;
     if has_log(path) {
-        return Err(fault::other(
-            path,
-            "it may only be read, and its newest entries are still in sessions.db-wal; copy its folder \
-             to where it can be written, and choose the copy with PLIMSOLL_HOME",
-        ));
+        return Err(why.clone());
     }
-    let file = without_links_above(path);
-    let mut uri = url_path(&file);
+    let mut uri = url_path(&without_links_above(path));
     uri.insert_str(0, "file:");
     uri.push_str("?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
@@ -190,7 +172,6 @@ fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     // Callers queue at `SharedConnection`, so SQLite need not lock the connection. A path is always
     // a file path, never a URI.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NOFOLLOW
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let fault = fault::sqlite(path);
@@ -228,12 +209,20 @@ fn without_links_above(path: &Path) -> PathBuf {
     }
 }
 
-/// Creates an empty file that only its owner may access, unless there is a file already. Logs
-/// contain the texts of users and tools. SQLite gives the files beside it the same permissions.
-fn create_private(path: &Path) {
+/// Creates the file with its tables, unless there is one. It gets its name when it is complete, so an
+/// empty file is never taken for a new store.
+///
+/// Only its owner may access it, because logs contain the texts of users and tools. SQLite gives the
+/// files beside it the same permissions.
+pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let has_log = has_log(path);
     if fs::symlink_metadata(path).is_ok() {
-        return;
+        return Ok(());
+    }
+    if has_log {
+        let why = "it is missing, but sessions.db-wal of it is there; move that away, and a new one is created";
+        return Err(fault::other(path, why));
     }
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let new = path.with_extension(format!("new-{}-{number}", std::process::id()));
@@ -244,43 +233,40 @@ fn create_private(path: &Path) {
         use std::os::unix::fs::OpenOptionsExt;
         options.mode(0o600);
     }
-    if options.open(&new).is_ok() {
-        // The file is closed before it gets its name, and a hard link never replaces a file.
-        let _ = fs::hard_link(&new, path);
-        let _ = fs::remove_file(&new);
-    }
-    // SQLite reports a folder that cannot be written, and creates the file on a file system
-    // without hard links, which has no permissions either.
+    drop(options.open(&new).map_err(fault::io(path))?);
+    let create = || {
+        let connection = connect(&new, &Options::default())?;
+        write_ahead(&connection, path)?;
+        schema::create(&connection).map_err(fault::sqlite(path))?;
+        let closed = connection.close().map_err(|(_, error)| error);
+        closed.map_err(fault::sqlite(path))?;
+        // A hard link never replaces a file that another process has created. Without hard links, the
+        // file is renamed.
+        match fs::hard_link(&new, path) {
+            Err(_) if fs::symlink_metadata(path).is_err() => fs::rename(&new, path),
+            _ => Ok(()),
+        }
+        .map_err(fault::io(path))
+    };
+    let created = create();
+    let _ = fs::remove_file(&new);
+    created
 }
 
 /// Turns on the write-ahead log. With it, readers see complete appends only, and a killed writer
 /// leaves nothing half-done.
-fn write_ahead(connection: &Connection, path: &Path, wait: Duration) -> Result<(), StoreError> {
-    let began = Instant::now();
-    loop {
-        let mode = connection
-            .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0));
-        match mode {
-            Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
-            Ok(_) => {
-                return Err(fault::other(
-                    path,
-                    "its file system cannot share memory between processes; choose a data folder \
-                     on a local disk",
-                ));
-            }
-            Err(error)
-                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
-                    && began.elapsed() < wait =>
-            {
-                thread::sleep(OPEN_PAUSE);
-            }
-            Err(error) => return Err(fault::sqlite(path)(error)),
-        }
+fn write_ahead(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    let mode = connection
+        .pragma_update_and_check(None, "journal_mode", "wal", |row| row.get::<_, String>(0))
+        .map_err(fault::sqlite(path))?;
+    if mode.eq_ignore_ascii_case("wal") {
+        return Ok(());
     }
+    let why = "its file system cannot share memory between processes; choose a data folder on a local disk";
+    Err(fault::other(path, why))
 }
 
-fn set_up(connection: &Connection, options: &Options, max_bytes: Bytes) -> rusqlite::Result<()> {
+fn set_up(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     match options.durability {
         Durability::Full => {
             connection.pragma_update(None, "synchronous", "FULL")?;
@@ -293,7 +279,7 @@ fn set_up(connection: &Connection, options: &Options, max_bytes: Bytes) -> rusql
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "cell_size_check", true)?;
     let page: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
-    let bytes = i64::try_from(max_bytes.0).unwrap_or(i64::MAX);
+    let bytes = i64::try_from(options.max_bytes.0).unwrap_or(i64::MAX);
     let pages = bytes.checked_div(page).unwrap_or(bytes).max(1);
     connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", WAL_BYTES, |_| Ok(()))
@@ -347,7 +333,8 @@ mod tests {
                 durability,
                 ..Options::default()
             };
-            let connection = writer(&path, &options, schema::LOG, options.max_bytes).unwrap();
+            create(&path).unwrap();
+            let connection = writer(&path, &options).unwrap();
             let number = |name| {
                 let value = connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
                 value.unwrap()
@@ -370,28 +357,27 @@ mod tests {
         let folder = folder.path().join("a?b #1 %20");
         fs::create_dir(&folder).unwrap();
         let path = folder.join("sessions.db");
-        let options = Options::default();
-        drop(writer(&path, &options, schema::LOG, options.max_bytes).unwrap());
+        create(&path).unwrap();
         let names = || {
             let files = fs::read_dir(&folder).unwrap();
-            files
-                .map(|file| file.unwrap().file_name())
-                .collect::<Vec<_>>()
+            let names = files.map(|file| file.unwrap().file_name());
+            names.collect::<Vec<_>>()
         };
-        let before = names();
-        let connection = unchanging(&path).unwrap();
+        assert_eq!(names(), ["sessions.db"]);
+        let why = fault::full(&path);
+        let connection = alone(&path, &why).unwrap();
         let count = "SELECT count(*) FROM sessions";
         let sessions = connection.query_row(count, [], |row| row.get::<_, i64>(0));
         assert_eq!(sessions.unwrap(), 0);
         connection.execute("DELETE FROM sessions", []).unwrap_err();
         drop(connection);
-        assert_eq!(names(), before);
+        assert_eq!(names(), ["sessions.db"]);
         fs::write(folder.join("sessions.db-wal"), "x").unwrap();
-        let error = unchanging(&path).unwrap_err().to_string();
-        assert!(
-            error.contains("its newest entries are still in sessions.db-wal"),
-            "{error}"
-        );
+        assert_eq!(alone(&path, &why).unwrap_err(), why);
+        // The write-ahead log of another file must not be read into a new one.
+        fs::remove_file(&path).unwrap();
+        let error = create(&path).unwrap_err().to_string();
+        assert!(error.contains("sessions.db-wal of it is there"), "{error}");
     }
 
     #[cfg(unix)]
@@ -407,10 +393,8 @@ mod tests {
         let options = Options::default();
         for target in ["target", "/dev/null", "missing"] {
             symlink(target, &path).unwrap();
-            for opened in [
-                writer(&path, &options, schema::LOG, options.max_bytes),
-                reader(&path, &options),
-            ] {
+            create(&path).unwrap();
+            for opened in [writer(&path, &options), observer(&path)] {
                 let error = opened.unwrap_err().to_string();
                 assert!(error.contains("it is a link"), "{error}");
             }
@@ -419,13 +403,9 @@ mod tests {
         assert_eq!(mode(&target), 0o666);
         assert_eq!(fs::read(&target).unwrap(), b"");
         assert!(!folder.path().join("missing").exists());
-        // Permissions that a person has set stay, and a new file is private.
-        fs::rename(&target, &path).unwrap();
-        drop(writer(&path, &options, schema::LOG, options.max_bytes).unwrap());
-        assert_eq!(mode(&path), 0o666);
-        let new = folder.path().join("new.db");
-        drop(writer(&new, &options, schema::LOG, options.max_bytes).unwrap());
-        assert_eq!(mode(&new), 0o600);
+        // A new file is private.
+        create(&path).unwrap();
+        assert_eq!(mode(&path), 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
@@ -434,8 +414,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("sessions.db");
         let options = Options::default();
-        let _writer = writer(&path, &options, schema::LOG, options.max_bytes).unwrap();
-        let reader = reader(&path, &options).unwrap();
+        create(&path).unwrap();
+        let (reader, _) = reader(&path, &options).unwrap();
         let error = reader.execute("DELETE FROM settings", []).unwrap_err();
         let text = fault::sqlite(&path)(error).to_string();
         assert!(text.contains("it is read-only; make it"), "{text}");

@@ -1,11 +1,11 @@
-//! Deletes whole sessions: one, or those that are outdated by age and size. Entries are never changed
+//! Deletes whole sessions, and finds those that are outdated by age and size. Entries are never changed
 //! here.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use plimsoll_core::{MAX_FORK_DEPTH, Retention, SessionId, SessionInfo, SessionStore, StoreError};
+use plimsoll_core::{MAX_FORK_DEPTH, Retention, SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::columns::{self, from_column};
@@ -14,11 +14,9 @@ use crate::fault::WorkError;
 use crate::files;
 use crate::lease::Right;
 use crate::search;
-use crate::session_reader::SessionReader;
-use crate::sqlite::SqliteStore;
 use crate::write;
 
-/// The result of [`SqliteStore::prune`].
+/// The result of [`SessionReader::prune`](crate::SessionReader::prune).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PruneReport {
     /// The deleted sessions. Forks come before the sessions that they were forked from.
@@ -26,41 +24,6 @@ pub struct PruneReport {
     /// The outdated sessions that still exist, with the reason: [`StoreError::Busy`] if another
     /// process writes to the session, [`StoreError::HasForks`] if a fork of it is still in use.
     pub kept: Vec<(SessionInfo, StoreError)>,
-}
-
-impl SqliteStore {
-    /// Deletes outdated sessions, like [`SessionStore::delete`], and returns their space to the
-    /// system, like [`Self::shrink`]. A session that another process writes to, or has written to
-    /// since it was selected, is not deleted, and not waited for.
-    ///
-    /// # Errors
-    /// If the sessions cannot be read. Errors of single sessions are in [`PruneReport::kept`].
-    pub async fn prune(&self, retention: &Retention) -> Result<PruneReport, StoreError> {
-        let outdated = self.outdated(retention).await?;
-        let mut pruned = PruneReport::default();
-        for info in forks_first(&outdated) {
-            match self.delete_unchanged(info).await {
-                Ok(true) => pruned.deleted.push(info.clone()),
-                Ok(false) => {}
-                Err(error) => pruned.kept.push((info.clone(), error)),
-            }
-        }
-        if !pruned.deleted.is_empty() {
-            self.shrink().await?;
-        }
-        Ok(pruned)
-    }
-
-    /// Deletes a session if it has not changed since it was listed.
-    async fn delete_unchanged(&self, info: &SessionInfo) -> Result<bool, StoreError> {
-        let lease = self.acquire(&info.id).await?;
-        match self.head(&info.id).await? {
-            Some(now) if now.entries == info.entries && now.updated == info.updated => {
-                self.delete(&lease).await
-            }
-            _ => Ok(false),
-        }
-    }
 }
 
 /// Returns the outdated sessions of a list, except those that a retained fork needs.
@@ -99,37 +62,41 @@ pub(crate) fn forks_first(sessions: &[SessionInfo]) -> Vec<&SessionInfo> {
     sorted
 }
 
-/// Deletes a session: its entries, its settings, the contents of files that it changed, and its row. Returns `false` if there is none.
-pub(crate) fn session(connection: &mut Connection, right: &Right) -> Result<bool, WorkError> {
-    let session = right.session();
+/// Deletes sessions: their entries, their settings, the contents of files that they changed, and their
+/// rows. All of them or none. Returns `false` if there is none.
+pub(crate) fn sessions(connection: &mut Connection, rights: &[Right]) -> Result<bool, WorkError> {
     overwrite_deleted(connection)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    right.check()?;
-    let key = transaction
-        .query_row(
-            "SELECT key FROM sessions WHERE id = ?1",
-            [session.as_str()],
-            |row| row.get::<_, i64>(0),
-        )
-        .optional()?;
-    let Some(key) = key else {
-        return Ok(false);
-    };
-    let forks = forks(&transaction, key)?;
-    if !forks.is_empty() {
-        let session = session.clone();
-        return Err(StoreError::HasForks { session, forks }.into());
+    let mut found = BTreeMap::new();
+    for right in rights {
+        right.check()?;
+        let key = transaction
+            .prepare_cached("SELECT key FROM sessions WHERE id = ?1")?
+            .query_row([right.session().as_str()], |row| row.get::<_, i64>(0))
+            .optional()?;
+        found.extend(key.map(|key| (key, right.session())));
     }
-    files::delete(&transaction, key)?;
+    if found.is_empty() {
+        return Ok(false);
+    }
     search::drop_index(&transaction)?;
-    for sql in [
-        "INSERT INTO deletions (session) VALUES (?1)",
-        "DELETE FROM settings WHERE session = (SELECT id FROM sessions WHERE key = ?1)",
-        "DELETE FROM entries WHERE session = ?1",
-        "DELETE FROM sessions WHERE key = ?1",
-        "DELETE FROM deletions WHERE session = ?1",
-    ] {
-        transaction.execute(sql, [key])?;
+    // A fork is newer than its parent.
+    for (key, session) in found.into_iter().rev() {
+        let forks = forks(&transaction, key)?;
+        if !forks.is_empty() {
+            let session = session.clone();
+            return Err(StoreError::HasForks { session, forks }.into());
+        }
+        files::delete(&transaction, key)?;
+        for sql in [
+            "INSERT INTO deletions (session) VALUES (?1)",
+            "DELETE FROM settings WHERE session = (SELECT id FROM sessions WHERE key = ?1)",
+            "DELETE FROM entries WHERE session = ?1",
+            "DELETE FROM sessions WHERE key = ?1",
+            "DELETE FROM deletions WHERE session = ?1",
+        ] {
+            transaction.execute(sql, [key])?;
+        }
     }
     transaction.commit()?;
     Ok(true)

@@ -8,11 +8,10 @@ use std::sync::Arc;
 
 use plimsoll_core::{Fork, SessionId, SessionInfo, StoreError};
 use serde::{Deserialize, Serialize};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
-use crate::columns::{entry_sum, header_sum, to_column};
+use crate::columns::{entry_sum, to_column};
 use crate::connection::blocking;
-use crate::delete::forks_first;
 use crate::fault;
 use crate::log::{Raw, bad_entry};
 
@@ -37,27 +36,21 @@ pub enum ExportError {
 pub(crate) struct Header {
     pub(crate) session: SessionId,
     pub(crate) version: u64,
-    /// The number of the session within the export, from 1. `of` is the number of sessions.
-    pub(crate) number: u64,
-    pub(crate) of: u64,
-    /// The rank by the time of the last write: 1 is the session that was written first.
-    pub(crate) order: u64,
+    /// The number of sessions that follow in the export.
+    pub(crate) left: u64,
     pub(crate) title: String,
     /// The times of its first and its last entry, in seconds since 1970.
     pub(crate) created: u64,
     pub(crate) updated: u64,
     /// The number of entries of its log, including shared ones.
     pub(crate) entries: u64,
-    /// The session that it was forked from, if that session comes before it in the export. In this
-    /// case only its own entries follow.
+    /// The session that it was forked from, if that session is in the export. In this case only its own
+    /// entries follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fork: Option<Fork>,
-    /// The settings that are stored beside the log: an object, or any other text as a string.
+    /// The settings that are stored beside the log, if they are JSON on one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) settings: Option<Box<RawValue>>,
-    /// The checksum of the line without this field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) sum: Option<String>,
 }
 
 /// A line of an export with the stored bytes of the entry.
@@ -84,7 +77,9 @@ where
     for header in headers(listed, sessions) {
         let (session, entries) = (header.session.clone(), header.entries);
         let mut after = header.fork.as_ref().map_or(0, |fork| fork.entries);
-        let written = blocking(place, move || Ok(write(out, &header.into_line())));
+        let mut line = serde_json::to_vec(&header).map_err(io::Error::other)?;
+        line.push(b'\n');
+        let written = blocking(place, move || Ok(write(out, &line)));
         out = written.await??;
         while after < entries {
             let mut page = page(session.clone(), after).await?;
@@ -110,60 +105,31 @@ where
     Ok(out)
 }
 
-impl Header {
-    /// Returns the checksum of the line without its `sum`.
-    pub(crate) fn checksum(&self) -> Option<String> {
-        let json = serde_json::to_vec(self).ok()?;
-        Some(sum_text(header_sum(&json)))
-    }
-
-    fn into_line(mut self) -> Vec<u8> {
-        self.sum = self.checksum();
-        let mut line = serde_json::to_vec(&self).unwrap_or_default();
-        line.push(b'\n');
-        line
-    }
-}
-
-/// Returns the first lines of sessions. Each session follows the session that it was forked from.
-/// `listed` begins with the session that was written last.
+/// Returns the first lines of sessions, in the order of their last writes. `listed` begins with the
+/// session that was written last.
 fn headers(listed: &[SessionInfo], wanted: &BTreeMap<SessionId, Option<String>>) -> Vec<Header> {
     let chosen = listed.iter().filter(|info| wanted.contains_key(&info.id));
-    let chosen: Vec<SessionInfo> = chosen.cloned().collect();
-    let order = (1..).zip(chosen.iter().rev());
-    let order: BTreeMap<&SessionId, u64> = order.map(|(place, info)| (&info.id, place)).collect();
-    let header = |(number, info): (u64, &SessionInfo)| {
-        let fork = info.fork.as_ref();
-        let settings = wanted.get(&info.id).and_then(Option::as_deref);
+    let header = |(left, info): (u64, &SessionInfo)| {
+        let settings = wanted.get(&info.id).cloned().flatten();
+        let settings = settings.filter(|text| !text.contains(['\n', '\r']));
         Header {
             session: info.id.clone(),
             version: EXPORT_VERSION,
-            number,
-            of: chosen.len() as u64,
-            order: order.get(&info.id).copied().unwrap_or_default(),
+            left,
             title: info.title.clone(),
             created: info.created,
             updated: info.updated,
             entries: info.entries,
-            fork: fork.filter(|fork| order.contains_key(&fork.from)).cloned(),
-            settings: settings.and_then(settings_json),
-            sum: None,
+            fork: info
+                .fork
+                .clone()
+                .filter(|fork| wanted.contains_key(&fork.from)),
+            settings: settings.and_then(|text| RawValue::from_string(text).ok()),
         }
     };
-    let parents_first = forks_first(&chosen).into_iter().rev();
-    (1..).zip(parents_first).map(header).collect()
-}
-
-/// Converts settings to JSON of one line: an object stays unchanged, any other text becomes a
-/// string.
-fn settings_json(text: &str) -> Option<Box<RawValue>> {
-    if text.starts_with('{')
-        && !text.contains(['\n', '\r'])
-        && let Ok(json) = RawValue::from_string(text.to_owned())
-    {
-        return Some(json);
-    }
-    to_raw_value(text).ok()
+    let mut headers: Vec<Header> = (0..).zip(chosen).map(header).collect();
+    headers.reverse();
+    headers
 }
 
 /// Formats a checksum for an export.

@@ -2,7 +2,9 @@
 //! none. The meaning of their logs is not checked.
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_agent::Entry;
 use plimsoll_context::Bytes;
@@ -15,7 +17,7 @@ use serde_json::value::RawValue;
 use crate::columns::{entry_sum, to_column};
 use crate::export::{EXPORT_VERSION, Header, sum_text};
 use crate::fault::{self, WorkError};
-use crate::lease::Leases;
+use crate::lease::Right;
 use crate::sqlite::SqliteStore;
 use crate::write::{self, MAX_ENTRY};
 
@@ -30,6 +32,7 @@ const ALTERED: &str = "it was altered; export the session again, or take its \"s
 /// The sessions of an export.
 #[derive(Debug, Default)]
 pub struct Export {
+    /// In the order of their last writes.
     sessions: Vec<ExportedSession>,
 }
 
@@ -46,8 +49,11 @@ pub struct ExportedSession {
     title: String,
     created: u64,
     updated: u64,
-    /// The rank by the time of the last write.
-    order: u64,
+    /// The number of entries that its first line states, and the number of that line.
+    stated: u64,
+    line: u64,
+    /// The place of the session that it was forked from.
+    parent: Option<usize>,
     entries: Vec<Entry>,
     lines: Vec<OwnedLine>,
 }
@@ -81,60 +87,61 @@ struct AnyHeader {
     version: u64,
 }
 
-/// The state of reading an export.
-#[derive(Default)]
-struct ExportReader {
-    sessions: Vec<ExportedSession>,
-    /// The sessions before the last one.
-    names: BTreeMap<SessionId, KnownSession>,
-    /// The expectations set by the first line of the last session.
-    due: Option<ExpectedSession>,
-    /// The number of the last session's next entry.
-    next: u64,
-}
-
-/// A session that was read before.
-struct KnownSession {
-    line: u64,
-    entries: u64,
-    depth: u64,
-}
-
-#[derive(Clone)]
-struct ExpectedSession {
-    session: SessionId,
-    entries: u64,
-    number: u64,
-    of: u64,
-}
-
 impl Export {
     /// Checks whether a text begins like an export.
     #[must_use]
     pub fn is_one(text: &str) -> bool {
         let first = text.lines().next().unwrap_or_default();
-        first.starts_with(HEADER)
-            || serde_json::from_str::<AnyHeader>(first).is_ok()
-            || serde_json::from_str::<OwnedLine>(first).is_ok()
+        is_header(first) || serde_json::from_str::<OwnedLine>(first).is_ok()
     }
 
-    /// Parses an export.
+    /// Parses an export, or several in a row.
     ///
     /// # Errors
     /// If a line cannot be read or was altered, if lines are missing, out of order or duplicated,
     /// or if the export is of a newer version.
     pub fn parse(text: &str) -> Result<Self, BadExport> {
-        let (mut reader, mut last) = (ExportReader::default(), 0);
+        let (mut export, mut last, mut left) = (Self::default(), 1, 0);
+        let mut places = BTreeMap::new();
         for (line, text) in (1..).zip(text.lines()) {
-            let taken = reader.take(text, line);
-            taken.map_err(|why| BadExport { line, why })?;
+            let bad = |why| BadExport { line, why };
             last = line;
+            match OwnedLine::read(text) {
+                Ok(entry) => export.add(entry).map_err(bad)?,
+                Err(why) if !is_header(text) => return Err(bad(why)),
+                Err(_) => {
+                    export.is_complete().map_err(bad)?;
+                    let header = Header::read(text).map_err(bad)?;
+                    left = header.left;
+                    let session = ExportedSession::new(header, line);
+                    if let Some(first) = places.insert(session.id.clone(), export.sessions.len()) {
+                        let first = export.sessions.get(first).map_or(0, |first| first.line);
+                        return Err(bad(format!(
+                            "session {} is in the file twice, first on line {first}; keep one of the two",
+                            session.id
+                        )));
+                    }
+                    export.sessions.push(session);
+                }
+            }
         }
-        let whole = reader.end();
-        whole.map_err(|why| BadExport { line: last, why })?;
-        Ok(Self {
-            sessions: reader.sessions,
-        })
+        let bad = |why| BadExport { line: last, why };
+        export.is_complete().map_err(bad)?;
+        if left > 0 {
+            let why = "the file was cut before its last session; export it again";
+            return Err(bad(why.to_owned()));
+        }
+        for session in &mut export.sessions {
+            let from = session.fork.as_ref().map(|fork| &fork.from);
+            session.parent = from.and_then(|from| places.get(from)).copied();
+        }
+        for session in &export.sessions {
+            let line = session.line;
+            export
+                .check_fork(session)
+                .map_err(|why| BadExport { line, why })?;
+        }
+        Ok(export)
     }
 
     /// Parses entries without the first line of a session, as written by [`SqliteStore::salvage`] if
@@ -162,7 +169,7 @@ impl Export {
         Ok(Some(entries))
     }
 
-    /// Returns the sessions. Each follows the session that it was forked from.
+    /// Returns the sessions, in the order of their last writes.
     #[must_use]
     pub fn sessions(&self) -> &[ExportedSession] {
         &self.sessions
@@ -176,25 +183,116 @@ impl Export {
     /// Returns the whole log of a session, including shared entries.
     #[must_use]
     pub fn log(&self, session: &ExportedSession) -> Vec<Entry> {
-        let (mut parts, mut of) = (vec![session.entries.as_slice()], session.fork.as_ref());
-        let mut shared = u64::MAX;
-        for _ in 0..MAX_FORK_DEPTH {
-            let Some(fork) = of else { break };
-            let mut named = self.sessions.iter();
-            let Some(parent) = named.find(|one| one.id == fork.from) else {
-                break;
-            };
-            shared = shared.min(fork.entries);
-            let own = shared.saturating_sub(parent.shared());
+        let mut parts = vec![session.entries.as_slice()];
+        let mut shared = session.shared();
+        for ancestor in self.ancestors(session) {
+            let own = shared.saturating_sub(ancestor.shared());
             let own = usize::try_from(own).unwrap_or(usize::MAX);
-            parts.push(parent.entries.get(..own).unwrap_or(&parent.entries));
-            of = parent.fork.as_ref();
+            parts.push(ancestor.entries.get(..own).unwrap_or(&ancestor.entries));
+            shared = shared.min(ancestor.shared());
         }
         parts.into_iter().rev().flatten().cloned().collect()
+    }
+
+    /// Returns the sessions that a session was forked from, the nearest first. Forks may form a circle.
+    fn ancestors<'a>(
+        &'a self,
+        session: &'a ExportedSession,
+    ) -> impl Iterator<Item = &'a ExportedSession> {
+        let parent = |session: &&ExportedSession| self.sessions.get(session.parent?);
+        iter::successors(Some(session), parent)
+            .skip(1)
+            .take(MAX_FORK_DEPTH as usize + 1)
+    }
+
+    fn check_fork(&self, session: &ExportedSession) -> Result<(), String> {
+        let Some(Fork { from, entries }) = &session.fork else {
+            return Ok(());
+        };
+        let Some(parent) = self.ancestors(session).next() else {
+            return Err(format!(
+                "it is a fork of session {from}, which is not in the file; export both again, or the \
+                 fork alone"
+            ));
+        };
+        if *entries > parent.stated {
+            return Err(format!(
+                "it shares {entries} entries with session {from}, which has {}; {DAMAGED}",
+                parent.stated
+            ));
+        }
+        if self.ancestors(session).count() as u64 > MAX_FORK_DEPTH {
+            return Err(format!(
+                "forks of forks may be {MAX_FORK_DEPTH} deep, and it is deeper"
+            ));
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, line: OwnedLine) -> Result<(), String> {
+        let session = self.sessions.last_mut().ok_or(NO_FIRST_LINE)?;
+        let (n, due) = (line.n, session.count() + 1);
+        if n != due {
+            return Err(format!(
+                "it is entry {n}, and entry {due} is due: {OUT_OF_ORDER}"
+            ));
+        }
+        if n > session.stated {
+            return Err(format!(
+                "session {} has {} entries, and this is one more; {DAMAGED}",
+                session.id, session.stated
+            ));
+        }
+        session.entries.push(line.entry()?);
+        session.updated = session.updated.max(line.at);
+        session.lines.push(line);
+        Ok(())
+    }
+
+    /// Checks whether all entries of the last session were read.
+    fn is_complete(&self) -> Result<(), String> {
+        match self.sessions.last() {
+            Some(session) if session.count() != session.stated => Err(format!(
+                "session {} has {} entries, and they end with entry {last}: {OUT_OF_ORDER}, or write \
+                 \"entries\":{last} into its first line to import those that are there",
+                session.id,
+                session.stated,
+                last = session.count(),
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Header {
+    fn read(text: &str) -> Result<Self, String> {
+        match serde_json::from_str(text) {
+            Ok(AnyHeader { version, .. }) if version != EXPORT_VERSION => Err(format!(
+                "the export is of version {version}, and this Plimsoll reads version \
+                 {EXPORT_VERSION}; update Plimsoll"
+            )),
+            _ => serde_json::from_str(text).map_err(|error| unread(&error)),
+        }
     }
 }
 
 impl ExportedSession {
+    fn new(header: Header, line: u64) -> Self {
+        Self {
+            id: header.session,
+            fork: header.fork,
+            settings: header.settings.map(|json| json.get().to_owned()),
+            title: header.title,
+            created: header.created,
+            updated: header.updated,
+            stated: header.entries,
+            line,
+            parent: None,
+            entries: Vec::new(),
+            lines: Vec::new(),
+        }
+    }
+
     /// Returns its own entries, in order.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
@@ -207,19 +305,19 @@ impl ExportedSession {
         self.fork.as_ref().map_or(0, |fork| fork.entries)
     }
 
+    /// Returns the number of entries that were read, including shared ones.
+    fn count(&self) -> u64 {
+        self.shared() + self.lines.len() as u64
+    }
+
     fn info(&self) -> SessionInfo {
-        let title = if self.title.is_empty() {
-            write::title_of(&self.entries).unwrap_or_default()
-        } else {
-            self.title.clone()
-        };
         SessionInfo {
             id: self.id.clone(),
             created: self.created,
             updated: self.updated,
-            entries: self.shared() + self.lines.len() as u64,
+            entries: self.count(),
             bytes: Bytes(0),
-            title,
+            title: self.title.clone(),
             fork: self.fork.clone(),
         }
     }
@@ -251,171 +349,6 @@ impl OwnedLine {
     }
 }
 
-impl ExportReader {
-    fn take(&mut self, text: &str, line: u64) -> Result<(), String> {
-        match OwnedLine::read(text) {
-            Ok(entry) => self.add(entry),
-            Err(why) => match serde_json::from_str::<AnyHeader>(text) {
-                Ok(AnyHeader { version, .. }) if version == 0 || version > EXPORT_VERSION => {
-                    Err(format!(
-                        "the export is of version {version}, and this Plimsoll reads versions up to \
-                         {EXPORT_VERSION}; update Plimsoll"
-                    ))
-                }
-                Err(_) if !text.starts_with(HEADER) => Err(why),
-                _ => self.begin(text, line),
-            },
-        }
-    }
-
-    /// Begins a session with its first line.
-    fn begin(&mut self, text: &str, line: u64) -> Result<(), String> {
-        let mut header: Header = serde_json::from_str(text).map_err(|error| unread(&error))?;
-        let sum = header.sum.take();
-        if sum.is_some() && sum != header.checksum() {
-            return Err(ALTERED.to_owned());
-        }
-        self.complete()?;
-        let before = self.due.as_ref().map_or((0, 0), |due| (due.number, due.of));
-        let due = match before {
-            (number, of) if number < of => (number + 1, of),
-            _ => (1, header.of),
-        };
-        if (header.number, header.of) != due {
-            return Err(format!(
-                "it starts session {} of {}, but session {} of {} is expected: sessions are \
-                 missing or out of order; export them again",
-                header.number, header.of, due.0, due.1
-            ));
-        }
-        let depth = header
-            .fork
-            .as_ref()
-            .map_or(Ok(0), |fork| self.depth(fork))?;
-        let known = KnownSession {
-            line,
-            entries: header.entries,
-            depth,
-        };
-        if let Some(first) = self.names.insert(header.session.clone(), known) {
-            return Err(format!(
-                "session {} is in the file twice, first on line {}; keep one of the two",
-                header.session, first.line
-            ));
-        }
-        self.next = header.fork.as_ref().map_or(0, |fork| fork.entries) + 1;
-        if self.next > header.entries.saturating_add(1) {
-            return Err(format!("it shares more entries than it has; {DAMAGED}"));
-        }
-        self.due = Some(ExpectedSession {
-            session: header.session.clone(),
-            entries: header.entries,
-            number: header.number,
-            of: header.of,
-        });
-        self.sessions.push(ExportedSession {
-            id: header.session,
-            fork: header.fork,
-            settings: header.settings.map(|json| settings_text(&json)),
-            title: header.title,
-            created: header.created,
-            updated: header.updated,
-            order: header.order,
-            entries: Vec::new(),
-            lines: Vec::new(),
-        });
-        Ok(())
-    }
-
-    /// Returns the number of ancestors of a fork.
-    fn depth(&self, fork: &Fork) -> Result<u64, String> {
-        let from = &fork.from;
-        let Some(parent) = self.names.get(from) else {
-            return Err(format!(
-                "it is a fork of session {from}, which does not stand before it; export both again, or \
-                 the fork alone"
-            ));
-        };
-        if fork.entries > parent.entries {
-            return Err(format!(
-                "it shares {} entries with session {from}, which has {}; {DAMAGED}",
-                fork.entries, parent.entries
-            ));
-        }
-        if parent.depth >= MAX_FORK_DEPTH {
-            Err(format!(
-                "forks of forks may be {MAX_FORK_DEPTH} deep, and it is deeper"
-            ))
-        } else {
-            Ok(parent.depth + 1)
-        }
-    }
-
-    fn add(&mut self, line: OwnedLine) -> Result<(), String> {
-        if self.sessions.is_empty() {
-            return Err(NO_FIRST_LINE.to_owned());
-        }
-        let (n, due) = (line.n, self.next);
-        if n != due {
-            return Err(format!(
-                "it is entry {n}, and entry {due} is due: {OUT_OF_ORDER}"
-            ));
-        }
-        if let Some(ExpectedSession {
-            session, entries, ..
-        }) = self.due.as_ref().filter(|due| n > due.entries)
-        {
-            return Err(format!(
-                "session {session} has {entries} entries, and this is one more; {DAMAGED}"
-            ));
-        }
-        let entry = line.entry()?;
-        self.next = n.saturating_add(1);
-        if let Some(session) = self.sessions.last_mut() {
-            session.updated = session.updated.max(line.at);
-            session.entries.push(entry);
-            session.lines.push(line);
-        }
-        Ok(())
-    }
-
-    /// Checks whether all entries of the last session were read.
-    fn complete(&self) -> Result<(), String> {
-        match &self.due {
-            Some(due) if self.next <= due.entries => Err(format!(
-                "session {} has {} entries, and they end with entry {}: {OUT_OF_ORDER}",
-                due.session,
-                due.entries,
-                self.next - 1
-            )),
-            _ => Ok(()),
-        }
-    }
-
-    fn end(&self) -> Result<(), String> {
-        let whole = self.complete();
-        let Some(ExpectedSession { number, of, .. }) = &self.due else {
-            return whole;
-        };
-        if *of == 1 && whole.is_err() && self.next > 1 {
-            return whole.map_err(|why| {
-                format!(
-                    "{why}, or write \"entries\":{} into the first line and take its \"sum\" out, to import \
-                     the entries that are there",
-                    self.next - 1
-                )
-            });
-        }
-        if number < of {
-            whole.and(Err(format!(
-                "it ends session {number} of {of}: the others are missing; export them again"
-            )))
-        } else {
-            whole
-        }
-    }
-}
-
 impl SqliteStore {
     /// Creates sessions with their logs, numbers, times, titles, settings and forks, in one
     /// transaction. The list shows them as newer than the existing sessions, in the order that they
@@ -425,10 +358,10 @@ impl SqliteStore {
     /// If a session exists already or is held by another process, or if the file cannot be written. In
     /// these cases nothing is written.
     pub async fn import(&self, export: Export) -> Result<(), StoreError> {
-        let leases = self.leases().clone();
+        let locks = Arc::clone(self.locks());
         self.writer()
             .await?
-            .with(move |connection, path| import(connection, path, &leases, &export))
+            .with(move |connection, path| import(connection, path, &locks, &export))
             .await
     }
 }
@@ -436,37 +369,36 @@ impl SqliteStore {
 fn import(
     connection: &mut Connection,
     path: &Path,
-    leases: &Leases,
+    locks: &Path,
     export: &Export,
 ) -> Result<(), WorkError> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut order = Vec::with_capacity(export.sessions.len());
     // Nobody else may begin a session while it is imported.
     let mut held = Vec::with_capacity(export.sessions.len());
-    for session in &export.sessions {
+    let mut parents_first: Vec<&ExportedSession> = export.sessions.iter().collect();
+    parents_first.sort_by_cached_key(|session| export.ancestors(session).count());
+    for session in parents_first {
         let id = &session.id;
         if write::exists(&transaction, id)? {
             let why = format!("there is a session {id} already; import it by another name");
             return Err(fault::other(path, why).into());
         }
-        held.push(leases.acquire(id)?);
+        held.push(Right::acquire(locks, id)?);
         let lines = session.lines.iter();
         let lines = lines.map(|line| (line.n, line.at, line.entry.get()));
         let settings = session.settings.as_deref();
         write::restore(&transaction, &session.info(), settings, lines)?;
-        order.push((session.order, id));
     }
-    order.sort_by_key(|(order, _)| *order);
-    write::sort(&transaction, order.into_iter().map(|(_, id)| id))?;
+    write::sort(
+        &transaction,
+        export.sessions.iter().map(|session| &session.id),
+    )?;
     Ok(transaction.commit()?)
 }
 
-/// Returns settings in their stored form.
-fn settings_text(json: &RawValue) -> String {
-    match serde_json::from_str(json.get()) {
-        Ok(text) => text,
-        Err(_) => json.get().to_owned(),
-    }
+/// Checks whether a line is the first one of a session.
+fn is_header(text: &str) -> bool {
+    text.starts_with(HEADER) || serde_json::from_str::<AnyHeader>(text).is_ok()
 }
 
 fn unread(error: &serde_json::Error) -> String {

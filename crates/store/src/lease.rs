@@ -1,14 +1,13 @@
-//! [`Leases`]: the right of one writer per session: a lock file for each session that is being written,
-//! with a lock of the operating system.
+//! The right of one writer per session: a lock file for each session that is being written, with a lock of
+//! the operating system.
 //!
 //! A lock ends with the process that holds it, however it ends. A process that stands still keeps its
 //! sessions. Before each write, the holder checks that its lock file is still the one at its path, so
 //! that a person who removes lock files cannot make two writers.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use plimsoll_core::{SessionId, StoreError};
 
@@ -19,72 +18,27 @@ use crate::fault;
 /// moment, before the session counts as busy.
 const LOCK_TRIES: u32 = 16;
 
-/// The locks of one store. Clones share their state.
+/// The right to write to one session: its locked file. A lease has one, and so has each running write, so
+/// the session stays locked until both have ended.
 #[derive(Debug, Clone)]
-pub(crate) struct Leases {
-    folder: Arc<Path>,
-    held: Arc<Mutex<BTreeMap<SessionId, Arc<Lock>>>>,
-}
+pub(crate) struct Right(Arc<Lock>);
 
-/// The right to write to one session, valid while it is held.
-#[derive(Debug, Clone)]
-pub(crate) struct Right {
-    session: SessionId,
-    /// Keeps the session locked for others.
-    lock: Arc<Lock>,
-}
-
-/// A session that is held until this is dropped. A running write keeps the lock until it is finished.
-#[derive(Debug)]
-pub(crate) struct HeldLease {
-    session: SessionId,
-    leases: Leases,
-}
-
-/// A locked file of one session.
 #[derive(Debug)]
 struct Lock {
+    session: SessionId,
     file: File,
     path: PathBuf,
 }
 
-impl Leases {
-    /// Creates leases with lock files in `folder`.
-    pub(crate) fn new(folder: &Path) -> Self {
-        Self {
-            folder: folder.into(),
-            held: Arc::default(),
-        }
-    }
-
-    /// Becomes the only writer of a session. Blocks for the time of some file operations.
+impl Right {
+    /// Becomes the only writer of a session, by its lock file in `folder`. Blocks for the time of some file
+    /// operations.
     ///
     /// # Errors
     /// [`StoreError::Busy`] if the session has a writer already.
-    pub(crate) fn acquire(&self, session: &SessionId) -> Result<HeldLease, StoreError> {
-        let lock = self.try_lock(session)?.ok_or_else(|| StoreError::Busy {
-            session: session.clone(),
-        })?;
-        self.map().insert(session.clone(), Arc::new(lock));
-        Ok(HeldLease {
-            session: session.clone(),
-            leases: self.clone(),
-        })
-    }
-
-    /// Returns the right to write to a session, if this store has a lease on it.
-    pub(crate) fn right(&self, session: &SessionId) -> Option<Right> {
-        let lock = Arc::clone(self.map().get(session)?);
-        Some(Right {
-            session: session.clone(),
-            lock,
-        })
-    }
-
-    /// Locks the file of a session. Returns `None` if somebody has locked it.
-    fn try_lock(&self, session: &SessionId) -> Result<Option<Lock>, StoreError> {
-        make_folder(&self.folder)?;
-        let path = self.folder.join(format!("{session}.lock"));
+    pub(crate) fn acquire(folder: &Path, session: &SessionId) -> Result<Self, StoreError> {
+        make_folder(folder)?;
+        let path = folder.join(format!("{session}.lock"));
         for _ in 0..LOCK_TRIES {
             refuse_link(&path)?;
             let mut options = OpenOptions::new();
@@ -93,45 +47,41 @@ impl Leases {
             let file = options.open(&path).map_err(fault::io(&path))?;
             match file.try_lock() {
                 Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::WouldBlock) => break,
                 Err(TryLockError::Error(error)) => return Err(fault::io(&path)(error)),
             }
-            let path = path.clone();
-            let lock = Lock { file, path };
+            let (session, path) = (session.clone(), path.clone());
+            let lock = Lock {
+                session,
+                file,
+                path,
+            };
             // Its last holder may have removed it between opening and locking it here.
             if lock.is_in_place() {
-                return Ok(Some(lock));
+                return Ok(Self(Arc::new(lock)));
             }
         }
-        Ok(None)
+        let session = session.clone();
+        Err(StoreError::Busy { session })
     }
 
-    fn map(&self) -> MutexGuard<'_, BTreeMap<SessionId, Arc<Lock>>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Right {
     /// Returns the session.
     pub(crate) fn session(&self) -> &SessionId {
-        &self.session
+        &self.0.session
+    }
+
+    /// Checks whether its lock file is in `folder`.
+    pub(crate) fn is_of(&self, folder: &Path) -> bool {
+        self.0.path.parent() == Some(folder)
     }
 
     /// Returns an error if the lock file was removed or replaced, so that somebody else may write.
     pub(crate) fn check(&self) -> Result<(), StoreError> {
-        if self.lock.is_in_place() {
+        if self.0.is_in_place() {
             return Ok(());
         }
-        let session = self.session.clone();
+        let session = self.session().clone();
         Err(StoreError::LeaseLost { session })
-    }
-}
-
-impl Drop for HeldLease {
-    fn drop(&mut self) {
-        let lock = self.leases.map().remove(&self.session);
-        // Released only after the map is free again.
-        drop(lock);
     }
 }
 
@@ -180,54 +130,38 @@ mod tests {
     #[test]
     fn a_session_has_one_writer_and_its_lock_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        // Two stores in one process stand for two processes.
-        let (ours, theirs) = (Leases::new(folder.path()), Leases::new(folder.path()));
-        let held = ours.acquire(&id("a")).unwrap();
-        let other = theirs.acquire(&id("b")).unwrap();
-        for locks in [&ours, &theirs] {
-            assert!(locks.acquire(&id("a")).is_err());
-        }
+        let acquire = |name| Right::acquire(folder.path(), &id(name));
+        let (held, other) = (acquire("a").unwrap(), acquire("b").unwrap());
+        let under_way = held.clone();
         drop(held);
-        assert!(ours.right(&id("a")).is_none());
-        drop(theirs.acquire(&id("a")).unwrap());
+        let session = id("a");
+        assert_eq!(acquire("a").unwrap_err(), StoreError::Busy { session });
+        drop(under_way);
+        drop(acquire("a").unwrap());
         drop(other);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    }
-
-    #[test]
-    fn an_append_under_way_keeps_the_session_after_its_lease_is_gone() {
-        let folder = tempfile::tempdir().unwrap();
-        let locks = Leases::new(folder.path());
-        let held = locks.acquire(&id("a")).unwrap();
-        let under_way = locks.right(&id("a")).unwrap();
-        drop(held);
-        assert!(locks.acquire(&id("a")).is_err());
-        drop(under_way);
-        assert!(locks.acquire(&id("a")).is_ok());
     }
 
     #[cfg(unix)]
     #[test]
     fn who_removes_a_lock_file_makes_no_second_writer() {
         let folder = tempfile::tempdir().unwrap();
-        let (ours, theirs) = (Leases::new(folder.path()), Leases::new(folder.path()));
-        let held = ours.acquire(&id("a")).unwrap();
-        ours.right(&id("a")).unwrap().check().unwrap();
+        let acquire = || Right::acquire(folder.path(), &id("a")).unwrap();
+        let held = acquire();
+        held.check().unwrap();
         fs::remove_file(folder.path().join("a.lock")).unwrap();
-        let other = theirs.acquire(&id("a")).unwrap();
-        let lost = ours.right(&id("a")).unwrap().check().unwrap_err();
+        let other = acquire();
         let session = id("a");
-        assert_eq!(lost, StoreError::LeaseLost { session });
+        assert_eq!(held.check(), Err(StoreError::LeaseLost { session }));
         drop(held);
-        theirs.right(&id("a")).unwrap().check().unwrap();
-        drop(other);
+        other.check().unwrap();
     }
 
     #[test]
     fn a_lock_file_that_a_dead_process_left_is_taken_over() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("a.lock"), "").unwrap();
-        assert!(Leases::new(folder.path()).acquire(&id("a")).is_ok());
+        Right::acquire(folder.path(), &id("a")).unwrap();
     }
 
     #[test]
@@ -237,9 +171,8 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let locks = Leases::new(folder.path());
                     for _ in 0..2_000 {
-                        if let Ok(held) = locks.acquire(&id("a")) {
+                        if let Ok(held) = Right::acquire(folder.path(), &id("a")) {
                             assert_eq!(holders.fetch_add(1, Ordering::SeqCst), 0);
                             won.fetch_add(1, Ordering::SeqCst);
                             holders.fetch_sub(1, Ordering::SeqCst);

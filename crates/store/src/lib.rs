@@ -29,7 +29,7 @@ mod settings;
 mod sqlite;
 mod write;
 
-pub use check::{CheckedSession, CheckedStore, EntryFault, MAX_FAULTS};
+pub use check::{CheckedSession, CheckedStore, EntryFault};
 pub use delete::PruneReport;
 pub use export::{EXPORT_VERSION, ExportError};
 pub use files::{ContentHash, KEPT_CONTENTS, RecordedChange};

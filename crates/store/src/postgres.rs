@@ -5,11 +5,11 @@ mod lease;
 mod log;
 mod messages;
 mod schema;
-mod search;
 mod sessions;
 mod watch;
 mod write;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_core::recall::SearchQuery;
 use plimsoll_core::{
     Fork, ForkFault, Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError,
 };
@@ -146,6 +145,54 @@ impl PostgresStore {
         let is_watched = checked.await?;
         Ok((transaction, is_watched))
     }
+
+    /// Deletes sessions: all of them or none. Returns `false` if there is none of them.
+    async fn delete_leased(&self, leases: &[Lease]) -> Result<bool, StoreError> {
+        let fault = fault(&self.place);
+        let mut transaction = self.pool.begin().await.map_err(&fault)?;
+        let mut found = BTreeMap::new();
+        for lease in leases {
+            let held = self.leases.token(lease.session())?;
+            let checked = self.leases.check(&mut transaction, lease.session(), held);
+            checked.await?;
+            let key: Option<i64> =
+                sqlx::query_scalar("SELECT key FROM sessions WHERE id = $1 FOR UPDATE")
+                    .bind(lease.session().as_str())
+                    .fetch_optional(&mut *transaction)
+                    .await
+                    .map_err(&fault)?;
+            found.extend(key.map(|key| (key, lease.session())));
+        }
+        let is_any = !found.is_empty();
+        // A fork is newer than its parent.
+        for (key, session) in found.into_iter().rev() {
+            let forks: Vec<String> =
+                sqlx::query_scalar("SELECT id FROM sessions WHERE parent = $1 ORDER BY key")
+                    .bind(key)
+                    .fetch_all(&mut *transaction)
+                    .await
+                    .map_err(&fault)?;
+            if !forks.is_empty() {
+                let forks = forks.into_iter().filter_map(|id| SessionId::new(id).ok());
+                return Err(StoreError::HasForks {
+                    session: session.clone(),
+                    forks: forks.collect(),
+                });
+            }
+            for sql in [
+                "DELETE FROM messages WHERE session = (SELECT id FROM sessions WHERE key = $1)",
+                "DELETE FROM questions WHERE session = (SELECT id FROM sessions WHERE key = $1)",
+                "DELETE FROM watchers WHERE session = (SELECT id FROM sessions WHERE key = $1)",
+                "DELETE FROM entries WHERE session = $1",
+                "DELETE FROM sessions WHERE key = $1",
+            ] {
+                let deleted = sqlx::query(sql).bind(key).execute(&mut *transaction).await;
+                deleted.map_err(&fault)?;
+            }
+        }
+        transaction.commit().await.map_err(&fault)?;
+        Ok(is_any)
+    }
 }
 
 #[async_trait]
@@ -207,9 +254,7 @@ impl SessionStore for PostgresStore {
             return Err(of.refused(ForkFault::Unknown));
         };
         of.check(parent.entries, kin.len() as u64 - 1)?;
-        share(&mut transaction, session, of, &kin, now)
-            .await
-            .map_err(&fault)?;
+        share(&mut transaction, session, of).await.map_err(&fault)?;
         let title = crate::write::title_of(own);
         let added = add(&mut transaction, session, &lines, title.as_deref()).await;
         added.map_err(&fault)?;
@@ -217,44 +262,7 @@ impl SessionStore for PostgresStore {
     }
 
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
-        let fault = fault(&self.place);
-        let mut transaction = self.begin(lease).await?;
-        let found: Option<i64> =
-            sqlx::query_scalar("SELECT key FROM sessions WHERE id = $1 FOR UPDATE")
-                .bind(lease.session().as_str())
-                .fetch_optional(&mut *transaction)
-                .await
-                .map_err(&fault)?;
-        let Some(key) = found else {
-            return Ok(false);
-        };
-        let forks: Vec<String> =
-            sqlx::query_scalar("SELECT id FROM sessions WHERE parent = $1 ORDER BY key")
-                .bind(key)
-                .fetch_all(&mut *transaction)
-                .await
-                .map_err(&fault)?;
-        if !forks.is_empty() {
-            let forks = forks.into_iter().filter_map(|id| SessionId::new(id).ok());
-            return Err(StoreError::HasForks {
-                session: lease.session().clone(),
-                forks: forks.collect(),
-            });
-        }
-        for sql in [
-            "DELETE FROM messages WHERE session = (SELECT id FROM sessions WHERE key = $1)",
-            "DELETE FROM questions WHERE session = (SELECT id FROM sessions WHERE key = $1)",
-            "DELETE FROM watchers WHERE session = (SELECT id FROM sessions WHERE key = $1)",
-            "DELETE FROM words WHERE session = $1",
-            "DELETE FROM indexed WHERE session = $1",
-            "DELETE FROM entries WHERE session = $1",
-            "DELETE FROM sessions WHERE key = $1",
-        ] {
-            let deleted = sqlx::query(sql).bind(key).execute(&mut *transaction).await;
-            deleted.map_err(&fault)?;
-        }
-        transaction.commit().await.map_err(&fault)?;
-        Ok(true)
+        self.delete_leased(std::slice::from_ref(lease)).await
     }
 
     async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {
@@ -275,13 +283,5 @@ impl SessionStore for PostgresStore {
         sessions::head(&self.pool, session)
             .await
             .map_err(fault(&self.place))
-    }
-
-    async fn search(
-        &self,
-        session: &SessionId,
-        query: &SearchQuery,
-    ) -> Result<Vec<LogEntry>, StoreError> {
-        self.find(session, query).await
     }
 }

@@ -89,17 +89,12 @@ pub(crate) fn page(
     Ok(page)
 }
 
-/// Returns the sessions, most recently written first. Without a limit, all of them.
-pub(crate) fn newest(
-    connection: &Connection,
-    limit: Option<u32>,
-) -> rusqlite::Result<Vec<SessionInfo>> {
+/// Returns the sessions, most recently written first.
+pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<SessionInfo>> {
     // A fork that has no entries of its own yet is ordered by the last write before its creation.
-    let sql = format!("{INFO} ORDER BY own.newest DESC, own.key DESC LIMIT ?1");
+    let sql = format!("{INFO} ORDER BY own.newest DESC, own.key DESC");
     let mut statement = connection.prepare_cached(&sql)?;
-    // SQLite treats a negative limit as no limit.
-    let limit = limit.map_or(-1, i64::from);
-    statement.query_map([limit], info_of)?.collect()
+    statement.query_map([], info_of)?.collect()
 }
 
 /// Returns the list entry of one session, or `None` if the session has no log.

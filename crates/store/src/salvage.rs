@@ -9,13 +9,12 @@ use plimsoll_core::{Fork, SessionInfo, StoreError};
 use rusqlite::{Connection, Transaction};
 use serde::Serialize;
 
-use crate::check::{CheckedSession, LogCheck, Logs, newest_first, open_unchanged};
+use crate::check::{CheckedSession, Logs, ScannedLog, entries, fault_of, newest_first, unreadable};
 use crate::connection::{self, blocking, make_folder};
 use crate::export;
 use crate::fault::{self, WorkError};
 use crate::log::Raw;
 use crate::options::Options;
-use crate::schema;
 use crate::sqlite::{FILE, SqliteStore};
 use crate::write;
 
@@ -38,13 +37,12 @@ impl SqliteStore {
     ///
     /// A log ends before its first unreadable or altered entry. The readable entries after it are
     /// written to `ID.after-N.jsonl` in `to`; N is the number of the last entry of the log. A fork
-    /// shares the entries that its parent still has. The folder gets its name when everything is
-    /// written, and nothing in `from` is changed: the write-ahead log stays unchanged, too. The
-    /// kept contents of files are not copied.
+    /// shares the entries that its parent still has. Nothing in `from` is changed: the write-ahead log
+    /// stays unchanged, too. The kept contents of files are not copied.
     ///
     /// # Errors
     /// If the folder `to` is not empty, if the new store cannot be written, or if SQLite cannot read
-    /// the schema of the store in `from`.
+    /// the schema of the store in `from`. `to` does not exist then, unless it was not empty.
     pub async fn salvage(
         from: impl AsRef<Path>,
         to: impl AsRef<Path>,
@@ -52,49 +50,75 @@ impl SqliteStore {
         let path = from.as_ref().join(FILE);
         let (at, to) = (path.clone(), to.as_ref().to_path_buf());
         blocking(&path, move || {
-            let damaged = open_unchanged(&at)?;
-            let folder = NewFolder::create(&to)?;
-            let salvaged = salvage(&damaged, &at, &folder)?;
-            folder.publish()?;
-            Ok(salvaged)
+            let damaged = connection::observer(&at);
+            let damaged = damaged.map_err(|error| unreadable(&at, error))?;
+            let moment = damaged.unchecked_transaction();
+            let moment = moment.map_err(fault::sqlite(&at))?;
+            let logs = ScannedLog::all(&moment, &at);
+            let logs = logs.map_err(|error| unreadable(&at, error.at(&at)))?;
+            make_folder(&to)?;
+            let mut files = fs::read_dir(&to).map_err(fault::io(&to))?;
+            if files.next().is_some() {
+                let why = "it is not empty; choose another folder for the new store";
+                return Err(fault::other(&to, why));
+            }
+            let salvaged = salvage(&moment, &logs, &at, &to);
+            if salvaged.is_err() {
+                let _ = fs::remove_dir_all(&to);
+            }
+            salvaged
         })
         .await
     }
 }
 
-/// Copies the readable rows into a store in `folder`.
+/// Copies the readable rows into a store in the folder `to`.
 fn salvage(
     damaged: &Connection,
+    logs: &Logs,
     at: &Path,
-    folder: &NewFolder,
+    to: &Path,
 ) -> Result<Vec<SalvagedSession>, StoreError> {
-    let options = Options::default();
-    let path = folder.part.join(FILE);
-    let mut target = connection::writer(&path, &options, schema::LOG, options.max_bytes)?;
+    let path = to.join(FILE);
+    connection::create(&path)?;
+    let mut target = connection::writer(&path, &Options::default())?;
     let mut work = || -> Result<_, WorkError> {
         let transaction = target.transaction()?;
-        let mut copy = Copy {
-            damaged,
-            transaction: &transaction,
-            folder,
-            sessions: BTreeMap::new(),
-        };
-        let moment = damaged.unchecked_transaction()?;
-        let logs = LogCheck::run(&moment, at, |logs, key, raw| copy.add(logs, key, raw))?;
+        let mut copies = BTreeMap::new();
+        let begin = |copies: &mut _, key| begin(damaged, &transaction, logs, copies, key);
+        entries(damaged, |_, key, raw, sum| {
+            // What a fork shares has been copied by now.
+            begin(&mut copies, key)?;
+            let (Some(log), Some(copy)) = (logs.get(&key), copies.get_mut(&key)) else {
+                return Ok(());
+            };
+            if raw.n <= copy.last || fault_of(&raw, sum, at, &log.info.id).is_some() {
+                return Ok(());
+            }
+            copy.last = raw.n;
+            if raw.n <= log.checked.readable {
+                return Ok(write::insert_raw(&transaction, copy.key, &raw)?);
+            }
+            Ok(copy.put_behind(&raw, log, to)?)
+        })?;
         // Sessions and forks without entries of their own.
         for key in logs.keys() {
-            copy.begin(&logs, *key, None)?;
+            begin(&mut copies, *key)?;
         }
-        let mut sessions = copy.sessions;
-        let logs = newest_first(logs);
-        write::sort(&transaction, logs.iter().rev().map(|(_, log)| &log.info.id))?;
+        let newest_first = newest_first(logs);
+        let order: Vec<_> = newest_first
+            .iter()
+            .rev()
+            .map(|(_, log)| &log.info.id)
+            .collect();
+        write::sort(&transaction, order.into_iter())?;
         transaction.commit()?;
-        let salvaged = logs.into_iter().map(|(key, log)| {
-            let copied = sessions.remove(&key).unwrap_or_default();
+        let salvaged = newest_first.into_iter().map(|(key, log)| {
+            let copy = copies.remove(&key).unwrap_or_default();
             SalvagedSession {
-                log: log.checked,
-                behind: copied.behind,
-                file: copied.file.map(|name| folder.to.join(name)),
+                log: log.checked.clone(),
+                behind: copy.behind,
+                file: copy.file,
             }
         });
         Ok(salvaged.collect())
@@ -106,146 +130,77 @@ fn salvage(
     Ok(salvaged)
 }
 
-/// The new store while it is written.
-struct Copy<'a> {
-    damaged: &'a Connection,
-    transaction: &'a Transaction<'a>,
-    folder: &'a NewFolder,
-    /// The sessions of the new store, by their keys in the damaged one.
-    sessions: BTreeMap<i64, CopiedSession>,
-}
-
-#[derive(Debug, Default)]
+/// A session of the new store.
+#[derive(Default)]
 struct CopiedSession {
-    /// The key in the new store.
     key: i64,
-    /// The number of entries of its log in the new store.
-    recovered: u64,
+    /// The number of the last entry that was copied.
+    last: u64,
     behind: u64,
-    file: Option<String>,
+    file: Option<PathBuf>,
 }
 
-impl Copy<'_> {
-    fn add(&mut self, logs: &Logs, key: i64, raw: &Raw) -> Result<(), WorkError> {
-        self.begin(logs, key, Some(raw))?;
-        let (Some(log), Some(copied)) = (logs.get(&key), self.sessions.get_mut(&key)) else {
-            return Ok(());
-        };
-        if log.checked.faults.is_empty() {
-            copied.recovered = raw.n;
-            return Ok(write::insert_raw(self.transaction, copied.key, raw)?);
-        }
-        let (id, recovered) = (&log.info.id, copied.recovered);
-        let is_first = copied.file.is_none();
-        let name = copied
-            .file
-            .get_or_insert_with(|| format!("{id}.after-{recovered}.jsonl"));
-        let path = self.folder.part.join(name);
-        let (line, whole) = export::to_lines(std::slice::from_ref(raw), &path, id);
+/// Creates a session in the new store, with the entries that it shares, unless it is there.
+fn begin(
+    damaged: &Connection,
+    transaction: &Transaction<'_>,
+    logs: &Logs,
+    copies: &mut BTreeMap<i64, CopiedSession>,
+    key: i64,
+) -> Result<(), WorkError> {
+    let Some(log) = logs.get(&key).filter(|_| !copies.contains_key(&key)) else {
+        return Ok(());
+    };
+    let mut fork = None;
+    if let Some((parent, shared)) = log.parent {
+        begin(damaged, transaction, logs, copies, parent)?;
+        fork = logs.get(&parent).map(|parent| Fork {
+            from: parent.info.id.clone(),
+            entries: shared.min(parent.checked.readable),
+        });
+    }
+    let fork = fork.filter(|fork| fork.entries > 0);
+    let last = fork.as_ref().map_or(0, |fork| fork.entries);
+    let info = SessionInfo {
+        fork,
+        ..log.info.clone()
+    };
+    let settings = damaged.query_row(
+        "SELECT text FROM settings WHERE session = ?1",
+        [info.id.as_str()],
+        |row| row.get::<_, String>(0),
+    );
+    // Settings that cannot be read are those of a session without settings.
+    let settings = settings.ok();
+    let copy = CopiedSession {
+        key: write::restore(transaction, &info, settings.as_deref(), [])?,
+        last,
+        ..CopiedSession::default()
+    };
+    copies.insert(key, copy);
+    Ok(())
+}
+
+impl CopiedSession {
+    /// Writes a readable entry behind the first unreadable one to the file of the session, which only its
+    /// owner may access.
+    fn put_behind(&mut self, raw: &Raw, log: &ScannedLog, to: &Path) -> Result<(), StoreError> {
+        let id = &log.info.id;
+        let name = format!("{id}.after-{}.jsonl", log.checked.readable);
+        let path = self.file.get_or_insert_with(|| to.join(name));
+        let (line, whole) = export::to_lines(std::slice::from_ref(raw), path, id);
         whole?;
-        let file = private(is_first).open(&path);
+        let mut options = OpenOptions::new();
+        options.append(true).create(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        let file = options.open(&path);
         let written = file.and_then(|mut file| file.write_all(&line));
-        written.map_err(fault::io(&path))?;
-        copied.behind += 1;
+        written.map_err(fault::io(path))?;
+        self.behind += 1;
         Ok(())
-    }
-
-    /// Creates a session before its `first` own entry.
-    fn begin(&mut self, logs: &Logs, key: i64, first: Option<&Raw>) -> Result<(), WorkError> {
-        let Some(log) = logs.get(&key).filter(|_| !self.sessions.contains_key(&key)) else {
-            return Ok(());
-        };
-        let mut fork = None;
-        if let Some((parent, shared)) = log.parent {
-            self.begin(logs, parent, None)?;
-            let recovered = self.sessions.get(&parent).map_or(0, |copy| copy.recovered);
-            let from = logs.get(&parent).filter(|_| recovered > 0);
-            fork = from.map(|from| Fork {
-                from: from.info.id.clone(),
-                entries: shared.min(recovered),
-            });
-        }
-        let created = Some(log.info.created).filter(|created| *created > 0);
-        let created = created.unwrap_or_else(|| first.map_or(0, |raw| raw.at));
-        let recovered = fork.as_ref().map_or(0, |fork| fork.entries);
-        let info = SessionInfo {
-            created,
-            updated: log.info.updated.max(created),
-            fork,
-            ..log.info.clone()
-        };
-        let settings = self.damaged.query_row(
-            "SELECT text FROM settings WHERE session = ?1",
-            [info.id.as_str()],
-            |row| row.get::<_, String>(0),
-        );
-        // Settings that cannot be read are those of a session without settings.
-        let settings = settings.ok();
-        let key_there = write::restore(self.transaction, &info, settings.as_deref(), [])?;
-        let copied = CopiedSession {
-            key: key_there,
-            recovered,
-            ..CopiedSession::default()
-        };
-        self.sessions.insert(key, copied);
-        Ok(())
-    }
-}
-
-/// Options for a file that only its owner may access, because it contains texts of users and tools.
-fn private(is_new: bool) -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.append(true).create_new(is_new);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    options
-}
-
-/// A folder that gets its name when it is complete.
-struct NewFolder {
-    to: PathBuf,
-    /// Its name until then, beside the final one. Removed on drop.
-    part: PathBuf,
-}
-
-impl NewFolder {
-    fn create(to: &Path) -> Result<Self, StoreError> {
-        let to = if to.exists() {
-            let is_empty = fs::read_dir(to).map(|mut files| files.next().is_none());
-            if !is_empty.map_err(fault::io(to))? {
-                let why = "it is not empty; choose another folder for the new store";
-                return Err(fault::other(to, why));
-            }
-            to.canonicalize().map_err(fault::io(to))?
-        } else {
-            std::path::absolute(to).map_err(fault::io(to))?
-        };
-        let (Some(parent), Some(name)) = (to.parent(), to.file_name()) else {
-            return Err(fault::other(&to, "choose another folder for the new store"));
-        };
-        let part = format!(".{}.{}.part", name.display(), std::process::id());
-        let part = parent.join(part);
-        if part.exists() {
-            return Err(fault::other(&part, "it is in the way; remove it"));
-        }
-        make_folder(&part)?;
-        Ok(Self { to, part })
-    }
-
-    fn publish(self) -> Result<(), StoreError> {
-        // Only an empty folder can be removed. Windows renames to no folder that exists.
-        if self.to.exists() {
-            fs::remove_dir(&self.to).map_err(fault::io(&self.to))?;
-        }
-        fs::rename(&self.part, &self.to).map_err(fault::io(&self.to))
-    }
-}
-
-impl Drop for NewFolder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.part);
     }
 }

@@ -1,12 +1,12 @@
 //! [`SessionReader`]: the operations on a store that no run needs: export sessions and delete them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use async_trait::async_trait;
 use plimsoll_core::{Retention, SessionId, SessionInfo, SessionStore, StoreError};
 
-use crate::delete;
+use crate::delete::{self, PruneReport, forks_first};
 use crate::export::ExportError;
 
 /// A store whose sessions can be exported, and deleted by age and size.
@@ -36,15 +36,32 @@ pub trait SessionReader: SessionStore {
     where
         W: Write + Send + 'static;
 
-    /// Deletes a session, like [`SessionStore::delete`]. Returns `false` if there is no such
-    /// session.
+    /// Deletes sessions as [`SessionStore::delete`] does: all of them, or none if one cannot be deleted.
+    /// Returns `false` if there is none of them.
     ///
     /// # Errors
-    /// [`StoreError::Busy`], at once, if another process writes to it, even if that process stands
-    /// still and [`SessionStore::acquire`] would take the session over. Otherwise as
-    /// [`SessionStore::delete`].
-    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
-        self.delete(&self.acquire(session).await?).await
+    /// [`StoreError::Busy`], at once, if another process writes to one of them, even if that process
+    /// stands still and [`SessionStore::acquire`] would take the session over.
+    /// [`StoreError::HasForks`] if a fork that is not among them shares entries.
+    async fn delete_all(&self, sessions: &BTreeSet<SessionId>) -> Result<bool, StoreError>;
+
+    /// Deletes listed sessions one by one, forks first. A session that another process writes to, or has
+    /// written to since it was listed, is not deleted.
+    async fn prune(&self, listed: &[SessionInfo]) -> PruneReport {
+        let mut pruned = PruneReport::default();
+        for info in forks_first(listed) {
+            let deleted = match self.head(&info.id).await {
+                Ok(Some(now)) if now.entries != info.entries => continue,
+                Ok(_) => self.delete_all(&[info.id.clone()].into()).await,
+                Err(error) => Err(error),
+            };
+            match deleted {
+                Ok(true) => pruned.deleted.push(info.clone()),
+                Ok(false) => {}
+                Err(error) => pruned.kept.push((info.clone(), error)),
+            }
+        }
+        pruned
     }
 
     /// Returns the outdated sessions, most recently written first. A session that a retained fork

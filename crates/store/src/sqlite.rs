@@ -1,7 +1,7 @@
 //! [`SqliteStore`]: sessions in one SQLite file. The SQL is in `write`, `read` and `files`; the rights to
 //! write are in `lease`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -21,11 +21,10 @@ use crate::delete;
 use crate::export::{self, ExportError};
 use crate::fault::{self, WorkError};
 use crate::files::{self, KEPT_CONTENTS};
-use crate::lease::{Leases, Right};
+use crate::lease::Right;
 use crate::log::{self, Raw};
 use crate::options::Options;
 use crate::read;
-use crate::schema::{self, StoreFileState};
 use crate::session_reader::SessionReader;
 use crate::settings;
 use crate::write;
@@ -54,7 +53,8 @@ pub struct SqliteStore {
     /// The reason why nothing can be written. Existing sessions can be read nevertheless.
     unwritable: Option<StoreError>,
     reader: SharedConnection,
-    leases: Leases,
+    /// The folder of lock files.
+    locks: Arc<Path>,
 }
 
 impl SqliteStore {
@@ -85,58 +85,25 @@ impl SqliteStore {
         &self.path
     }
 
-    /// Returns at most `limit` sessions, most recently written first.
-    ///
-    /// # Errors
-    /// If they cannot be read.
-    pub async fn newest(&self, limit: u32) -> Result<Vec<SessionInfo>, StoreError> {
-        let mut newest = self.newest_of(Some(limit)).await?;
-        newest.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
-        Ok(newest)
-    }
-
     fn open_now(folder: &Path, path: Arc<Path>, options: &Options) -> Result<Self, StoreError> {
-        let is_new = fs::metadata(&path).map_or(true, |file| file.len() == 0);
-        let open_writer = || -> Result<_, StoreError> {
-            let opened = connection::writer(&path, options, schema::LOG, options.max_bytes)?;
-            Ok(OnceCell::from(SharedConnection::new(
-                Arc::clone(&path),
-                opened,
-            )))
-        };
-        let mut writer = OnceCell::new();
-        if is_new {
+        if fs::symlink_metadata(&path).is_err() {
             make_folder(folder)?;
-            writer = open_writer()?;
+            connection::create(&path)?;
         }
-        let mut reader = connection::reader(&path, options)?;
-        let mut unwritable = None;
-        match schema::check(&reader, &path, schema::LOG) {
-            Ok(StoreFileState::Store) => {}
-            Ok(StoreFileState::New | StoreFileState::Older) => writer = open_writer()?,
-            Err(error @ (StoreError::Full { .. } | StoreError::Io { .. })) => {
-                drop(reader);
-                reader = connection::alone(&path, options)?;
-                match schema::check(&reader, &path, schema::LOG) {
-                    Ok(StoreFileState::Store) => unwritable = Some(error),
-                    _ => return Err(error),
-                }
-            }
-            Err(error) => return Err(error),
-        }
+        let (reader, unwritable) = connection::reader(&path, options)?;
         let reader = SharedConnection::new(Arc::clone(&path), reader);
         Ok(Self {
-            writer: Arc::new(writer),
+            writer: Arc::default(),
             unwritable,
             reader,
-            leases: Leases::new(&folder.join(LOCKS)),
+            locks: folder.join(LOCKS).into(),
             options: Arc::new(options.clone()),
             path,
         })
     }
 
-    pub(crate) fn leases(&self) -> &Leases {
-        &self.leases
+    pub(crate) fn locks(&self) -> &Arc<Path> {
+        &self.locks
     }
 
     pub(crate) fn reader(&self) -> &SharedConnection {
@@ -150,7 +117,7 @@ impl SqliteStore {
         let open = self.writer.get_or_try_init(|| async {
             let (path, options) = (Arc::clone(&self.path), Arc::clone(&self.options));
             blocking(&self.path, move || {
-                let opened = connection::writer(&path, &options, schema::LOG, options.max_bytes)?;
+                let opened = connection::writer(&path, &options)?;
                 Ok(SharedConnection::new(path, opened))
             })
             .await
@@ -158,15 +125,12 @@ impl SqliteStore {
         open.await
     }
 
-    async fn newest_of(&self, limit: Option<u32>) -> Result<Vec<SessionInfo>, StoreError> {
-        self.reader
-            .with(move |connection, _| read::newest(connection, limit))
-            .await
-    }
-
     fn right(&self, lease: &Lease) -> Result<Right, StoreError> {
-        let session = lease.session();
-        self.leases.right(session).ok_or_else(|| {
+        let right = lease
+            .guard()
+            .filter(|right: &&Right| right.is_of(&self.locks));
+        right.cloned().ok_or_else(|| {
+            let session = lease.session();
             fault::other(
                 &self.path,
                 format!("the lease on session {session} is another store's; acquire it here"),
@@ -210,9 +174,9 @@ impl SessionStore for SqliteStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         // A read-only store is reported before anything else is done.
         self.writer().await?;
-        let (leases, wanted) = (self.leases.clone(), session.clone());
-        let held = blocking(&self.path, move || leases.acquire(&wanted)).await?;
-        Ok(Lease::new(session.clone(), Box::new(held)))
+        let (locks, wanted) = (Arc::clone(&self.locks), session.clone());
+        let right = blocking(&self.path, move || Right::acquire(&locks, &wanted)).await?;
+        Ok(Lease::new(session.clone(), Box::new(right)))
     }
 
     async fn read(
@@ -248,7 +212,7 @@ impl SessionStore for SqliteStore {
         let right = self.right(lease)?;
         self.writer()
             .await?
-            .with(move |connection, _| delete::session(connection, &right))
+            .with(move |connection, _| delete::sessions(connection, &[right]))
             .await
     }
 
@@ -261,7 +225,9 @@ impl SessionStore for SqliteStore {
     }
 
     async fn list(&self) -> Result<Vec<SessionInfo>, StoreError> {
-        self.newest_of(None).await
+        self.reader
+            .with(|connection, _| read::list(connection))
+            .await
     }
 
     async fn head(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
@@ -305,6 +271,19 @@ impl SessionReader for SqliteStore {
         let page =
             |session, after| async move { self.raw_page(&session, after, PAGE_ENTRIES).await };
         export::export(&self.path, &self.list().await?, sessions, out, page).await
+    }
+
+    async fn delete_all(&self, sessions: &BTreeSet<SessionId>) -> Result<bool, StoreError> {
+        let (locks, sessions) = (Arc::clone(&self.locks), sessions.clone());
+        self.writer()
+            .await?
+            .with(move |connection, _| {
+                let rights = sessions
+                    .iter()
+                    .map(|session| Right::acquire(&locks, session));
+                delete::sessions(connection, &rights.collect::<Result<Vec<_>, _>>()?)
+            })
+            .await
     }
 
     async fn all_settings(&self) -> Result<BTreeMap<SessionId, String>, StoreError> {

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 use crate::columns::{entry_sum, to_column};
 use crate::fault::{self, WorkError};
 use crate::lease::Right;
-use crate::log::{LogAncestor, Raw};
+use crate::log::Raw;
 use crate::read::lineage;
 use crate::settings::MAX_SETTINGS;
 
@@ -53,8 +53,7 @@ pub(crate) fn fork(
     own: &[Entry],
 ) -> Result<(), WorkError> {
     let session = right.session();
-    let now = now();
-    let (lines, title) = (to_lines(own, path, now)?, title_of(own));
+    let (lines, title) = (to_lines(own, path, now())?, title_of(own));
     // Nobody appends to either session in the meantime, and a failure leaves nothing behind.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     right.check()?;
@@ -67,52 +66,23 @@ pub(crate) fn fork(
         return Err(of.refused(ForkFault::Unknown).into());
     };
     of.check(other.entries, kin.len() as u64 - 1)?;
-    share(&transaction, session, of, &kin, now)?;
+    share(&transaction, session, of)?;
     add(&transaction, session, &lines, title.as_deref())?;
     Ok(transaction.commit()?)
 }
 
-fn share(
-    transaction: &Transaction<'_>,
-    session: &SessionId,
-    of: &Fork,
-    kin: &[LogAncestor],
-    now: i64,
-) -> rusqlite::Result<()> {
-    let (parent, shared) = (kin.first().map(|kin| kin.key), to_column(of.entries));
-    // Its times are those of the shared entries.
-    let owner = kin.iter().find(|kin| kin.shared < of.entries);
-    let times = owner.map(|owner| {
-        transaction
-            .prepare_cached(
-                "SELECT created, at FROM sessions JOIN entries ON entries.session = ?2 AND n = ?3
-                 WHERE key = ?1",
-            )?
-            .query_row(params![parent, owner.key, shared], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-    });
-    let (created, updated): (i64, i64) = times.transpose()?.unwrap_or((now, now));
-    let mut title = None;
-    for kin in kin.iter().rev() {
-        title = match title {
-            None => title_in(transaction, kin, of.entries)?,
-            found => found,
-        };
-    }
+/// Adds the row of a fork. Its title and times are those of its parent.
+fn share(transaction: &Transaction<'_>, session: &SessionId, of: &Fork) -> rusqlite::Result<()> {
     transaction
         .prepare_cached(
-            "INSERT INTO sessions
-               (id, created, updated, title, entries, newest, parent, shared)
-             VALUES (?1, ?2, ?3, ?4, ?6, (SELECT ifnull(max(row), 0) FROM entries), ?5, ?6)",
+            "INSERT INTO sessions (id, created, updated, title, entries, newest, parent, shared)
+             SELECT ?1, created, updated, title, ?3, (SELECT ifnull(max(row), 0) FROM entries), key, ?3
+             FROM sessions WHERE id = ?2",
         )?
         .execute(params![
             session.as_str(),
-            created,
-            updated,
-            title,
-            parent,
-            shared,
+            of.from.as_str(),
+            to_column(of.entries)
         ])?;
     Ok(())
 }
@@ -190,29 +160,6 @@ pub(crate) fn sort<'a>(
         )?;
     }
     Ok(())
-}
-
-/// Returns the title that the log's entries give it, from the entries stored with this session.
-fn title_in(
-    transaction: &Transaction<'_>,
-    kin: &LogAncestor,
-    shared: u64,
-) -> rusqlite::Result<Option<String>> {
-    let last = to_column(kin.entries.min(shared));
-    let mut said = transaction.prepare_cached(
-        "SELECT json FROM entries
-         WHERE session = ?1 AND n <= ?2 AND iif(json_valid(json), json ->> '$.entry', NULL) = 'message'
-         ORDER BY n",
-    )?;
-    let mut rows = said.query(params![kin.key, last])?;
-    while let Some(row) = rows.next()? {
-        // Unreadable entries are reported when the log is read.
-        let entry = serde_json::from_slice(row.get_ref(0)?.as_bytes()?);
-        if let Some(entry) = entry.ok().filter(is_user_message) {
-            return Ok(Some(SessionInfo::title_of(&[entry])));
-        }
-    }
-    Ok(None)
 }
 
 fn add(
@@ -365,7 +312,7 @@ mod tests {
     #[test]
     fn a_clock_that_is_set_back_does_not_turn_a_log_around() {
         let mut connection = Connection::open_in_memory().unwrap();
-        crate::schema::migrate(&mut connection, Path::new("s.db"), crate::schema::LOG).unwrap();
+        crate::schema::create(&connection).unwrap();
         for now in [1_000, 1_001, 5, 1_002] {
             write(&mut connection, (now, "{}"), None);
         }
@@ -375,7 +322,7 @@ mod tests {
     #[test]
     fn the_title_is_the_first_that_a_user_says_and_stays() {
         let mut connection = Connection::open_in_memory().unwrap();
-        crate::schema::migrate(&mut connection, Path::new("s.db"), crate::schema::LOG).unwrap();
+        crate::schema::create(&connection).unwrap();
         for title in [None, Some("first"), None, Some("second")] {
             write(&mut connection, (1, "{}"), title);
         }

@@ -2,6 +2,7 @@
 //!
 //! The caller decides which files, and when.
 
+use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -35,16 +36,23 @@ pub fn content(root: &Path, relative: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Writes this content to a file, or removes the file if there is none. Missing directories are
-/// created.
+/// Writes this content to a file, or removes the file if there is none, with the directories in which it
+/// was the last file. Missing directories are created.
 ///
 /// Blocks.
 ///
 /// # Errors
 /// If the file cannot be written or removed; it is unchanged then.
 pub fn restore(root: &Path, relative: &Path, content: Option<&[u8]>) -> io::Result<()> {
-    match content {
-        Some(bytes) => safe_open::replace(root, relative, bytes),
-        None => safe_open::remove(root, relative),
-    }
+    let Some(bytes) = content else {
+        safe_open::remove(root, relative)?;
+        let mut folders = relative.ancestors().skip(1);
+        // A directory with other files is not removed, and neither is the root.
+        let is_removed = |folder: &Path| {
+            !folder.as_os_str().is_empty() && fs::remove_dir(root.join(folder)).is_ok()
+        };
+        while folders.next().is_some_and(is_removed) {}
+        return Ok(());
+    };
+    safe_open::replace(root, relative, bytes)
 }

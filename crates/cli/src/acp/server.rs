@@ -173,7 +173,7 @@ impl AcpServer {
         self: Arc<Self>,
         request: ListSessionsRequest,
     ) -> Result<ListSessionsResponse, Error> {
-        let all = list::sessions(&*self.store, false).await;
+        let all = list::sessions(&*self.store).await;
         let all = all.map_err(refused)?.into_iter();
         let sessions = all.filter_map(|list::ListedSession { info, folder, .. }| {
             let folder = folder?;

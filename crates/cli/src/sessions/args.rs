@@ -63,7 +63,7 @@ pub(crate) enum SessionsCommand {
 /// The commands that also work on the database of workers.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AnyStoreCommand {
-    /// List all sessions, newest first, with cost and size; times are UTC
+    /// List all sessions, newest first, with their size; `usage` has the cost; times are UTC
     List {
         /// List only sessions that were last run in this folder
         #[arg(long)]

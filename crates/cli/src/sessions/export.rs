@@ -40,9 +40,9 @@ pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result
         let parents = parents(&sessions);
         let settings_of = |id: &SessionId| {
             // A fork that was not run yet has the settings of its parent. If the parent is not
-            // exported, they are exported with the fork, without the parent's cost.
+            // exported, they are exported with the fork.
             let mut own = ancestry(id, &parents).take_while(|of| *of == id || !ids.contains(of));
-            own.find_map(|of| portable(settings.get(of)?, of == id))
+            own.find_map(|of| portable(settings.get(of)?))
         };
         ids.iter().map(|id| (id.clone(), settings_of(id))).collect()
     };

@@ -145,55 +145,28 @@ impl ChangedFile {
             (Some(_), _) => FileState::Changed,
         }
     }
-
-    /// Returns `true` if the session left the file as it was before.
-    fn is_restored(&self) -> bool {
-        self.changes.first().and_then(|change| change.before) == self.after()
-    }
-
-    fn state_now(&self) -> FileState {
-        match self.now() {
-            Ok(now) => self.state(now.as_deref()),
-            // The file is not a regular file any more, or larger than any kept content.
-            Err(_) => FileState::Changed,
-        }
-    }
-
-    /// Returns the whole change by the session. Returns `None` if the contents are not kept any
-    /// longer, are not text, or are too large to compare.
-    async fn diff(&self, store: &SqliteStore) -> Result<Option<Diff>, CliError> {
-        let first = self.changes.first().and_then(|change| change.before);
-        let (Some(before), Some(after)) = (
-            text_of(store, first).await?,
-            text_of(store, self.after()).await?,
-        ) else {
-            return Ok(None);
-        };
-        Ok(diff(&self.path, before, after))
-    }
 }
 
-/// Returns the change from one content to another.
-pub(crate) fn diff(path: &Path, before: Option<String>, after: Option<String>) -> Option<Diff> {
-    Diff::of(&FileChange {
-        path: path.display().to_string(),
-        before,
-        after: after.unwrap_or_default(),
-    })
-}
-
-/// Returns a kept content as text. The inner `None` stands for a file that did not exist, the outer
-/// one for a content that is not text or not kept any longer.
-async fn text_of(
+/// Returns a kept content; the inner `None` stands for a file that did not exist, the outer one for a
+/// content that is not kept any longer.
+async fn kept(
     store: &SqliteStore,
     hash: Option<ContentHash>,
-) -> Result<Option<Option<String>>, CliError> {
-    let Some(hash) = hash else {
-        return Ok(Some(None));
-    };
-    let content = store.kept_content(hash).await?;
-    let text = content.and_then(|bytes| String::from_utf8(bytes).ok());
-    Ok(text.map(Some))
+) -> Result<Option<Option<Vec<u8>>>, CliError> {
+    match hash {
+        Some(hash) => Ok(store.kept_content(hash).await?.map(Some)),
+        None => Ok(Some(None)),
+    }
+}
+
+/// Returns the change from one content to another. Returns `None` if they are not text or too large.
+fn diff(path: &Path, before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> Option<Diff> {
+    let text = |bytes: Option<Vec<u8>>| bytes.map(String::from_utf8).transpose().ok();
+    Diff::of(&FileChange {
+        path: path.display().to_string(),
+        before: text(before)?,
+        after: text(after)?.unwrap_or_default(),
+    })
 }
 
 /// Returns the changes of a session for the user: the name and the changed lines of each file.
@@ -203,19 +176,15 @@ pub(crate) async fn changed_lines(
     colours: Colours,
 ) -> Result<Vec<String>, CliError> {
     let mut lines = Vec::new();
-    for file in ChangedFile::all(store, id).await? {
-        let diff = file.diff(store).await?;
-        let summary = match &diff {
-            _ if file.is_restored() => "restored".to_owned(),
-            Some(diff) => diff.summary(colours),
-            None => "not kept, not text or too large to compare".to_owned(),
-        };
-        let since = match file.state_now() {
+    for row in rows(store, id).await? {
+        let summary = row.summary(colours);
+        let summary = summary.unwrap_or("not kept, not text or too large to compare".to_owned());
+        let since = match row.state {
             FileState::Unchanged => String::new(),
             state => format!(" ({})", state.label()),
         };
-        lines.push(format!("{} {summary}{since}", clean(&file.shown())));
-        lines.extend(diff.iter().flat_map(|diff| diff.lines(ASKED, colours)));
+        lines.push(format!("{} {summary}{since}", clean(&row.shown)));
+        lines.extend(row.diff.iter().flat_map(|diff| diff.lines(ASKED, colours)));
     }
     if lines.is_empty() {
         lines.push(unchanged(id));
@@ -229,7 +198,7 @@ fn unchanged(id: &SessionId) -> String {
     )
 }
 
-/// A line of the list.
+/// A file in the list.
 #[derive(Debug, Serialize)]
 struct FileRow {
     path: PathBuf,
@@ -245,31 +214,53 @@ struct FileRow {
     #[serde(skip)]
     shown: String,
     #[serde(skip)]
-    lines: String,
+    diff: Option<Diff>,
+    /// The session left the file as it was before.
+    #[serde(skip)]
+    is_restored: bool,
 }
 
-/// Lists the files that a session changed.
-async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, CliError> {
+impl FileRow {
+    fn summary(&self, colours: Colours) -> Option<String> {
+        if self.is_restored {
+            return Some("restored".to_owned());
+        }
+        self.diff.as_ref().map(|diff| diff.summary(colours))
+    }
+}
+
+async fn rows(store: &SqliteStore, id: &SessionId) -> Result<Vec<FileRow>, CliError> {
     let mut rows = Vec::new();
     for file in ChangedFile::all(store, id).await? {
-        let diff = file.diff(store).await?;
-        let lines = match &diff {
-            _ if file.is_restored() => Some("restored".to_owned()),
-            diff => diff.as_ref().map(|diff| diff.summary(Colours::None)),
+        let first = file.changes.first().and_then(|change| change.before);
+        let contents = (kept(store, first).await?, kept(store, file.after()).await?);
+        let diff = match contents {
+            (Some(before), Some(after)) => diff(&file.path, before, after),
+            _ => None,
         };
         rows.push(FileRow {
             entries: file.changes.iter().map(|change| change.entry).collect(),
             at: file.changes.last().map_or(0, |change| change.at),
-            new: file.changes.first().is_some_and(|it| it.before.is_none()),
+            new: first.is_none(),
             added: diff.as_ref().map(|diff| diff.added),
             removed: diff.as_ref().map(|diff| diff.removed),
-            state: file.state_now(),
+            // A file that cannot be read is no regular file any more, or larger than any kept content.
+            state: file
+                .now()
+                .map_or(FileState::Changed, |now| file.state(now.as_deref())),
             shown: file.shown(),
-            lines: lines.unwrap_or_else(|| "-".to_owned()),
+            diff,
+            is_restored: first == file.after(),
             path: file.path,
             root: file.root,
         });
     }
+    Ok(rows)
+}
+
+/// Lists the files that a session changed.
+async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, CliError> {
+    let rows = rows(store, id).await?;
     if rows.is_empty() && !json {
         crate::say(&unchanged(id));
     }
@@ -278,7 +269,7 @@ async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Cli
         let last = row.entries.last().copied().unwrap_or_default();
         [
             row.shown.clone(),
-            row.lines.clone(),
+            row.summary(Colours::None).unwrap_or_else(|| "-".to_owned()),
             last.to_string(),
             when(row.at),
             row.state.label().to_owned(),

@@ -145,7 +145,7 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
             return Err(taken(&id, is_alone));
         }
         let settings = session.settings.take();
-        session.settings = settings.and_then(|text| resume::portable(&text, true));
+        session.settings = settings.and_then(|text| resume::portable(&text));
         imported.push((id, session.shared() + session.entries().len() as u64));
     }
     for session in export.sessions() {

@@ -116,11 +116,16 @@ impl LedgerReader {
     }
 
     fn read(&mut self, line: &LogEntry) -> Result<(), CliError> {
+        if let Entry::PlanApplied { plan } = &line.entry {
+            self.plans += 1;
+            let touched = self.state.transcript().touched(plan);
+            let rows = touched
+                .into_iter()
+                .map(|(item, _)| self.row(item, plan, line.at));
+            let rows: Vec<LedgerRow> = rows.collect();
+            self.rows.extend(rows);
+        }
         let next = self.state.transcript().next_seq();
-        let before = match &line.entry {
-            Entry::PlanApplied { .. } => self.state.transcript().items().to_vec(),
-            _ => Vec::new(),
-        };
         self.state.absorb(&line.entry).map_err(CliError::failed)?;
         let items = self.state.transcript().items();
         for item in items.iter().rev().take_while(|item| item.seq >= next) {
@@ -132,29 +137,19 @@ impl LedgerReader {
                     .insert(call.id.clone(), (call.name.clone(), argument));
             }
         }
-        if let Entry::PlanApplied { plan } = &line.entry {
-            self.plans += 1;
-            for was in &before {
-                self.compare(was, plan, line.at);
-            }
-        }
         Ok(())
     }
 
-    /// Adds a row for a message that the plan removed or replaced.
-    fn compare(&mut self, was: &Item, plan: &Plan, at: u64) {
-        let now = self.state.transcript().get(was.seq);
-        if now.is_some_and(|now| Arc::ptr_eq(&now.message, &was.message)) {
-            return;
-        }
-        let how = how(plan, was.seq);
+    /// Returns the row of a message that a plan removes or replaces.
+    fn row(&self, was: &Item, plan: &Plan, at: u64) -> LedgerRow {
+        let (how, after) = how(plan, was.seq);
         let call = match &*was.message {
             Message::ToolResult(result) => Some(result.call.clone()),
             _ => None,
         };
         let tool = call.as_ref().and_then(|call| self.tools.get(call)).cloned();
         let (tool, argument) = tool.unzip();
-        self.rows.push(LedgerRow {
+        LedgerRow {
             at,
             plan: self.plans,
             id: RecallId(was.seq),
@@ -164,27 +159,26 @@ impl LedgerReader {
             call,
             how,
             tokens: was.tokens,
-            after: now
-                .filter(|_| how == SHORTENED)
-                .map_or(Tokens::ZERO, |now| now.tokens),
+            after,
             bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
             why: plan.why.word(),
             stages: plan.stages.clone(),
-        });
+        }
     }
 }
 
-/// Returns what a plan did to a message that it removed or replaced.
-fn how(plan: &Plan, seq: Seq) -> &'static str {
-    let removed = plan.edits.iter().find_map(|edit| match edit {
-        Edit::Drop { first, last, .. } => (first..=last).contains(&&seq).then_some(DROPPED),
-        Edit::Summarize { covers, .. } => covers
-            .iter()
-            .any(|range| (range.first..=range.last).contains(&seq))
-            .then_some(SUMMARIZED),
-        Edit::Shrink { .. } => None,
+/// Returns what a plan did to a message that it removed or replaced, and the tokens of its replacement.
+fn how(plan: &Plan, seq: Seq) -> (&'static str, Tokens) {
+    let how = plan.edits.iter().find_map(|edit| match edit {
+        Edit::Shrink { seq: of, to } => (*of == seq).then_some((SHORTENED, to.tokens)),
+        Edit::Summarize { covers, .. } => {
+            let mut covers = covers.iter().map(|range| range.first..=range.last);
+            let is_covered = covers.any(|range| range.contains(&seq));
+            is_covered.then_some((SUMMARIZED, Tokens::ZERO))
+        }
+        Edit::Drop { .. } => None,
     });
-    removed.unwrap_or(SHORTENED)
+    how.unwrap_or((DROPPED, Tokens::ZERO))
 }
 
 impl LedgerRow {

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use console::Term;
 use plimsoll::SessionId;
-use plimsoll::pricing::Cost;
 use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo, SessionReader};
 use serde::Serialize;
 
@@ -15,11 +14,10 @@ use crate::listing::{self, minute};
 use crate::resume::SessionSettings;
 use crate::terminal::fitted;
 
-const HEADING: [&str; 7] = [
+const HEADING: [&str; 6] = [
     "session",
     "last written",
     ">entries?1",
-    ">cost?4",
     ">size?2",
     "model?3",
     "title",
@@ -32,8 +30,6 @@ pub(crate) struct ListedSession {
     pub(crate) info: SessionInfo,
     /// The model of its last run, if it is known.
     pub(crate) model: Option<String>,
-    /// Its cost, if it is known.
-    cost: Option<Cost>,
     /// The folder of its last run, if it is known.
     pub(crate) folder: Option<PathBuf>,
 }
@@ -41,12 +37,16 @@ pub(crate) struct ListedSession {
 /// Runs the command.
 pub(crate) async fn run(
     store: &impl SessionReader,
-    here: bool,
+    is_here: bool,
     json: bool,
 ) -> Result<u8, CliError> {
-    let sessions = sessions(store, here).await?;
+    let sessions = if is_here {
+        here(store).await
+    } else {
+        sessions(store).await
+    }?;
     if sessions.is_empty() && !json {
-        crate::say(if here {
+        crate::say(if is_here {
             "there are no sessions of this folder yet; leave out --here to list those of all \
                  folders"
         } else {
@@ -57,11 +57,8 @@ pub(crate) async fn run(
     Ok(DONE)
 }
 
-/// Returns all sessions or those that were last run in this folder, newest first.
-pub(crate) async fn sessions(
-    store: &impl SessionReader,
-    here: bool,
-) -> Result<Vec<ListedSession>, CliError> {
+/// Returns all sessions, newest first.
+pub(crate) async fn sessions(store: &impl SessionReader) -> Result<Vec<ListedSession>, CliError> {
     // If the store is damaged, the sessions are listed without settings.
     let settings = store.all_settings().await.unwrap_or_default();
     let sessions = store.list().await?;
@@ -73,16 +70,23 @@ pub(crate) async fn sessions(
         ListedSession {
             info: info.clone(),
             model: Some(last.model).filter(|model| !model.is_empty()),
-            cost: last.cost.filter(|_| settings.contains_key(&info.id)),
             folder: last.folder,
         }
     });
-    let mut listed: Vec<ListedSession> = listed.collect();
-    if here {
-        let folder = env::current_dir().map_err(CliError::failed)?;
-        listed.retain(|session| session.folder.as_ref() == Some(&folder));
-    }
+    Ok(listed.collect())
+}
+
+/// Returns the sessions that were last run in this folder, newest first.
+pub(crate) async fn here(store: &impl SessionReader) -> Result<Vec<ListedSession>, CliError> {
+    let folder = folder()?;
+    let mut listed = sessions(store).await?;
+    listed.retain(|session| session.folder.as_ref() == Some(&folder));
     Ok(listed)
+}
+
+/// Returns this folder.
+pub(crate) fn folder() -> Result<PathBuf, CliError> {
+    env::current_dir().map_err(CliError::failed)
 }
 
 /// Returns the parents of all forks.
@@ -115,7 +119,7 @@ pub(crate) fn note(line: &str) {
     crate::note(&fitted(line, &Term::stderr()));
 }
 
-fn cells(session: &ListedSession) -> [String; 7] {
+fn cells(session: &ListedSession) -> [String; 6] {
     let info = &session.info;
     let fork = info
         .fork
@@ -127,7 +131,6 @@ fn cells(session: &ListedSession) -> [String; 7] {
         info.id.to_string(),
         minute(info.updated),
         info.entries.to_string(),
-        session.cost.map(listing::cost).unwrap_or_default(),
         listing::size(info.bytes),
         model.rsplit('/').next().unwrap_or_default().to_owned(),
         title.trim().to_owned(),

@@ -87,7 +87,7 @@ impl PlaceArgs {
 
 /// Returns an error if the environment names a database, which this build cannot read.
 #[cfg(not(feature = "restate"))]
-fn no_database() -> Result<(), CliError> {
+pub(crate) fn no_database() -> Result<(), CliError> {
     let store = std::env::var("PLIMSOLL_STORE").unwrap_or_default();
     if store.is_empty() || store == LOCAL {
         return Ok(());

@@ -1,7 +1,7 @@
 //! `plimsoll sessions pins` and `unpin`: lists the pinned messages of a session, and removes pins.
 
 use plimsoll::machine::Entry;
-use plimsoll::recall::RecallKey;
+use plimsoll::recall::RecallId;
 use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 
@@ -41,7 +41,7 @@ pub(crate) async fn unpin(
 ) -> Result<u8, CliError> {
     let lease = store.acquire(id).await?;
     let state = fold(&store.load(id).await?)?;
-    let seq = RecallKey::from(item).seq();
+    let seq = item.parse().ok().map(|RecallId(seq)| seq);
     let seq = seq.filter(|seq| {
         let item = state.transcript().get(*seq);
         item.is_some_and(|item| item.pin.is_some())

@@ -2,7 +2,7 @@
 //! left the view.
 
 use plimsoll::SessionId;
-use plimsoll::recall::{RecallError, RecallKey, matches, page};
+use plimsoll::recall::{RecallError, matches, page};
 use plimsoll::store::SessionReader;
 use plimsoll::tokens::Bytes;
 
@@ -36,8 +36,8 @@ pub(crate) async fn run(
     id: &SessionId,
     wanted: &RecallArgs,
 ) -> Result<u8, CliError> {
-    let key = RecallKey::from(wanted.item.as_str());
-    let item = store.recall(id, &key).await.map_err(|error| match error {
+    let key = &wanted.item;
+    let item = store.recall(id, key).await.map_err(|error| match error {
         RecallError::Unknown(name) => CliError::usage(format!(
             "session {id} has no item `{name}`; `plimsoll sessions ledger {id}` lists the evicted \
              items"

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use plimsoll::SessionId;
-use plimsoll::store::{Retention, SessionReader, StoreError};
+use plimsoll::store::{Retention, SessionInfo, SessionReader};
 use plimsoll::tokens::Bytes;
 use serde_json::json;
 
@@ -57,9 +57,15 @@ pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Res
     for id in &args.ids {
         wanted.insert(known(store, id).await?);
     }
-    let mut chosen = list::sessions(store, false).await?;
+    let mut chosen = list::sessions(store).await?;
     chosen.retain(|session| wanted.contains(&session.info.id));
-    remove(store, chosen, &args.consent).await
+    if !is_confirmed(&chosen, &args.consent).await? {
+        return Ok(DONE);
+    }
+    store.delete_all(&wanted).await?;
+    let chosen: Vec<SessionInfo> = chosen.into_iter().map(|session| session.info).collect();
+    deleted(store, &chosen, &args.consent).await?;
+    Ok(DONE)
 }
 
 /// Runs `prune`.
@@ -70,86 +76,69 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
             max_bytes: args.max_size,
         })
         .await?;
-    let outdated: BTreeSet<SessionId> = outdated.into_iter().map(|info| info.id).collect();
-    let mut chosen = list::sessions(store, false).await?;
-    chosen.retain(|session| outdated.contains(&session.info.id));
+    let ids: BTreeSet<&SessionId> = outdated.iter().map(|info| &info.id).collect();
+    let mut chosen = list::sessions(store).await?;
+    chosen.retain(|session| ids.contains(&session.info.id));
     if chosen.is_empty() {
         crate::note("nothing to delete: no session is that old, or the logs are small enough");
         return Ok(DONE);
     }
     if args.dry_run {
-        print(&chosen, args.consent.json)?;
-        note!(
-            "{} would be deleted: {}",
-            counted(chosen.len(), "session"),
-            total(&chosen)
-        );
+        print(&outdated, args.consent.json)?;
+        let sessions = counted(outdated.len(), "session");
+        note!("{sessions} would be deleted: {}", total(&outdated));
         return Ok(DONE);
     }
-    remove(store, chosen, &args.consent).await
-}
-
-/// Asks for confirmation and deletes the sessions.
-async fn remove(
-    store: &impl SessionReader,
-    mut chosen: Vec<ListedSession>,
-    consent: &Consent,
-) -> Result<u8, CliError> {
-    let what = format!("{}: {}", counted(chosen.len(), "session"), total(&chosen));
-    if !consent.yes {
-        for line in list::lines(&chosen) {
-            list::note(&line);
-        }
-        let question = format!("Delete {what}, for good?");
-        let refusal = "nothing was deleted; --yes deletes without asking";
-        if !confirm(&question, refusal).await? {
-            crate::note("nothing was deleted");
-            return Ok(DONE);
-        }
+    if !is_confirmed(&chosen, &args.consent).await? {
+        return Ok(DONE);
     }
-    let mut deleted = Vec::new();
-    // A session can be deleted after its forks, so the rest is tried again while any was deleted.
-    let failures = loop {
-        let count = deleted.len();
-        let (mut rest, mut failures) = (Vec::new(), Vec::new());
-        for one in chosen {
-            match store.delete_idle(&one.info.id).await {
-                Ok(_) => deleted.push(one),
-                Err(error) => {
-                    failures.push(match error {
-                        StoreError::Full { path } => format!(
-                            "session {} was not deleted: no space is left at {path}, and deleting needs a \
-                             little; remove another file first",
-                            one.info.id
-                        ),
-                        error => error.to_string(),
-                    });
-                    rest.push(one);
-                }
-            }
-        }
-        if rest.is_empty() || deleted.len() == count {
-            break failures;
-        }
-        chosen = rest;
-    };
-    for error in &failures {
+    let pruned = store.prune(&outdated).await;
+    for (_, error) in &pruned.kept {
         say!("{error}");
     }
+    deleted(store, &pruned.deleted, &args.consent).await?;
+    Ok(if pruned.kept.is_empty() { DONE } else { FAILED })
+}
+
+/// Asks whether to delete the sessions, unless `--yes` says so.
+async fn is_confirmed(chosen: &[ListedSession], consent: &Consent) -> Result<bool, CliError> {
+    if consent.yes {
+        return Ok(true);
+    }
+    for line in list::lines(chosen) {
+        list::note(&line);
+    }
+    let infos: Vec<SessionInfo> = chosen.iter().map(|session| session.info.clone()).collect();
+    let sessions = counted(chosen.len(), "session");
+    let question = format!("Delete {sessions}: {}, for good?", total(&infos));
+    let refusal = "nothing was deleted; --yes deletes without asking";
+    let is_confirmed = confirm(&question, refusal).await?;
+    if !is_confirmed {
+        crate::note("nothing was deleted");
+    }
+    Ok(is_confirmed)
+}
+
+/// Returns the space of deleted sessions to the system, and prints their names.
+async fn deleted(
+    store: &impl SessionReader,
+    sessions: &[SessionInfo],
+    consent: &Consent,
+) -> Result<(), CliError> {
     // The sessions are deleted; a file that keeps its size is not a failure.
     if let Err(error) = store.shrink().await {
         say!("{error}");
     }
-    print(&deleted, consent.json)?;
-    if !deleted.is_empty() {
-        let count = counted(deleted.len(), "session");
-        note!("deleted {count}: {}", total(&deleted));
+    print(sessions, consent.json)?;
+    if !sessions.is_empty() {
+        let count = counted(sessions.len(), "session");
+        note!("deleted {count}: {}", total(sessions));
     }
-    Ok(if failures.is_empty() { DONE } else { FAILED })
+    Ok(())
 }
 
-fn print(sessions: &[ListedSession], as_json: bool) -> Result<(), CliError> {
-    for ListedSession { info, .. } in sessions {
+fn print(sessions: &[SessionInfo], as_json: bool) -> Result<(), CliError> {
+    for info in sessions {
         if as_json {
             out!("{}", json!({ "id": info.id, "title": info.title }))
         } else {
@@ -159,8 +148,8 @@ fn print(sessions: &[ListedSession], as_json: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-fn total(sessions: &[ListedSession]) -> String {
-    let bytes = sessions.iter().map(|session| session.info.bytes.0).sum();
+fn total(sessions: &[SessionInfo]) -> String {
+    let bytes = sessions.iter().map(|info| info.bytes.0).sum();
     format!("{} of logs", listing::size(Bytes(bytes)))
 }
 

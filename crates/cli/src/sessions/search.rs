@@ -82,12 +82,17 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
 pub(crate) async fn find(
     store: &impl SessionReader,
     words: &str,
-    here: bool,
+    is_here: bool,
     most: usize,
 ) -> Result<Vec<(SessionInfo, Vec<SearchHit>)>, CliError> {
     let query = query(words)?;
     let mut found = Vec::new();
-    for ListedSession { info, .. } in list::sessions(store, here).await? {
+    let sessions = if is_here {
+        list::here(store).await?
+    } else {
+        list::sessions(store).await?
+    };
+    for ListedSession { info, .. } in sessions {
         let places = places(store, &info, &query).await;
         if !places.is_empty() {
             found.push((info, places));

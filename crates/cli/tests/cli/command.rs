@@ -150,6 +150,11 @@ impl Under {
         rustix::process::kill_process_group(group, Signal::INT).unwrap();
     }
 
+    pub(crate) fn kill(&self) {
+        let group = Pid::from_child(&self.0);
+        rustix::process::kill_process_group(group, Signal::KILL).unwrap();
+    }
+
     pub(crate) fn end(self) -> CommandOutput {
         CommandOutput::of(self.0.release().wait_with_output().unwrap())
     }

@@ -156,28 +156,53 @@ fn what_is_not_there_is_refused_with_a_cure() {
     assert_eq!(said.out, "Are you there?");
 }
 
-/// Some servers count their calls `m1`, `m2`, as items are counted.
+/// Every command is another process, and the run was killed before anything else was written.
 #[test]
-fn a_call_id_that_looks_like_an_item_means_the_call_unless_there_is_such_an_item() {
+fn a_killed_run_and_its_fork_recall_what_was_evicted() {
     let home = Home::new();
-    let call = |id: &str| {
-        serde_json::json!({"role": "assistant", "tool_calls": [{
-            "id": id, "type": "function", "function": {"name": "read", "arguments": "{}"}
-        }]})
-    };
-    let result = |id: &str, text: &str| serde_json::json!({"role": "tool", "tool_call_id": id, "content": text});
-    let chat = serde_json::json!([
-        {"role": "user", "content": "the task"},
-        call("m0"),
-        result("m0", "of the call m0"),
-        call("m70"),
-        result("m70", "of the call m70"),
-    ]);
-    let args = ["sessions", "import", "-", "--to", "counted"];
-    home.pipe(args, chat.to_string()).done();
-    let recall = |key: &str| home.run(["sessions", "recall", "counted", key]);
-    assert_eq!(recall("m70").done().out, "of the call m70");
-    recall("m0").refused(2, &["`m0` is ambiguous: it may mean item #0 or #2"]);
-    assert_eq!(recall("#0").done().out, "the task");
-    assert_eq!(recall("m2").done().out, "of the call m0");
+    home.file("story.txt", story());
+    let bash = FakeAnswer::call(&[("bash", "{\"command\":\"cat story.txt\"}")]);
+    let fake = Fake::new([bash, FakeAnswer::say("a st").hang()]);
+    let args = [
+        "--yes",
+        "--max-context",
+        "12000",
+        "--session",
+        "killed",
+        "Which?",
+    ];
+    let under = home.start(&fake, &args);
+    fake.wait();
+    fake.wait();
+    under.kill();
+    under.end();
+    let rows = ledger(&home, "killed");
+    let item = rows[0]["id"].as_str().unwrap();
+    home.run(["sessions", "fork", "killed", "--to", "fork"])
+        .done();
+    for session in ["killed", "fork"] {
+        let whole = home.run(["sessions", "recall", session, item]).done();
+        assert!(whole.out.contains(&story()), "{session}: {}", whole.out);
+        let ask = format!("{{\"id\":\"{item}\",\"pattern\":\"line 777 \"}}");
+        let search = "{\"query\":\"line 777 of\"}";
+        let next = Fake::new([
+            FakeAnswer::call(&[("recall", &ask)]),
+            FakeAnswer::call(&[("recall_search", search)]),
+            FakeAnswer::say("found"),
+        ]);
+        home.agent(&next, &["--session", session, "Which line?"])
+            .done();
+        let asked = next.asked();
+        let result = |request: &Value| messages(request).pop().unwrap().1;
+        let recalled = result(&asked[1]);
+        assert!(
+            recalled.contains(": line 777 of the é story\n"),
+            "{recalled}"
+        );
+        let found = result(&asked[2]);
+        assert!(
+            found.contains(&format!("{item}, result of bash")),
+            "{found}"
+        );
+    }
 }

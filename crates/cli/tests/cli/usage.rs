@@ -71,22 +71,6 @@ fn the_table_ends_with_the_sum() {
 }
 
 #[test]
-fn the_list_of_sessions_says_what_each_has_cost() {
-    let home = home();
-    let list = home.run(["sessions", "list"]).done().out;
-    let cost = |name: &str| {
-        let line = list.lines().find(|line| line.starts_with(name)).unwrap();
-        line.split_whitespace().any(|cell| cell == "$0.1000")
-    };
-    assert!(cost("one") && cost("two"), "{list}");
-    assert!(!cost("fork"), "what it shares is counted once: {list}");
-    let fake = Fake::new(["More.", "And more."].map(FakeAnswer::say));
-    home.agent(&fake, &["--session", "one", "Go on."]).done();
-    let list = home.run(["sessions", "list"]).done().out;
-    assert!(list.contains("$0.2000"), "{list}");
-}
-
-#[test]
 fn a_price_that_is_not_known_is_not_made_up() {
     let home = Home::new();
     let said = home.run(["usage"]).done();
@@ -140,6 +124,36 @@ fn the_usage_of_sub_agents_is_counted_once() {
     }
 }
 
+/// The caller has no result of the sub-agent, whose first call was paid nevertheless.
+#[test]
+fn the_usage_of_a_sub_agent_counts_even_if_its_caller_is_killed() {
+    let home = Home::new();
+    home.file(
+        "plimsoll.toml",
+        "[[agents]]\nname = \"chief\"\nsub_agents = [\"mate\"]\n[[agents]]\nname = \"mate\"\n",
+    );
+    let fake = Fake::new([
+        FakeAnswer::call(&[("mate", r#"{"task":"Look."}"#)]),
+        FakeAnswer::call(&[("list", r#"{"path":"."}"#)]),
+        FakeAnswer::say("A s").hang(),
+    ]);
+    let args = ["--session", "chief", "--agent", "chief", "Is there a ship?"];
+    let under = home.start(&fake, &args);
+    for _ in 0..3 {
+        fake.wait();
+    }
+    under.kill();
+    under.end();
+    let row = &rows(&home, "session")[0];
+    assert_eq!(
+        (&row["session"], &row["calls"]),
+        (&"chief".into(), &2.into()),
+        "{row}"
+    );
+    let list = home.run(["sessions", "list"]).done().out;
+    assert!(!list.contains('$'), "its cost is told by usage: {list}");
+}
+
 #[test]
 fn what_a_provider_does_not_report_is_counted() {
     let home = Home::new();
@@ -165,6 +179,14 @@ fn a_database_is_not_in_this_build() {
         &["usage"][..],
         &["sessions", "list"],
         &["sessions", "check"],
+        &[
+            "run",
+            "--model",
+            "openai/gpt-5",
+            "--base-url",
+            "http://127.0.0.1:9/v1",
+            "Hello?",
+        ],
     ] {
         let mut command = home.command(args);
         command.env("PLIMSOLL_STORE", "postgres://u:hush@h/d");

@@ -3,17 +3,15 @@
 //! It keeps numbers and ids, not texts. These are read from the log when a message is recalled.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_agent::{Entry, State};
-use plimsoll_context::{CallId, Chars4, Form, Message, Seq};
+use plimsoll_context::{Bytes, CallId, Chars4, Form, Message, Seq};
 
-use super::item::{
-    Hit, MessageKind, RecallError, RecallId, RecallKey, RecalledItem, recall_text, resolve,
-};
-use super::search::{BestMatch, SearchQuery};
+use super::item::{Hit, MessageKind, RecallError, RecallId, RecalledItem, recall_text, shown};
+use super::search::{BestMatch, SearchQuery, snippet};
 use crate::store::{LogEntry, PAGE_ENTRIES, SessionId, SessionStore, StoreError, blocking};
 
 /// The messages of one session, to recall and to search. Every call reads the entries that are new since
@@ -29,20 +27,15 @@ pub struct LogMessages {
     messages: BTreeMap<Seq, u64>,
     by_entry: BTreeMap<u64, Seq>,
     /// The entries of results that wait for the result of an earlier call.
-    waiting: HashMap<CallId, VecDeque<u64>>,
-    calls: HashMap<CallId, KnownCall>,
+    waiting: Vec<(u64, Arc<Message>)>,
+    /// The tool of the last call with each id. Some servers use an id again.
+    tools: HashMap<CallId, Arc<str>>,
+    /// The call of each result, with its tool.
+    results: BTreeMap<Seq, (CallId, Arc<str>)>,
     /// The next message at the start of each run.
     runs: HashMap<u64, Seq>,
     /// The messages of undone runs, which the model has never seen.
     undone: Vec<Range<Seq>>,
-}
-
-#[derive(Debug, Default)]
-struct KnownCall {
-    /// The tool of the last call with this id. Some servers use an id again.
-    tool: Arc<str>,
-    /// The results, each with the tool of its own call.
-    results: Vec<(Seq, Arc<str>)>,
 }
 
 /// A message that matches a query.
@@ -62,8 +55,9 @@ impl Default for LogMessages {
             is_broken: false,
             messages: BTreeMap::new(),
             by_entry: BTreeMap::new(),
-            waiting: HashMap::new(),
-            calls: HashMap::new(),
+            waiting: Vec::new(),
+            tools: HashMap::new(),
+            results: BTreeMap::new(),
             runs: HashMap::new(),
             undone: Vec::new(),
         }
@@ -105,8 +99,8 @@ impl LogMessages {
         }
     }
 
-    /// Returns one message. Tool results with a call id that several results have are told apart by
-    /// their numbers; one that was evicted takes precedence.
+    /// Returns one message. The key is the id of the message or that of a tool call, as models write it:
+    /// quotes and backticks around it are ignored.
     ///
     /// # Errors
     /// If the key matches no message or more than one, or if the log cannot be read.
@@ -114,29 +108,33 @@ impl LogMessages {
         &mut self,
         store: &S,
         session: &SessionId,
-        key: &RecallKey,
+        key: &str,
     ) -> Result<RecalledItem, RecallError> {
         self.update(store, session).await?;
-        let with_eviction = |seq: Seq| (RecallId(seq), self.is_evicted(seq));
-        let number = key.seq().filter(|seq| self.messages.contains_key(seq));
-        let number = number.map(with_eviction);
-        let id = match (key, number) {
-            (RecallKey::Id(_), Some((id, _))) => id,
-            (RecallKey::Id(id), None) => return Err(RecallError::Unknown(id.to_string())),
-            (RecallKey::Named(name), number) => {
-                let call = self.calls.get(&CallId(name.clone()));
-                let results = call.into_iter().flat_map(|call| &call.results);
-                let results = results.map(|(seq, _)| with_eviction(*seq));
-                resolve(name, number, &results.collect())?
-            }
-        };
+        let key = key.trim().trim_matches(['`', '"', '\'']);
+        // Some servers name their calls m1, m2, as messages are named. `#1` is always a message.
+        let of_call = self.results.iter();
+        let of_call = of_call.filter(|(_, (call, _))| call.0 == key && !key.starts_with('#'));
+        let of_call = of_call.map(|(seq, _)| RecallId(*seq));
+        let id = key.parse().ok();
+        let id = id.filter(|id: &RecallId| self.messages.contains_key(&id.0));
+        let candidates: BTreeSet<RecallId> = of_call.chain(id).collect();
+        let unknown = || RecallError::Unknown(shown(key));
+        let id = *candidates.first().ok_or_else(unknown)?;
+        if candidates.len() > 1 {
+            return Err(RecallError::Ambiguous {
+                key: shown(key),
+                candidates: candidates.into_iter().take(10).collect(),
+            });
+        }
         let message = self.message(store, session, id.0).await?;
-        let message = message.ok_or_else(|| RecallError::Unknown(id.to_string()))?;
+        let message = message.ok_or_else(unknown)?;
+        let (call, tool) = self.results.get(&id.0).cloned().unzip();
         Ok(RecalledItem {
             id,
             kind: MessageKind::of(&message),
-            tool: self.tool(id.0, &message),
-            call: call_of(&message).cloned(),
+            tool: tool.and_then(named),
+            call,
             message,
         })
     }
@@ -183,11 +181,17 @@ impl LogMessages {
         };
         found.sort_by_cached_key(|one| Reverse((score(&one.best), one.best.together, one.seq)));
         let hits = found.into_iter().take(limit).map(|one| {
-            let (kind, tool) = (
-                MessageKind::of(&one.message),
-                self.tool(one.seq, &one.message),
-            );
-            Hit::new(RecallId(one.seq), kind, tool, &one.text, one.best)
+            let (offset, piece) = snippet(&one.text, one.best.at);
+            let tool = self.results.get(&one.seq);
+            Hit {
+                id: RecallId(one.seq),
+                kind: MessageKind::of(&one.message),
+                tool: tool.and_then(|(_, tool)| named(Arc::clone(tool))),
+                bytes: Bytes(one.text.len() as u64),
+                offset: offset as u64,
+                snippet: piece.to_owned(),
+                terms: one.best.terms,
+            }
         });
         Ok(hits.collect())
     }
@@ -259,12 +263,7 @@ impl LogMessages {
             }
             Entry::Reply { .. } => self.waiting.clear(),
             Entry::ToolResult { message, .. } => {
-                if let Some(call) = call_of(message) {
-                    self.waiting
-                        .entry(call.clone())
-                        .or_default()
-                        .push_back(line.n);
-                }
+                self.waiting.push((line.n, Arc::clone(message)));
             }
             _ => {}
         }
@@ -272,16 +271,16 @@ impl LogMessages {
         let new = items.partition_point(|item| item.seq < next);
         for item in items.get(new..).unwrap_or_default() {
             for call in item.message.calls() {
-                let known = self.calls.entry(call.id.clone()).or_default();
-                known.tool = call.name.as_str().into();
+                let tool = call.name.as_str().into();
+                self.tools.insert(call.id.clone(), tool);
             }
-            let mut entry = line.n;
-            if let Some(call) = call_of(&item.message) {
-                let known = self.calls.entry(call.clone()).or_default();
-                known.results.push((item.seq, Arc::clone(&known.tool)));
-                let waiting = self.waiting.get_mut(call);
-                entry = waiting.and_then(VecDeque::pop_front).unwrap_or(entry);
+            if let Message::ToolResult(result) = &*item.message {
+                let tool = self.tools.get(&result.call).cloned().unwrap_or_default();
+                self.results.insert(item.seq, (result.call.clone(), tool));
             }
+            let mut waiting = self.waiting.iter();
+            let at = waiting.position(|(_, message)| Arc::ptr_eq(message, &item.message));
+            let entry = at.map_or(line.n, |at| self.waiting.remove(at).0);
             self.messages.insert(item.seq, entry);
             self.by_entry.insert(entry, item.seq);
         }
@@ -294,19 +293,11 @@ impl LogMessages {
         let is_whole = in_view.is_some_and(|item| item.form == Form::Original);
         !is_whole && !self.undone.iter().any(|undone| undone.contains(&seq))
     }
-
-    fn tool(&self, seq: Seq, result: &Message) -> Option<String> {
-        let mut results = self.calls.get(call_of(result)?)?.results.iter();
-        let (_, tool) = results.find(|(result, _)| *result == seq)?;
-        (!tool.is_empty()).then(|| tool.to_string())
-    }
 }
 
-fn call_of(message: &Message) -> Option<&CallId> {
-    match message {
-        Message::ToolResult(result) => Some(&result.call),
-        _ => None,
-    }
+/// Returns the name of a tool; `None` if the call of a result is not in the log.
+fn named(tool: Arc<str>) -> Option<String> {
+    (!tool.is_empty()).then(|| tool.to_string())
 }
 
 #[cfg(test)]
@@ -348,7 +339,7 @@ mod tests {
         let (store, id) = stored(&log).await;
         let mut messages = LogMessages::default();
         let mut text = async |key: &str| {
-            let item = messages.recall(&store, &id, &key.into()).await;
+            let item = messages.recall(&store, &id, key).await;
             item.map(|item| item.text())
         };
         assert_eq!(text("m0").await.unwrap(), "a quiet sea");
@@ -368,7 +359,7 @@ mod tests {
         log.push(Entry::RolledBack { run: 9 });
         log.extend(run(2, "a white whale"));
         let (store, id) = stored(&log).await;
-        assert!(store.recall(&id, &"m0".into()).await.is_ok());
-        assert!(store.recall(&id, &"m1".into()).await.is_err());
+        assert!(store.recall(&id, "m0").await.is_ok());
+        assert!(store.recall(&id, "m1").await.is_err());
     }
 }

@@ -375,6 +375,11 @@ mod tests {
             ("文置", None),
             ("missing_port 8431 nowhere", Some(2)),
             ("NEAR(port)", None),
+            ("MISSING", Some(1)),
+            ("missingPort", Some(1)),
+            ("8431 config", Some(2)),
+            ("843", Some(1)),
+            ("path -> result", Some(2)),
         ];
         for (query, terms) in table {
             assert_eq!(found(query, text), terms, "{query}");

@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll_context::{Bytes, Part, Tokens, ToolSpec};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::item::{Hit, MessageKind, RecallKey, RecalledItem};
+use super::item::{Hit, MessageKind, RecalledItem};
 use super::log_messages::LogMessages;
 use super::page::{TextExcerpt, matches, page};
 use crate::store::{SessionId, SessionStore};
@@ -50,38 +50,22 @@ pub fn recall_tools(store: Arc<dyn SessionStore>, session: SessionId) -> Vec<Arc
 
 #[derive(Deserialize)]
 struct RecallInput {
-    #[serde(
-        alias = "execution_id",
-        alias = "executionId",
-        deserialize_with = "key"
-    )]
+    #[serde(alias = "execution_id")]
     id: String,
-    #[serde(default, deserialize_with = "count")]
     offset: Option<u64>,
-    #[serde(default, deserialize_with = "count")]
     limit: Option<u64>,
-    #[serde(default)]
     pattern: Option<String>,
 }
 
 #[derive(Deserialize)]
 struct SearchInput {
-    #[serde(alias = "pattern", alias = "text", alias = "q")]
     query: String,
-    #[serde(default, deserialize_with = "count")]
     limit: Option<u64>,
-}
-
-/// The action of a recall tool.
-#[derive(Clone, Copy)]
-enum RecallAction {
-    Recall,
-    Search,
 }
 
 struct RecallTool {
     spec: ToolSpec,
-    does: RecallAction,
+    searches: bool,
     from: RecallTools,
 }
 
@@ -123,7 +107,7 @@ impl RecallTools {
             "Brings back what was shortened or left out above, exactly, by its id (m12); a long \
              text in pages.",
             recall_schema("id", "Such as m12"),
-            RecallAction::Recall,
+            false,
         );
         let search = self.tool(
             "recall_search",
@@ -136,7 +120,7 @@ impl RecallTools {
                 },
                 "required": ["query"]
             }),
-            RecallAction::Search,
+            true,
         );
         vec![recall, search]
     }
@@ -150,31 +134,27 @@ impl RecallTools {
             "Brings back a tool's whole response that was shortened or left out above, exactly; \
              a long one in pages.",
             recall_schema("execution_id", "The id that stands in its place"),
-            RecallAction::Recall,
+            false,
         )
     }
 
-    fn tool(
-        &self,
-        name: &str,
-        description: &str,
-        schema: Value,
-        does: RecallAction,
-    ) -> Arc<dyn Tool> {
+    fn tool(&self, name: &str, description: &str, schema: Value, searches: bool) -> Arc<dyn Tool> {
         let spec = ToolSpec {
             name: name.to_owned(),
             description: description.to_owned(),
             schema,
         };
-        let from = self.clone();
-        Arc::new(RecallTool { spec, does, from })
+        Arc::new(RecallTool {
+            spec,
+            searches,
+            from: self.clone(),
+        })
     }
 
     async fn bring(&self, wanted: RecallInput) -> Result<ToolOutput, ToolError> {
-        let key = RecallKey::from(wanted.id.as_str());
         let mut messages = self.messages.lock().await;
         let recalled = messages
-            .recall(self.store.as_ref(), &self.session, &key)
+            .recall(self.store.as_ref(), &self.session, &wanted.id)
             .await
             .map_err(ToolError::new)?;
         drop(messages);
@@ -221,18 +201,13 @@ impl Tool for RecallTool {
     }
 
     async fn call(&self, arguments: Value, _cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        match self.does {
-            RecallAction::Recall => {
-                self.from
-                    .bring(parse_arguments(&self.spec, arguments)?)
-                    .await
-            }
-            RecallAction::Search => {
-                self.from
-                    .look(parse_arguments(&self.spec, arguments)?)
-                    .await
-            }
+        if self.searches {
+            let input = parse_arguments(&self.spec, arguments)?;
+            return self.from.look(input).await;
         }
+        self.from
+            .bring(parse_arguments(&self.spec, arguments)?)
+            .await
     }
 }
 
@@ -299,27 +274,4 @@ fn name(kind: MessageKind, tool: Option<&str>) -> String {
         Some(tool) => format!("result of {tool}"),
         None => kind.to_string(),
     }
-}
-
-/// Deserializes an id. Accepts numbers, because models also write `12`.
-fn key<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    match Value::deserialize(from)? {
-        Value::String(text) => Ok(text),
-        Value::Number(number) => Ok(number.to_string()),
-        other => Err(serde::de::Error::custom(format!(
-            "an id such as \"m12\" is needed, not {other}"
-        ))),
-    }
-}
-
-/// Deserializes an optional integer. Accepts strings, because models also write `"12"`.
-fn count<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    let number = match Value::deserialize(from)? {
-        Value::Null => return Ok(None),
-        Value::Number(number) => number.as_u64(),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
-    };
-    let fault = || serde::de::Error::custom("a whole number of 0 or more is expected");
-    number.map(Some).ok_or_else(fault)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_agent::Entry;
 use plimsoll_context::Message;
 
-use crate::recall::{RecallError, RecallKey, SearchQuery, recall_text};
+use crate::recall::{RecallError, SearchQuery, recall_text};
 use crate::store::{
     Fork, ForkFault, Lease, LogEntry, PAGE_ENTRIES, SessionId, SessionStore, StoreError,
 };
@@ -100,8 +100,21 @@ impl Check<'_> {
             "parseConfig8",
             "config.9",
             "9 nowhere",
-            "\"",
             "配置",
+            "listenSocket7",
+            "\"",
+            "word7\"b",
+            "NEAR(word7 log, 3)",
+            "word7 OR",
+            "NOT word7",
+            "text : word7",
+            "word7*",
+            "^word7",
+            "(word7",
+            "{word7} : log",
+            "'word7' & log:*",
+            "word7; DROP TABLE entries",
+            "%",
         ] {
             let Some(all) = SearchQuery::parse(text) else {
                 continue;
@@ -128,11 +141,11 @@ impl Check<'_> {
     }
 
     async fn recall(&self) -> Result<(), String> {
-        let key = RecallKey::from("m6");
-        let recalled = self.store.recall(&self.session, &key);
+        let key = "m6";
+        let recalled = self.store.recall(&self.session, key);
         let text = recalled.await.map(|item| item.text());
         same("the message m6", text, Ok(text_of(7)))?;
-        let recalled = self.store.recall(&self.other, &key);
+        let recalled = self.store.recall(&self.other, key);
         let unknown = Err(RecallError::Unknown("m6".to_owned()));
         same("m6 of another session", recalled.await, unknown)
     }

@@ -147,7 +147,7 @@ impl Provider for Looks {
         let log = LogMessages::read(store, &id()).await.unwrap();
         let mut evicted = Vec::new();
         for recalled in log.evicted() {
-            let item = store.recall(&id(), &recalled.into()).await.unwrap();
+            let item = store.recall(&id(), &recalled.to_string()).await.unwrap();
             evicted.push(item.text());
         }
         for n in missing {

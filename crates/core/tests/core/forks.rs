@@ -8,8 +8,8 @@ use plimsoll_context::{ContextStrategy, Part, Seq, Tokens};
 use plimsoll_core::recall::LogMessages;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Error, ForkFault, MemoryStore, RecallError, RecallKey, SessionStore,
-    StoreError, ToolError, Window, tool,
+    Agent, AgentBuilder, Error, ForkFault, MemoryStore, RecallError, SessionStore, StoreError,
+    ToolError, Window, tool,
 };
 use plimsoll_testkit::{ComputedProvider, reply, session_id as id};
 use serde_json::{Value, json};
@@ -139,8 +139,7 @@ async fn a_session_is_forked_at_any_entry_and_each_fork_goes_on() {
 
 /// What recall says of an item: its text's first line, or in one word why there is none.
 async fn recalled(store: &dyn SessionStore, session: &str, seq: Seq) -> String {
-    let key = RecallKey::from(seq.recall_id().as_str());
-    match store.recall(&id(session), &key).await {
+    match store.recall(&id(session), seq.recall_id().as_str()).await {
         Ok(item) => item.text().lines().next().unwrap_or_default().to_owned(),
         Err(RecallError::Unknown(_)) => "unknown".to_owned(),
         Err(error) => panic!("{error}"),
@@ -289,7 +288,7 @@ async fn a_store_that_only_keeps_logs_forks_by_copying() {
     };
     let (before, after) = (messages(before), messages(after));
     assert_eq!(after[..before.len()], before);
-    let first = logs.recall(&id("f"), &RecallKey::from("m2")).await.unwrap();
+    let first = logs.recall(&id("f"), "m2").await.unwrap();
     assert_eq!(first.text(), result("p", 0));
     let again = agent.fork(&id("p"), None, id("f")).await.map(drop);
     let Err(again) = again else {

@@ -10,7 +10,7 @@ use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Failure, Request,
 use plimsoll_context::{
     ContextStrategy, Delta, Money, Part, PriceSheet, Rates, Reply, StopReason, Tokens, Usage,
 };
-use plimsoll_core::recall::{LogMessages, RecallKey};
+use plimsoll_core::recall::LogMessages;
 use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -741,7 +741,7 @@ async fn what_left_the_winners_view_can_be_recalled() {
     let evicted: Vec<_> = log.evicted().collect();
     assert!(!evicted.is_empty());
     for recalled in evicted {
-        let key = RecallKey::Id(recalled);
+        let key = recalled.to_string();
         let there = store.recall(fork, &key).await.unwrap();
         let here = store.recall(&id("s"), &key).await.unwrap();
         assert_eq!(here.message, there.message);

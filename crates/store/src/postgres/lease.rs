@@ -1,14 +1,14 @@
 //! [`Leases`] in PostgreSQL: a number per session that grows with each writer and is checked in the
-//! transaction of every write, and counted beats. Clocks of servers and processes are never
-//! compared.
+//! transaction of every write, and a time until which each process is taken to live. Only the clock of
+//! the server is read.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use plimsoll_core::{Lease, SessionId, StoreError};
-use sqlx::{PgConnection, PgPool, Row};
+use sqlx::{PgConnection, PgPool};
 use tokio::sync::Notify;
 
 use super::fault;
@@ -51,14 +51,6 @@ struct PostgresLease {
     token: i64,
 }
 
-/// The row of a session and the beats of its holder.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct ObservedLease {
-    token: i64,
-    holder: Option<i64>,
-    beats: Option<i64>,
-}
-
 impl Leases {
     pub(super) fn new(pool: PgPool, place: Arc<str>, patience: Duration) -> Self {
         Self(Arc::new(LeasesInner {
@@ -81,24 +73,18 @@ impl Leases {
             return Err(busy());
         }
         self.release().await?;
-        let since = Instant::now();
-        let mut first: Option<ObservedLease> = None;
+        let mut first = None;
         let mut pause = FIRST_PAUSE;
         loop {
-            let mut connection = inner.pool.acquire().await.map_err(inner.fault())?;
-            let now = look(&mut connection, session)
-                .await
-                .map_err(inner.fault())?;
-            drop(connection);
-            let is_silent = first == Some(now) && since.elapsed() >= inner.patience;
-            if now.holder.is_none() || is_silent {
-                let token = inner.take(session, now).await.map_err(inner.fault())?;
-                return self.hold(session, token.ok_or_else(busy)?).ok_or_else(busy);
+            let holder = inner.beat().await.map_err(inner.fault())?;
+            let taken = inner.take(session, holder).await.map_err(inner.fault())?;
+            if let Some(token) = taken {
+                return self.hold(session, token).ok_or_else(busy);
             }
-            match first {
-                None => first = Some(now),
-                Some(before) if before != now => return Err(busy()),
-                Some(_) => {}
+            // A holder that beats meanwhile is alive.
+            let now = inner.look(session).await.map_err(inner.fault())?;
+            if *first.get_or_insert_with(|| now.clone()) != now {
+                return Err(busy());
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(inner.patience / BEATS / 4);
@@ -172,46 +158,30 @@ impl LeasesInner {
         fault(&self.place)
     }
 
-    /// Makes this store the holder of a session if its row has not changed since it was seen.
-    async fn take(&self, session: &SessionId, seen: ObservedLease) -> sqlx::Result<Option<i64>> {
-        let mut transaction = self.pool.begin().await?;
-        sqlx::query("INSERT INTO leases (session, token) VALUES ($1, 0) ON CONFLICT DO NOTHING")
-            .bind(session.as_str())
-            .execute(&mut *transaction)
-            .await?;
-        sqlx::query("SELECT 1 FROM leases WHERE session = $1 FOR UPDATE")
-            .bind(session.as_str())
-            .execute(&mut *transaction)
-            .await?;
-        if look(&mut transaction, session).await? != seen {
-            return Ok(None);
-        }
-        let had = self.lock().holder;
-        let holder: i64 = match had {
-            Some(holder) => holder,
-            None => {
-                // Holders that no longer hold a session.
-                sqlx::query(
-                    "DELETE FROM holders WHERE NOT EXISTS
-                     (SELECT 1 FROM leases WHERE holder = holders.key)",
-                )
-                .execute(&mut *transaction)
-                .await?;
-                sqlx::query_scalar("INSERT INTO holders DEFAULT VALUES RETURNING key")
-                    .fetch_one(&mut *transaction)
-                    .await?
-            }
-        };
-        let token = sqlx::query_scalar(
-            "UPDATE leases SET token = token + 1, holder = $2 WHERE session = $1 RETURNING token",
+    /// Makes this process the holder of a session, unless another one holds it and lives.
+    async fn take(&self, session: &SessionId, holder: i64) -> sqlx::Result<Option<i64>> {
+        sqlx::query_scalar(
+            "INSERT INTO leases (session, token, holder) VALUES ($1, 1, $2)
+             ON CONFLICT (session) DO UPDATE SET token = leases.token + 1, holder = excluded.holder
+             WHERE NOT EXISTS (
+               SELECT 1 FROM holders WHERE key = leases.holder AND until > now())
+             RETURNING token",
         )
         .bind(session.as_str())
         .bind(holder)
-        .fetch_one(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
-        self.lock().holder.get_or_insert(holder);
-        Ok(Some(token))
+        .fetch_optional(&self.pool)
+        .await
+    }
+
+    /// Returns what shows whether the holder of a session lives: it changes with each beat.
+    async fn look(&self, session: &SessionId) -> sqlx::Result<Option<(i64, Option<String>)>> {
+        sqlx::query_as(
+            "SELECT token, until::text FROM leases LEFT JOIN holders ON holders.key = holder
+             WHERE session = $1",
+        )
+        .bind(session.as_str())
+        .fetch_optional(&self.pool)
+        .await
     }
 
     async fn release(&self) -> sqlx::Result<()> {
@@ -226,19 +196,31 @@ impl LeasesInner {
         Ok(())
     }
 
-    /// Increments the counter. Inserts the row again if another store removed it as unused.
-    async fn beat(&self) -> sqlx::Result<()> {
-        let Some(holder) = self.lock().holder else {
-            return Ok(());
-        };
-        sqlx::query(
-            "INSERT INTO holders (key, beats) OVERRIDING SYSTEM VALUE VALUES ($1, 1)
-             ON CONFLICT (key) DO UPDATE SET beats = holders.beats + 1",
+    /// States that this process lives. Returns its key.
+    async fn beat(&self) -> sqlx::Result<i64> {
+        let patience = self.patience.as_secs_f64();
+        let known = self.lock().holder;
+        if let Some(holder) = known {
+            // Another store may have removed the row.
+            sqlx::query(
+                "INSERT INTO holders (key, until) OVERRIDING SYSTEM VALUE
+                 VALUES ($1, now() + make_interval(secs => $2))
+                 ON CONFLICT (key) DO UPDATE SET until = excluded.until",
+            )
+            .bind(holder)
+            .bind(patience)
+            .execute(&self.pool)
+            .await?;
+            return Ok(holder);
+        }
+        let holder = sqlx::query_scalar(
+            "WITH gone AS (DELETE FROM holders WHERE until < now())
+             INSERT INTO holders (until) VALUES (now() + make_interval(secs => $1)) RETURNING key",
         )
-        .bind(holder)
-        .execute(&self.pool)
-        .await
-        .map(|_| ())
+        .bind(patience)
+        .fetch_one(&self.pool)
+        .await?;
+        Ok(*self.lock().holder.get_or_insert(holder))
     }
 }
 
@@ -274,26 +256,4 @@ impl fmt::Debug for Leases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Leases").finish_non_exhaustive()
     }
-}
-
-async fn look(connection: &mut PgConnection, session: &SessionId) -> sqlx::Result<ObservedLease> {
-    let row = sqlx::query(
-        "SELECT token, holder, beats FROM leases LEFT JOIN holders ON holders.key = holder
-         WHERE session = $1",
-    )
-    .bind(session.as_str())
-    .fetch_optional(connection)
-    .await?;
-    Ok(match row {
-        None => ObservedLease {
-            token: 0,
-            holder: None,
-            beats: None,
-        },
-        Some(row) => ObservedLease {
-            token: row.try_get("token")?,
-            holder: row.try_get("holder")?,
-            beats: row.try_get("beats")?,
-        },
-    })
 }

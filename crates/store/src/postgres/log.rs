@@ -73,7 +73,7 @@ pub(super) async fn lineage(
     kin.collect()
 }
 
-pub(super) async fn fetch(connection: &mut PgConnection, range: Range) -> sqlx::Result<Vec<PgRow>> {
+async fn fetch(connection: &mut PgConnection, range: Range) -> sqlx::Result<Vec<PgRow>> {
     sqlx::query(
         "SELECT n, at, json, sum FROM entries WHERE session = $1 AND n > $2 AND n <= $3 ORDER BY n",
     )
@@ -85,7 +85,7 @@ pub(super) async fn fetch(connection: &mut PgConnection, range: Range) -> sqlx::
 }
 
 /// Reads an entry and its checksum. By position, because looking up names costs more than reading them.
-pub(super) fn raw(row: &PgRow) -> sqlx::Result<(Raw, i64)> {
+fn raw(row: &PgRow) -> sqlx::Result<(Raw, i64)> {
     let raw = Raw {
         n: from_column(row.try_get(0)?),
         at: from_column(row.try_get(1)?),

@@ -3,17 +3,15 @@
 use plimsoll_core::StoreError;
 use sqlx::{Connection, PgPool};
 
-use crate::columns::to_column;
-use crate::schema::UNRELEASED;
+use crate::schema::{FORMAT, other_format};
 
-/// The steps from an empty schema to the newest format.
-const STEPS: [&str; 1] = [include_str!("../../schema/postgres-1.sql")];
+const TABLES: &str = include_str!("../../schema/postgres-1.sql");
 
 /// The key of the lock that is held while the tables are created, so that one process does it:
 /// "Plim" in ASCII.
 const SCHEMA_LOCK: i64 = 0x506c_696d;
 
-/// Creates or migrates the tables. Returns an error if they are of a newer version.
+/// Creates the tables if there are none. Returns an error if they are of another version.
 pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<(), StoreError> {
     let fault = fault(place);
     let mut connection = pool.acquire().await.map_err(&fault)?;
@@ -27,41 +25,22 @@ pub(super) async fn migrate(pool: &PgPool, place: &str) -> Result<(), StoreError
         .fetch_one(&mut *transaction)
         .await
         .map_err(&fault)?;
-    let version = if has_one {
-        sqlx::query_scalar("SELECT version FROM format")
+    if has_one {
+        let version: i64 = sqlx::query_scalar("SELECT version FROM format")
             .fetch_one(&mut *transaction)
             .await
-            .map_err(&fault)?
-    } else {
-        0
-    };
-    if (1..=UNRELEASED).contains(&version) {
-        return Err(StoreError::Io {
-            path: place.to_owned(),
-            why: format!(
-                "it has format {version}, from before the first release, which this version cannot \
-                 read; choose another database"
-            ),
-        });
-    }
-    let known = to_column(STEPS.len() as u64).saturating_add(UNRELEASED);
-    if version > known {
-        return Err(StoreError::Io {
-            path: place.to_owned(),
-            why: format!(
-                "it has format {version}, and this version of Plimsoll reads up to {known}: a newer \
-                 version wrote it, or one from before the first release; update Plimsoll, or choose \
-                 another database"
-            ),
-        });
-    }
-    for (step, sql) in (UNRELEASED..).zip(STEPS) {
-        if step >= version {
-            sqlx::raw_sql(sql)
-                .execute(&mut *transaction)
-                .await
-                .map_err(&fault)?;
+            .map_err(&fault)?;
+        if version != FORMAT {
+            return Err(StoreError::Io {
+                path: place.to_owned(),
+                why: other_format(version, "or choose another database"),
+            });
         }
+    } else {
+        sqlx::raw_sql(TABLES)
+            .execute(&mut *transaction)
+            .await
+            .map_err(&fault)?;
     }
     transaction.commit().await.map_err(&fault)
 }

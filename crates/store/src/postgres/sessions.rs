@@ -1,6 +1,6 @@
 //! The list of sessions in PostgreSQL, and operations on sessions: view, export, prune and delete.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -37,20 +37,24 @@ impl SessionReader for PostgresStore {
         export::export(&path, &self.list().await?, sessions, out, page).await
     }
 
-    async fn delete_idle(&self, session: &SessionId) -> Result<bool, StoreError> {
+    async fn delete_all(&self, sessions: &BTreeSet<SessionId>) -> Result<bool, StoreError> {
         // Releases the leases that were dropped in this store.
         self.leases.release().await?;
-        let is_held: Option<bool> =
-            sqlx::query_scalar("SELECT holder IS NOT NULL FROM leases WHERE session = $1")
-                .bind(session.as_str())
-                .fetch_optional(&self.pool)
-                .await
-                .map_err(fault(&self.place))?;
-        if is_held == Some(true) {
-            let session = session.clone();
-            return Err(StoreError::Busy { session });
+        let mut leases = Vec::new();
+        for session in sessions {
+            let is_held: Option<bool> =
+                sqlx::query_scalar("SELECT holder IS NOT NULL FROM leases WHERE session = $1")
+                    .bind(session.as_str())
+                    .fetch_optional(&self.pool)
+                    .await
+                    .map_err(fault(&self.place))?;
+            if is_held == Some(true) {
+                let session = session.clone();
+                return Err(StoreError::Busy { session });
+            }
+            leases.push(self.acquire(session).await?);
         }
-        self.delete(&self.acquire(session).await?).await
+        self.delete_leased(&leases).await
     }
 }
 

@@ -1,11 +1,9 @@
 //! Writes entries and rows of sessions to PostgreSQL, in a transaction of the caller.
 
-use plimsoll_agent::Entry;
 use plimsoll_core::{Fork, SessionId};
 use sqlx::{PgConnection, Row};
 
 use crate::columns::{entry_sum, to_column};
-use crate::log::LogAncestor;
 use crate::write;
 
 /// The state of a session before the next append.
@@ -15,64 +13,23 @@ pub(super) struct Head {
     updated: i64,
 }
 
-/// Adds the row of a fork.
+/// Adds the row of a fork. Its title and times are those of its parent.
 pub(super) async fn share(
     connection: &mut PgConnection,
     session: &SessionId,
     of: &Fork,
-    kin: &[LogAncestor],
-    now: i64,
 ) -> sqlx::Result<()> {
-    let shared = to_column(of.entries);
-    // Its update time is that of the last shared entry.
-    let mut updated: Option<i64> = None;
-    if let Some(owner) = kin.iter().find(|kin| kin.shared < of.entries) {
-        updated = sqlx::query_scalar("SELECT at FROM entries WHERE session = $1 AND n = $2")
-            .bind(owner.key)
-            .bind(shared)
-            .fetch_optional(&mut *connection)
-            .await?;
-    }
-    let mut title = None;
-    for kin in kin.iter().rev() {
-        if title.is_none() {
-            title = title_in(connection, kin, of.entries).await?;
-        }
-    }
     sqlx::query(
         "INSERT INTO sessions (id, created, updated, title, entries, newest, parent, shared)
-         SELECT $1, CASE WHEN $6 THEN created ELSE $3 END, $3, $4, $5, nextval('writes'), key, $5
-         FROM sessions WHERE key = $2",
+         SELECT $1, created, updated, title, $3, nextval('writes'), key, $3
+         FROM sessions WHERE id = $2",
     )
     .bind(session.as_str())
-    .bind(kin.first().map(|kin| kin.key))
-    .bind(updated.unwrap_or(now))
-    .bind(title.as_deref().map(text))
-    .bind(shared)
-    .bind(updated.is_some())
+    .bind(of.from.as_str())
+    .bind(to_column(of.entries))
     .execute(connection)
     .await?;
     Ok(())
-}
-
-/// Returns the title that the log's entries give it, from the entries stored with this session.
-async fn title_in(
-    connection: &mut PgConnection,
-    kin: &LogAncestor,
-    shared: u64,
-) -> sqlx::Result<Option<String>> {
-    let messages: Vec<String> = sqlx::query_scalar(
-        "SELECT json FROM entries
-         WHERE session = $1 AND n <= $2 AND starts_with(json, '{\"entry\":\"message\"') ORDER BY n",
-    )
-    .bind(kin.key)
-    .bind(to_column(kin.entries.min(shared)))
-    .fetch_all(connection)
-    .await?;
-    Ok(messages.iter().find_map(|json| {
-        let entry: Entry = serde_json::from_str(json).ok()?;
-        write::title_of(std::slice::from_ref(&entry))
-    }))
 }
 
 /// Finds a session, and locks it for others.

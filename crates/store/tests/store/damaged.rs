@@ -59,8 +59,7 @@ async fn filled(folder: &TempDir) -> Vec<(&'static str, Vec<Entry>)> {
     sessions
 }
 
-/// Moves what stands in the write-ahead log into the file: a beat of the lease may still have the
-/// store's connection, and then closing the store has not done so yet.
+/// Moves what stands in the write-ahead log into the file: a thread may still have the store's connection.
 fn fold(path: &Path) {
     let connection = Connection::open(path).unwrap();
     connection.busy_timeout(Duration::from_secs(30)).unwrap();
@@ -377,37 +376,6 @@ async fn a_salvage_that_fails_leaves_nothing_behind() {
         .collect();
     assert_eq!(names, [home.path().join("a/b").join(FILE)]);
     assert_eq!(std::fs::read_dir(home.path().join("a")).unwrap().count(), 1);
-}
-
-#[tokio::test]
-async fn what_a_cut_file_and_an_altered_byte_leave_is_salvaged() {
-    let folder = tempfile::tempdir().unwrap();
-    let sessions = filled(&folder).await;
-    let whole = std::fs::read(folder.path().join(FILE)).unwrap();
-    for cut in [whole.len() - 1, whole.len() * 3 / 4, whole.len() / 2] {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(FILE), &whole[..cut]).unwrap();
-        salvaged(folder.path(), &sessions).await;
-    }
-    for at in (0..whole.len()).step_by(997) {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 0x1c;
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join(FILE), &bytes).unwrap();
-        let target = tempfile::tempdir().unwrap();
-        let Ok(all) = SqliteStore::salvage(folder.path(), target.path()).await else {
-            continue;
-        };
-        // The name of a session may be what was altered.
-        for one in all {
-            let log = sessions.iter().find(|(name, _)| id(name) == one.log.id);
-            let read = open(target.path()).await.load(&one.log.id).await.unwrap();
-            assert!(
-                log.is_none_or(|(_, log)| log.starts_with(&read)),
-                "byte {at}"
-            );
-        }
-    }
 }
 
 #[tokio::test]

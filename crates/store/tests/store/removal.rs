@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::{FileEdit, Fork, RecallError, RecallKey, Retention, SessionStore, StoreError};
+use plimsoll_core::{FileEdit, Fork, RecallError, Retention, SessionStore, StoreError};
 use plimsoll_store::{FILE, PruneReport, SessionReader, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -41,8 +41,8 @@ async fn a_deleted_session_leaves_nothing_behind() {
         // The lease is still good, and the log begins anew.
         store.append(&lease, &log(3)).await.unwrap();
         assert_eq!(store.load(&id("s")).await.unwrap(), log(3), "{name}");
-        let key = RecallKey::from("call-1");
-        let found = store.recall(&id("s"), &key).await.unwrap_err();
+        let key = "call-1";
+        let found = store.recall(&id("s"), key).await.unwrap_err();
         assert!(matches!(found, RecallError::Unknown(_)), "{name}: {found}");
         assert_eq!(store.load(&id("other")).await.unwrap(), log(9), "{name}");
     }
@@ -144,6 +144,13 @@ fn older_than(days: u64) -> Retention {
     }
 }
 
+async fn prune(store: &SqliteStore, retention: &Retention) -> PruneReport {
+    let outdated = store.outdated(retention).await.unwrap();
+    let pruned = store.prune(&outdated).await;
+    store.shrink().await.unwrap();
+    pruned
+}
+
 fn deleted(pruned: &PruneReport) -> Vec<&str> {
     pruned.deleted.iter().map(|info| info.id.as_str()).collect()
 }
@@ -151,9 +158,9 @@ fn deleted(pruned: &PruneReport) -> Vec<&str> {
 #[tokio::test]
 async fn sessions_are_pruned_by_age_and_by_size() {
     let (_folder, store) = aged(&["d", "c", "b", "a"]).await;
-    let nothing = store.prune(&Retention::default()).await.unwrap();
+    let nothing = prune(&store, &Retention::default()).await;
     assert_eq!(nothing, PruneReport::default(), "off by default");
-    let pruned = store.prune(&older_than(3)).await.unwrap();
+    let pruned = prune(&store, &older_than(3)).await;
     assert_eq!(deleted(&pruned), ["d"]);
     let size = store.head(&id("a")).await.unwrap().unwrap().bytes.0;
     let by_size = |bytes| Retention {
@@ -163,13 +170,13 @@ async fn sessions_are_pruned_by_age_and_by_size() {
     let outdated = store.outdated(&by_size(2 * size)).await.unwrap();
     assert_eq!(outdated.len(), 1);
     assert_eq!(names(&store).await, ["a", "b", "c"], "only asked");
-    let pruned = store.prune(&by_size(2 * size)).await.unwrap();
+    let pruned = prune(&store, &by_size(2 * size)).await;
     assert_eq!(deleted(&pruned), ["c"], "the newest stay");
-    let pruned = store.prune(&by_size(2 * size - 1)).await.unwrap();
+    let pruned = prune(&store, &by_size(2 * size - 1)).await;
     assert_eq!(deleted(&pruned), ["b"]);
     assert_eq!(store.load(&id("a")).await.unwrap(), log(20));
-    assert!(store.delete_idle(&id("a")).await.unwrap());
-    assert!(!store.delete_idle(&id("a")).await.unwrap());
+    assert!(store.delete_all(&[id("a")].into()).await.unwrap());
+    assert!(!store.delete_all(&[id("a")].into()).await.unwrap());
 }
 
 #[tokio::test]
@@ -187,7 +194,7 @@ async fn what_a_kept_fork_needs_is_kept_and_old_forks_go_first() {
     let raw = Connection::open(folder.path().join(FILE)).unwrap();
     let sql = "UPDATE sessions SET updated = 0 WHERE id <> 'p2'";
     raw.execute(sql, []).unwrap();
-    let pruned = store.prune(&older_than(3)).await.unwrap();
+    let pruned = prune(&store, &older_than(3)).await;
     assert_eq!(deleted(&pruned), ["q2", "q1", "q"]);
     assert_eq!(pruned.kept, []);
     assert_eq!(names(&store).await, ["p2", "p1", "p"]);
@@ -208,7 +215,7 @@ async fn a_session_that_is_being_written_is_not_pruned() {
     other.fork(&child, &of, &[]).await.unwrap();
     let raw = Connection::open(folder.path().join(FILE)).unwrap();
     raw.execute("UPDATE sessions SET updated = 0", []).unwrap();
-    let pruned = store.prune(&older_than(1)).await.unwrap();
+    let pruned = prune(&store, &older_than(1)).await;
     assert_eq!(deleted(&pruned), ["child", "old"]);
     let kept = pruned.kept.into_iter();
     let mut kept: Vec<_> = kept.map(|(info, why)| (info.id, why)).collect();
@@ -221,6 +228,34 @@ async fn a_session_that_is_being_written_is_not_pruned() {
     assert_eq!(kept, [busy("busy"), busy("fork"), (id("parent"), forks)]);
     other.append(&lease, &log(21)[20..]).await.unwrap();
     assert_eq!(other.load(&id("busy")).await.unwrap(), log(21));
+}
+
+#[tokio::test]
+async fn sessions_are_deleted_together_or_not_at_all() {
+    let (_folder, store) = aged(&["a", "b", "parent"]).await;
+    let lease = store.acquire(&id("fork")).await.unwrap();
+    let of = Fork {
+        from: id("parent"),
+        entries: 20,
+    };
+    store.fork(&lease, &of, &[]).await.unwrap();
+    let delete = async |names: &[&str]| {
+        let ids = names.iter().map(|name| id(name));
+        store.delete_all(&ids.collect()).await
+    };
+    let busy = delete(&["a", "fork"]).await;
+    assert_eq!(
+        busy,
+        Err(StoreError::Busy {
+            session: id("fork")
+        })
+    );
+    drop(lease);
+    let error = delete(&["a", "parent"]).await.unwrap_err();
+    assert!(matches!(error, StoreError::HasForks { .. }), "{error}");
+    assert_eq!(names(&store).await.len(), 4);
+    assert_eq!(delete(&["a", "fork", "nobody", "parent"]).await, Ok(true));
+    assert_eq!(names(&store).await, ["b"]);
 }
 
 #[tokio::test]
@@ -243,7 +278,7 @@ async fn the_space_of_pruned_sessions_is_given_back_with_their_kept_files() {
     raw.execute("UPDATE sessions SET updated = 0 WHERE id = 'old'", [])
         .unwrap();
     drop(raw);
-    let pruned = store.prune(&older_than(1)).await.unwrap();
+    let pruned = prune(&store, &older_than(1)).await;
     assert_eq!(deleted(&pruned), ["old"]);
     assert_eq!(store.changed_files(&id("old")).await.unwrap(), []);
     drop(store);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use plimsoll_agent::Entry;
 use plimsoll_context::{Bytes, Message};
-use plimsoll_core::{Fork, LogEntry, PAGE_ENTRIES, SessionStore, StoreError};
+use plimsoll_core::{LogEntry, PAGE_ENTRIES, SessionStore, StoreError};
 use plimsoll_store::{
     Durability, ExportError, FILE, Options, PAGE_BYTES, SessionReader, SqliteStore,
 };
@@ -177,18 +177,16 @@ async fn the_list_has_the_session_written_last_first() {
         assert!(info.created > 1_700_000_000 && info.created <= info.updated);
         assert_eq!(store.head(&info.id).await.unwrap().as_ref(), Some(info));
     }
-    assert_eq!(store.newest(2).await.unwrap(), list[..2]);
-    assert_eq!(store.newest(0).await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn a_title_waits_for_the_first_user_message_and_is_short() {
     let folder = tempfile::tempdir().unwrap();
     let store = with_log(folder.path(), &log(2)).await;
-    assert_eq!(store.newest(1).await.unwrap()[0].title, "");
+    assert_eq!(store.list().await.unwrap()[0].title, "");
     write(&store, "s", &[said("é".repeat(500)), said("later")]).await;
     write(&store, "s", &[said("much later")]).await;
-    assert_eq!(store.newest(1).await.unwrap()[0].title, "é".repeat(120));
+    assert_eq!(store.list().await.unwrap()[0].title, "é".repeat(120));
 }
 
 #[tokio::test]
@@ -342,7 +340,7 @@ async fn a_full_disk_writes_nothing_of_an_append_and_the_session_still_opens() {
     let path = folder.path().join(FILE).display().to_string();
     assert_eq!(error, StoreError::Full { path });
     assert_eq!(store.load(&id("s")).await.unwrap(), log(3));
-    assert_eq!(store.newest(9).await.unwrap()[0].title, "task 1");
+    assert_eq!(store.list().await.unwrap()[0].title, "task 1");
 
     // What fits is still taken, by this writer and, once there is room, by the next.
     store.append(&lease, &log(4)[3..]).await.unwrap();
@@ -398,14 +396,19 @@ async fn a_file_that_is_no_store_is_refused_and_left_as_it_is() {
     );
     assert_eq!(std::fs::read(&path).unwrap(), before);
 
-    // An empty file is what a process leaves that was killed while it made the store.
+    // An empty file was a store.
     std::fs::write(&path, "").unwrap();
-    let store = with_log(folder.path(), &log(3)).await;
-    assert_eq!(store.load(&id("s")).await.unwrap(), log(3));
+    assert_eq!(
+        sentence(folder.path()).await,
+        format!(
+            "{shown}: it is empty, so its sessions are lost; restore a copy of it, or move it away, and \
+             a new one is created"
+        )
+    );
 }
 
 #[tokio::test]
-async fn a_newer_file_asks_for_a_newer_version() {
+async fn a_file_of_another_version_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     drop(with_log(folder.path(), &log(3)).await);
     raw(folder.path())
@@ -414,9 +417,8 @@ async fn a_newer_file_asks_for_a_newer_version() {
     assert_eq!(
         sentence(folder.path()).await,
         format!(
-            "{}: it has format 4, and this version of Plimsoll reads up to 3: a newer version wrote \
-             it, or one from before the first release; update Plimsoll, move the file away, or \
-             choose another data folder with PLIMSOLL_HOME",
+            "{}: it has format 4, and this version of Plimsoll reads format 3; use the version that wrote \
+             it, move the file away, or choose another data folder with PLIMSOLL_HOME",
             folder.path().join(FILE).display()
         )
     );
@@ -736,57 +738,18 @@ async fn an_append_whose_caller_goes_away_is_written_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_session_is_deleted_as_a_whole_or_not_at_all() {
+async fn the_settings_and_the_space_of_a_deleted_session_are_gone() {
     let folder = tempfile::tempdir().unwrap();
     let store = with_log(folder.path(), &log(60)).await;
-    write(&store, "t", &log(4)).await;
     store.save_settings(&id("s"), "{}").await.unwrap();
-    let of = Fork {
-        from: id("s"),
-        entries: 3,
-    };
-    let fork = store.acquire(&id("fork")).await.unwrap();
-    store.fork(&fork, &of, &log(4)[3..]).await.unwrap();
-
-    let error = {
-        let lease = store.acquire(&id("s")).await.unwrap();
-        store.delete(&lease).await.unwrap_err()
-    };
-    assert_eq!(
-        error.to_string(),
-        "session s cannot be deleted: its fork fork shares its log; delete the fork first"
-    );
-    assert_eq!(store.load(&id("s")).await.unwrap(), log(60));
-    assert!(store.delete(&fork).await.unwrap());
     let lease = store.acquire(&id("s")).await.unwrap();
     assert!(store.delete(&lease).await.unwrap());
-    assert!(!store.delete(&lease).await.unwrap(), "it is gone");
-    assert_eq!(store.load(&id("s")).await.unwrap(), []);
     assert_eq!(store.settings(&id("s")).await.unwrap(), None);
-    assert_eq!(store.load(&id("t")).await.unwrap(), log(4));
-    let names: Vec<_> = store.list().await.unwrap();
-    assert_eq!(names.len(), 1);
-
-    // The name is free, and the space as well.
     store.shrink().await.unwrap();
     store.append(&lease, &log(2)).await.unwrap();
-    assert_eq!(store.load(&id("s")).await.unwrap(), log(2));
-    drop((store, fork, lease));
+    drop((store, lease));
     let bytes = std::fs::read(folder.path().join(FILE)).unwrap();
     assert!(bytes.len() < 160_000, "{}", bytes.len());
-    raw(folder.path())
-        .execute("DELETE FROM entries", [])
-        .unwrap_err();
-}
-
-#[tokio::test]
-async fn a_title_that_was_given_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = with_log(folder.path(), &log(3)).await;
-    assert!(store.rename(&id("s"), "Port it").await.unwrap());
-    assert!(!store.rename(&id("nobody"), "Port it").await.unwrap());
-    write(&store, "s", &[said("More.")]).await;
-    assert_eq!(store.list().await.unwrap()[0].title, "Port it");
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use plimsoll::store::{Lease, SqliteStore};
 use plimsoll::tools::{FileEdit, saved_files};
 use plimsoll::{SessionId, SessionStore};
 
-use super::{ChangedFile, FileState, FilesArgs, diff};
+use super::{ChangedFile, FileState, FilesArgs, diff, kept};
 use crate::ask::{can_ask, confirm};
 use crate::diff::ASKED;
 use crate::error::{CliError, DONE};
@@ -43,16 +43,6 @@ pub(super) async fn restore(
 ) -> Result<u8, CliError> {
     // The lease prevents other processes from running the session meanwhile.
     let lease = store.acquire(id).await?;
-    if let Some(entry) = args.to {
-        let last = store.head(id).await?.map_or(0, |info| info.entries);
-        if entry > last {
-            return Err(CliError::usage(format!(
-                "session {id} has {}, so there is no entry {entry}; `plimsoll sessions files {id}` \
-                 names those at which files were changed",
-                counted(last, "entry")
-            )));
-        }
-    }
     let files = chosen(id, ChangedFile::all(store, id).await?, &args.paths)?;
     let restoring = RestoreSet::plan(store, files, args.to, args.force).await?;
     if !restoring.refused.is_empty() {
@@ -200,20 +190,13 @@ impl RestoreSet {
                     continue;
                 }
             };
-            let wanted = match change.before {
-                None => None,
-                Some(hash) => {
-                    let content = store.kept_content(hash).await?;
-                    let Some(content) = content else {
-                        let entry = change.entry;
-                        restoring.refused.push(format!(
-                            "the content of {shown} before entry {entry} is no longer stored: the \
-                             oldest contents are deleted first"
-                        ));
-                        continue;
-                    };
-                    Some(content)
-                }
+            let Some(wanted) = kept(store, change.before).await? else {
+                restoring.refused.push(format!(
+                    "the content of {shown} before entry {} is no longer stored: the oldest contents \
+                     are deleted first",
+                    change.entry
+                ));
+                continue;
             };
             if now == wanted {
                 continue;
@@ -286,14 +269,8 @@ impl RestoreSet {
                 (None, _) => "create",
                 _ => "restore",
             };
-            let text = |bytes: &Option<Vec<u8>>| match bytes {
-                None => Some(None),
-                Some(bytes) => String::from_utf8(bytes.clone()).ok().map(Some),
-            };
-            let diff = match (text(&restore.now), text(&restore.wanted)) {
-                (Some(now), Some(wanted)) => diff(&restore.file.path, now, wanted),
-                _ => None,
-            };
+            let (now, wanted) = (restore.now.clone(), restore.wanted.clone());
+            let diff = diff(&restore.file.path, now, wanted);
             let Some(diff) = diff else {
                 let bytes = restore.wanted.as_ref().map_or(0, Vec::len);
                 lines.push(format!("{verb} {name}: {}", counted(bytes as u64, "byte")));
