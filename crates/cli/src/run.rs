@@ -86,10 +86,6 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     mcp.close().await;
     screen.rest();
     interrupts.abort();
-    // The run keeps its outcome even if this fails.
-    if let Err(stop) = resume::save(&store, &session, &sources, &choice).await {
-        say!("{stop}");
-    }
     let output = output.map_err(|error| stop_of(&error))?;
     screen.check()?;
     agent::prune(&store, config.retention(), said == Verbosity::Answers).await;
