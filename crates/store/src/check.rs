@@ -169,6 +169,15 @@ pub(crate) struct ScannedLog {
 impl ScannedLog {
     /// Reads all rows.
     pub(crate) fn all(connection: &Connection, path: &Path) -> Result<Logs, WorkError> {
+        let tables = connection.query_row(
+            "SELECT count(*) FROM sqlite_schema WHERE name IN ('sessions', 'entries')",
+            [],
+            |row| row.get::<_, i64>(0),
+        );
+        if tables.ok() != Some(2) {
+            let path = fault::text(path);
+            return Err(StoreError::Damaged { path }.into());
+        }
         let mut logs = sessions(connection)?;
         entries(connection, |row, key, raw, sum| {
             if !logs.contains_key(&key) {

@@ -40,9 +40,8 @@ pub trait SessionReader: SessionStore {
     /// Returns `false` if there is none of them.
     ///
     /// # Errors
-    /// [`StoreError::Busy`], at once, if another process writes to one of them, even if that process
-    /// stands still and [`SessionStore::acquire`] would take the session over.
-    /// [`StoreError::HasForks`] if a fork that is not among them shares entries.
+    /// [`StoreError::Busy`] if another process writes to one of them. [`StoreError::HasForks`] if a fork
+    /// that is not among them shares entries.
     async fn delete_all(&self, sessions: &BTreeSet<SessionId>) -> Result<bool, StoreError>;
 
     /// Deletes listed sessions one by one, forks first. A session that another process writes to, or has

@@ -103,13 +103,6 @@ pub fn matches(
     Ok(found.piece(literal, None))
 }
 
-/// How a pattern was interpreted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum PatternKind {
-    Regex,
-    Literal,
-}
-
 #[derive(Default)]
 struct PatternMatches {
     text: String,
@@ -127,10 +120,11 @@ impl PatternMatches {
         true
     }
 
-    fn piece(self, read: PatternKind, next: Option<usize>) -> TextExcerpt {
-        let as_read = match read {
-            PatternKind::Regex => "",
-            PatternKind::Literal => " (as plain text: it is no regular expression)",
+    fn piece(self, is_literal: bool, next: Option<usize>) -> TextExcerpt {
+        let as_read = if is_literal {
+            " (as plain text: it is no regular expression)"
+        } else {
+            ""
         };
         let note = match (self.matches, next) {
             (0, _) => format!("no line matches{as_read}"),
@@ -148,7 +142,8 @@ impl PatternMatches {
     }
 }
 
-fn compile(pattern: &str) -> Result<(Regex, PatternKind), ToolError> {
+/// Compiles a pattern. Returns `true` with it if it is no regular expression, and searched for literally.
+fn compile(pattern: &str) -> Result<(Regex, bool), ToolError> {
     if pattern.len() > PATTERN_BYTES {
         return Err(ToolError(format!(
             "the pattern has {} bytes and may have {PATTERN_BYTES}; use a shorter one",
@@ -162,13 +157,13 @@ fn compile(pattern: &str) -> Result<(Regex, PatternKind), ToolError> {
             .build()
     };
     match build(pattern) {
-        Ok(regex) => Ok((regex, PatternKind::Regex)),
+        Ok(regex) => Ok((regex, false)),
         Err(regex::Error::CompiledTooBig(_)) => Err(ToolError::new(
             "the pattern is too large to be compiled; use smaller repetitions",
         )),
         // Models paste code. An invalid pattern is searched for literally.
         Err(_) => build(&regex::escape(pattern))
-            .map(|regex| (regex, PatternKind::Literal))
+            .map(|regex| (regex, true))
             .map_err(ToolError::new),
     }
 }

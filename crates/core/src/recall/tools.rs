@@ -38,7 +38,7 @@ pub struct RecallTools {
     session: SessionId,
     /// Read at the first call.
     messages: Arc<Mutex<LogMessages>>,
-    page: Bytes,
+    /// Maximum page size.
     most: Bytes,
 }
 
@@ -77,16 +77,8 @@ impl RecallTools {
             store,
             session,
             messages: Arc::default(),
-            page: RECALL_PAGE,
             most: RECALL_PAGE_MAX,
         }
-    }
-
-    /// Sets the default page size. Default: [`RECALL_PAGE`].
-    #[must_use]
-    pub fn page(mut self, page: Bytes) -> Self {
-        self.page = page.clamp(RECALL_PAGE_MIN, self.most);
-        self
     }
 
     /// Limits pages to the maximum size of a tool result, even if the model asks for more. The
@@ -95,7 +87,6 @@ impl RecallTools {
     pub fn for_results(mut self, max_result: Tokens) -> Self {
         let bytes = Bytes(max_result.0.saturating_mul(BYTES_PER_TOKEN));
         self.most = bytes.clamp(RECALL_PAGE_MIN, RECALL_PAGE_MAX);
-        self.page = self.page.min(self.most);
         self
     }
 
@@ -159,7 +150,7 @@ impl RecallTools {
             .map_err(ToolError::new)?;
         drop(messages);
         let limit = match wanted.limit {
-            None | Some(0) => self.page,
+            None | Some(0) => RECALL_PAGE.min(self.most),
             Some(limit) => Bytes(limit).min(self.most),
         };
         let offset = wanted.offset.unwrap_or(0);
@@ -186,7 +177,7 @@ impl RecallTools {
             .search(self.store.as_ref(), &self.session, &input.query, limit)
             .await
             .map_err(ToolError::new)?;
-        Ok(found(&hits, self.page).into())
+        Ok(found(&hits, RECALL_PAGE.min(self.most)).into())
     }
 }
 

@@ -11,7 +11,7 @@ use plimsoll_core::{Fork, PAGE_ENTRIES, SessionId, SessionInfo, SessionStore, St
 use sqlx::postgres::PgRow;
 use sqlx::{PgPool, Row};
 
-use super::{PostgresStore, fault};
+use super::PostgresStore;
 use crate::columns::from_column;
 use crate::export::{self, ExportError};
 use crate::session_reader::SessionReader;
@@ -38,20 +38,8 @@ impl SessionReader for PostgresStore {
     }
 
     async fn delete_all(&self, sessions: &BTreeSet<SessionId>) -> Result<bool, StoreError> {
-        // Releases the leases that were dropped in this store.
-        self.leases.release().await?;
         let mut leases = Vec::new();
         for session in sessions {
-            let is_held: Option<bool> =
-                sqlx::query_scalar("SELECT holder IS NOT NULL FROM leases WHERE session = $1")
-                    .bind(session.as_str())
-                    .fetch_optional(&self.pool)
-                    .await
-                    .map_err(fault(&self.place))?;
-            if is_held == Some(true) {
-                let session = session.clone();
-                return Err(StoreError::Busy { session });
-            }
             leases.push(self.acquire(session).await?);
         }
         self.delete_leased(&leases).await

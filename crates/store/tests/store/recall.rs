@@ -11,7 +11,7 @@ use plimsoll_core::{
 use plimsoll_store::SqliteStore;
 use serde_json::{Value, json};
 
-use crate::script::{evict, id, options, stores};
+use crate::script::{evict, id, memory, options, stores};
 
 fn m(seq: u64) -> RecallId {
     RecallId(Seq(seq))
@@ -205,7 +205,7 @@ async fn a_search_ranks_by_terms_then_nearness_then_rarity_then_age() {
         ("alph comm", &[7, 3]),
         ("common", &[7, 6, 5, 3]),
     ];
-    for case in stores().await {
+    for case in [memory()] {
         let store = case.store.as_ref();
         let (session, lease) = leased(store, "s").await;
         let items: Vec<(u64, Message)> = (0..)
@@ -225,7 +225,7 @@ async fn a_search_ranks_by_terms_then_nearness_then_rarity_then_age() {
 async fn a_hit_says_where_it_is() {
     let before = "filler ".repeat(10_000);
     let whole = format!("{before}the needle in\nthe haystack {before}");
-    for case in stores().await {
+    for case in [memory()] {
         let store = case.store.as_ref();
         let (session, lease) = leased(store, "s").await;
         let items = [
@@ -306,7 +306,7 @@ async fn a_model_gets_two_megabytes_back_in_pages() {
 
 #[tokio::test]
 async fn the_tools_say_what_there_is_and_what_to_do() {
-    for case in stores().await {
+    for case in [memory()] {
         let (session, lease) = leased(case.store.as_ref(), "s").await;
         let items = [
             result(1, "a", ""),
@@ -391,7 +391,7 @@ async fn the_tools_say_what_there_is_and_what_to_do() {
 
 #[tokio::test]
 async fn no_page_is_larger_than_a_result_may_be_whatever_is_asked_for() {
-    for case in stores().await {
+    for case in [memory()] {
         let (session, lease) = leased(case.store.as_ref(), "s").await;
         let whole = "word ".repeat(20_000);
         let items = [result(1, "a", &whole)];

@@ -627,8 +627,8 @@ async fn a_read_only_folder_ends_in_a_sentence() {
     assert_eq!(
         text,
         format!(
-            "{}: it cannot be opened; make it and its folder readable and writable, or choose \
-             another data folder",
+            "{}: it may not be written; make the folder writable, or choose another data folder with \
+             PLIMSOLL_HOME",
             folder.join(FILE).display()
         )
     );

@@ -33,17 +33,22 @@ pub(crate) fn options() -> Options {
     }
 }
 
+/// The store in memory, for what no store may decide otherwise.
+pub(crate) fn memory() -> Case {
+    Case {
+        name: "memory",
+        store: Arc::new(MemoryStore::default()),
+        _kept: None,
+    }
+}
+
 /// Every store that keeps the promises of the trait.
 pub(crate) async fn stores() -> Vec<Case> {
     let folder = tempfile::tempdir().unwrap();
     let sqlite = SqliteStore::open_with(folder.path(), options()).await;
     #[allow(unused_mut)]
     let mut stores = vec![
-        Case {
-            name: "memory",
-            store: Arc::new(MemoryStore::default()),
-            _kept: None,
-        },
+        memory(),
         Case {
             name: "sqlite",
             store: Arc::new(sqlite.unwrap()),
