@@ -220,7 +220,7 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
         Preset::Value(text) => format!(" [default: {}]", text.replace(['"', '[', ']'], "")),
         Preset::Words(text) => format!(" [default: {text}]"),
     };
-    let names = match key.choices.as_slice() {
+    let names = match key.choices {
         [] => String::new(),
         names => format!(" [one of: {}]", names.join(", ")),
     };

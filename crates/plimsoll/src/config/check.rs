@@ -10,8 +10,9 @@ use plimsoll_context::{
     Threshold, nearest,
 };
 use plimsoll_core::{Agent, Error, Provider, Tool, ToolError, sub_agent, tool};
-use plimsoll_providers::{BaseUrl, ModelRef};
+use plimsoll_providers::{BaseUrl, ModelRef, Wire};
 use plimsoll_tools::{Root, Toolbox};
+use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults, Origin};
@@ -56,6 +57,15 @@ impl AgentConfig {
         {
             let text = "`tools` names all or none beside others; keep the one you mean";
             self.report("tools", text, faults);
+        }
+        let hooks = self.found("hooks").and_then(|found| found.given.items());
+        let hooks = settings.hooks.iter().zip(hooks.unwrap_or_default());
+        for (hook, given) in hooks.filter(|(hook, _)| !hook.tools.is_empty()) {
+            let on = hook.on.name();
+            if !on.contains("tool") {
+                let text = format!("`tools` has no effect on a hook for `{on}`; remove it");
+                faults.push(given.origin_of("tools"), text);
+            }
         }
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
@@ -157,6 +167,18 @@ impl AgentConfig {
             {
                 self.report(path, &error.to_string(), faults);
             }
+        }
+        let model = settings.model.as_deref();
+        let model = model.and_then(|name| ModelRef::parse(name).ok());
+        if let Some(model) = model
+            && settings.tool_style == Some(ToolStyle::JsonSchema)
+            && model.vendor().wire != Wire::Chat
+        {
+            let wire = model.vendor().wire.label();
+            let text = format!(
+                "`tool_style` \"json\" has no effect on {model}, which is reached over {wire}; remove it, or set it to \"native\""
+            );
+            self.report("tool_style", &text, faults);
         }
         // The port of an address without one depends on the provider.
         let url = settings.base_url.as_ref();

@@ -18,7 +18,7 @@ use plimsoll_providers::Secret;
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
 use serde::de::DeserializeOwned;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 use toml::Value;
 
 use super::hook::{self, MOMENTS};
@@ -30,11 +30,6 @@ mod parse;
 pub use parse::parse_tokens;
 use parse::{number, share, text, tokens, whole};
 pub(crate) use parse::{texts, time};
-
-/// The pattern of a time in the schema.
-const TIME: &str = r"^ *[0-9.]+ *(ms|s|m|min|h)? *$";
-/// The pattern of a number of tokens in the schema.
-const TOKENS: &str = "^[0-9][0-9_]*[kKmM]?$";
 
 /// The kind of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,15 +72,17 @@ pub(crate) trait Form {
     const KIND: SettingKind;
     /// Describes the accepted spellings.
     fn takes() -> String;
-    /// Returns their JSON Schema.
-    fn schema() -> Json;
+    /// Returns the accepted names, if it is a choice of names.
+    fn names() -> &'static [&'static str] {
+        &[]
+    }
     /// Parses a value. Returns `None` if it has another form.
     fn read(given: &Value) -> Option<Self::Value>;
 }
 
-/// Defines a form: its value, its kind, its description, its schema and its parser.
+/// Defines a form: its value, its kind, its description and its parser.
 macro_rules! form {
-    ($(#[$doc:meta])* $name:ident, $value:ty, $kind:ident, $takes:expr, $schema:tt, $read:expr) => {
+    ($(#[$doc:meta])* $name:ident, $value:ty, $kind:ident, $takes:expr, $read:expr) => {
         $(#[$doc])*
         pub(crate) struct $name;
 
@@ -95,10 +92,6 @@ macro_rules! form {
 
             fn takes() -> String {
                 $takes.to_owned()
-            }
-
-            fn schema() -> Json {
-                json!($schema)
             }
 
             fn read(given: &Value) -> Option<$value> {
@@ -111,12 +104,12 @@ macro_rules! form {
 
 form!(
     /// True or false.
-    Flag, bool, Flag, "true or false", { "type": "boolean" }, Value::as_bool
+    Flag, bool, Flag, "true or false",
+    Value::as_bool
 );
 form!(
     /// Whether long texts in the arguments of old calls become digests, or from which length on.
     Digest, Option<ArgumentDigest>, Tables, "true, false or `{ over_chars = 2000 }`, 500 or more",
-    { "type": ["boolean", "object"] },
     |given| match given {
         Value::Boolean(is_on) => Some(is_on.then(ArgumentDigest::default)),
         Value::Table(table) if !table.is_empty() => {
@@ -131,19 +124,17 @@ form!(
     Breakpoints, CacheStrategy, Choice,
     "\"auto\", \"disabled\" or `{ manual = { cache_system = true } }` with any of `cache_system`, \
      `cache_tools` and `cache_messages`",
-    { "anyOf": [{ "enum": ["auto", "disabled"] }, { "type": "object" }] },
     written
 );
 form!(
     /// A fraction of 1.
     Share, Ppm, Number, "a fraction from 0 to 1, such as 0.9",
-    { "type": "number", "minimum": 0, "maximum": 1 }, share
+    share
 );
 form!(
     /// A number of tokens, or a share of the available ones.
     Size, Threshold, Tokens,
     "tokens such as 50_000 or \"50k\", or a share of the available tokens such as 0.8",
-    { "anyOf": [{ "type": "number", "minimum": 0 }, { "type": "string", "pattern": TOKENS }] },
     |given| match given {
         Value::Float(_) => share(given).map(Threshold::Share),
         _ => tokens(given, 1).map(Threshold::Sent),
@@ -153,10 +144,6 @@ form!(
     /// A context window.
     ContextWindow, Window, Tokens,
     "a number of tokens such as 32000 or \"32k\", or \"unknown\" to learn it from refusals",
-    { "anyOf": [
-        { "type": "integer", "minimum": 1 },
-        { "type": "string", "pattern": format!("^unknown$|{TOKENS}") },
-    ] },
     |given| match given.as_str().map(str::trim) {
         Some("unknown") => Some(Window::Unknown),
         _ => tokens(given, 1).map(Window::Known),
@@ -165,45 +152,41 @@ form!(
 form!(
     /// A sampling temperature.
     Temperature, f64, Number, "a number from 0 to 2",
-    { "type": "number", "minimum": 0, "maximum": (Sampling::MAX_TEMPERATURE) },
     |given| number(given).filter(|number| *number <= Sampling::MAX_TEMPERATURE)
 );
 form!(
     /// Dollars, more than 0.
     Dollars, Money, Dollars, "dollars, such as 0.50; more than 0",
-    { "type": "number", "exclusiveMinimum": 0 },
     |given| Money::from_dollars(number(given)?).ok().filter(|money| money.0 > 0)
 );
 form!(
     /// A time above zero.
     Seconds, Duration, Time, "seconds, or a text such as \"10m\"; more than 0",
-    { "anyOf": [{ "type": "number", "exclusiveMinimum": 0 }, { "type": "string", "pattern": TIME }] },
     time
 );
 form!(
     /// A text.
-    Text, String, Text, "a text", { "type": "string" }, text
+    Text, String, Text, "a text",
+    text
 );
 form!(
     /// A text that is not empty.
-    Filled, String, Text, "a text that is not empty", { "type": "string", "minLength": 1 },
+    Filled, String, Text, "a text that is not empty",
     |given| text(given).filter(|text| !text.trim().is_empty())
 );
 form!(
     /// A file or directory.
-    FilePath, PathBuf, Path, "the path of a file or directory", { "type": "string" },
+    FilePath, PathBuf, Path, "the path of a file or directory",
     |given| text(given).filter(|text| !text.is_empty()).map(PathBuf::from)
 );
 form!(
     /// Files or directories.
     FilePaths, Vec<PathBuf>, Paths, "a list of paths",
-    { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
     |given| texts(given).map(|paths| paths.into_iter().map(PathBuf::from).collect())
 );
 form!(
     /// Names, as a list or separated by commas.
     Names, Vec<String>, Names, "a list of names, such as [\"read\", \"grep\"]",
-    { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
     |given| match given.as_str() {
         Some(text) => Some(text.split(',').map(|name| name.trim().to_owned()).collect()),
         None => texts(given),
@@ -213,14 +196,12 @@ form!(
 form!(
     /// Texts.
     Texts, Vec<String>, Texts, "a list of texts",
-    { "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] },
     texts
 );
 form!(
     /// A program and its arguments.
     Words, Vec<String>, Texts,
     "a list of a program and its arguments, such as [\"./guard\", \"--strict\"]",
-    { "type": "array", "items": { "type": "string" }, "minItems": 1 },
     |given| {
         let words = given.is_array().then(|| texts(given))??;
         (!words.first()?.trim().is_empty()).then_some(words)
@@ -229,7 +210,6 @@ form!(
 form!(
     /// Whole numbers by name.
     Counts, BTreeMap<String, u64>, Tables, "a table of whole numbers from 0, such as { bash = 3 }",
-    { "type": "object", "additionalProperties": { "type": "integer", "minimum": 0 } },
     |given| {
         let entries = given.as_table()?.iter();
         entries.map(|(name, value)| Some((name.clone(), whole(value, 0)?))).collect()
@@ -238,13 +218,11 @@ form!(
 form!(
     /// The earlier runs that go into a summary.
     EarlierRuns, CompactionScope, Tables, "`{ fixed_count = 3 }` or \"token_budget\"",
-    { "anyOf": [{ "enum": ["token_budget"] }, { "type": "object" }] },
     written
 );
 form!(
     /// The number of concurrent tool calls.
     Execution, ToolExecutionStrategy, Choice, "\"sequential\", \"parallel\" or `{ batched = 4 }`",
-    { "anyOf": [{ "enum": ["sequential", "parallel"] }, { "type": "object" }] },
     written
 );
 form!(
@@ -252,7 +230,6 @@ form!(
     /// contain JSON.
     HostedTools, Vec<HostedTool>, Tables,
     "a list of tables with a `type`, such as { type = \"web_search\" }",
-    { "type": "array", "items": { "type": "object" } },
     |given| {
         let tools = match given.as_str() {
             Some(text) => serde_json::from_str(text).ok()?,
@@ -272,7 +249,6 @@ form!(
     Rules, Vec<Rule>, Rules,
     "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", then = \
      \"allow\" }",
-    { "type": "array" },
     |given| match given {
         Value::String(lines) => Rule::all_of(lines),
         _ => given.as_array()?.iter().map(Rule::of).collect(),
@@ -282,13 +258,11 @@ form!(
     /// Commands for events of a run, as a list of tables.
     Hooks, Vec<CommandHook>, Tables,
     "a list of tables, such as { on = \"before_tool_execution\", command = [\"./guard\"] }",
-    { "type": "array" },
     |given| given.as_array()?.iter().map(hook::of).collect()
 );
 form!(
     /// Secrets by name.
     Secrets, Vec<(String, Secret)>, Tables, "a table of texts",
-    { "type": "object", "additionalProperties": { "type": "string" } },
     |given| {
         let entries = given.as_table()?.iter();
         entries
@@ -313,10 +287,6 @@ impl<const LEAST: u64, T: DeserializeOwned + Clone> Form for Whole<LEAST, T> {
         at_least("", LEAST)
     }
 
-    fn schema() -> Json {
-        json!({ "type": "integer", "minimum": LEAST })
-    }
-
     fn read(given: &Value) -> Option<T> {
         whole(given, LEAST)?;
         T::deserialize(given.clone()).ok()
@@ -331,12 +301,6 @@ impl<const LEAST: u64> Form for TokenCount<LEAST> {
         at_least(" of tokens such as 8000 or \"8k\"", LEAST)
     }
 
-    fn schema() -> Json {
-        json!({ "anyOf": [
-            { "type": "integer", "minimum": LEAST }, { "type": "string", "pattern": TOKENS },
-        ] })
-    }
-
     fn read(given: &Value) -> Option<Tokens> {
         tokens(given, LEAST)
     }
@@ -348,10 +312,6 @@ impl<F: Form> Form for Limit<F> {
 
     fn takes() -> String {
         format!("{}, or \"none\"", F::takes())
-    }
-
-    fn schema() -> Json {
-        json!({ "anyOf": [F::schema(), { "enum": ["none", "unlimited"] }] })
     }
 
     fn read(given: &Value) -> Option<Option<F::Value>> {
@@ -384,8 +344,8 @@ impl<C: Choices> Form for Choice<C> {
         }
     }
 
-    fn schema() -> Json {
-        json!({ "enum": C::NAMES })
+    fn names() -> &'static [&'static str] {
+        C::NAMES
     }
 
     fn read(given: &Value) -> Option<C::Value> {

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde_json::{Map, Value as Json};
 use toml::Value;
 
 use super::document::parse_value;
@@ -25,7 +24,7 @@ pub struct SettingKey {
     /// The accepted spellings.
     pub takes: String,
     /// The accepted names, if it is a choice.
-    pub choices: Vec<String>,
+    pub choices: &'static [&'static str],
     /// The default.
     pub default: Preset,
     /// The description, in one line.
@@ -43,8 +42,6 @@ pub struct SettingKey {
     pub(crate) is_required: bool,
     /// Whether its value is a key, or contains some, and is never printed.
     pub(crate) is_secret: bool,
-    /// The schema of its value.
-    pub(crate) schema: Map<String, Json>,
     accepts: fn(&Value) -> bool,
     /// The path of the field of `AgentSettings` that it sets.
     pub(crate) target: &'static [&'static str],
@@ -112,16 +109,13 @@ impl SettingKey {
         let value = words
             .strip_prefix('`')
             .and_then(|rest| rest.strip_suffix('`'));
-        let schema = F::schema().as_object().cloned().unwrap_or_default();
-        let choices = schema.get("enum").and_then(Json::as_array);
-        let choices = choices.into_iter().flatten().filter_map(Json::as_str);
         Self {
             group,
             table,
             name,
             kind: F::KIND,
             takes: F::takes(),
-            choices: choices.map(str::to_owned).collect(),
+            choices: F::names(),
             default: match value.filter(|value| !value.contains('`')) {
                 Some(value) => Preset::Value(value.to_owned()),
                 None => Preset::Words(words.to_owned()),
@@ -133,7 +127,6 @@ impl SettingKey {
             is_portable: true,
             is_required: false,
             is_secret: false,
-            schema,
             accepts: |value| F::read(value).is_some(),
             target: &[],
             apply: |_, _| {},

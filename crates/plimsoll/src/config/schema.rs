@@ -1,9 +1,10 @@
-//! The JSON Schema of `plimsoll.toml`, for editors. It is generated from the structures that the
-//! parser reads, so it always agrees with it.
+//! The JSON Schema of `plimsoll.toml`, for editors: names, types and documentation, from the rows that the
+//! parser reads. `plimsoll config check` checks the values.
 
 use plimsoll_providers::MODEL_KEYS;
 use serde_json::{Map, Value, json};
 
+use super::form::SettingKind;
 use super::key::{Preset, Scope, SettingKey, fields, keys};
 
 /// Returns the schema.
@@ -64,7 +65,19 @@ fn table(name: &str) -> Value {
 }
 
 fn of_key(key: &SettingKey) -> Value {
-    let mut schema = key.schema.clone();
+    let schema = match key.kind {
+        SettingKind::Flag => json!({ "type": "boolean" }),
+        SettingKind::Whole => json!({ "type": "integer" }),
+        SettingKind::Number | SettingKind::Dollars => json!({ "type": "number" }),
+        SettingKind::Tokens | SettingKind::Time => json!({ "type": ["number", "string"] }),
+        SettingKind::Text | SettingKind::Path => json!({ "type": "string" }),
+        SettingKind::Paths | SettingKind::Names | SettingKind::Texts => {
+            json!({ "type": ["string", "array"] })
+        }
+        SettingKind::Choice if !key.choices.is_empty() => json!({ "enum": key.choices }),
+        SettingKind::Choice | SettingKind::Rules | SettingKind::Tables => json!({}),
+    };
+    let mut schema = schema.as_object().cloned().unwrap_or_default();
     let doc = match &key.default {
         Preset::Words(words) if !key.group.is_empty() => format!("{} Default: {words}.", key.doc),
         _ => key.doc.clone(),
@@ -74,6 +87,7 @@ fn of_key(key: &SettingKey) -> Value {
         schema.insert("default".to_owned(), json!(value));
     }
     if let Some(items) = key.items() {
+        schema.insert("type".to_owned(), "array".into());
         schema.insert("items".to_owned(), table(&items));
     }
     schema.into()
