@@ -140,7 +140,7 @@ impl FoundSetting {
         };
         let origin = lower.given.origin.clone();
         let text = format!(
-            "{} and {} ({}) set one thing in two ways; keep the one you mean",
+            "{} and {} ({}) are two settings of one thing; keep the one you mean",
             lower.name(),
             upper.name(),
             upper.given.origin.beside(&origin),
