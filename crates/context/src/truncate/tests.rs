@@ -302,7 +302,7 @@ fn json_comes_out_as_json() {
         (
             json!({"exit": 0, "stdout": log, "path": "/a"}),
             120,
-            r#"{"exit":0,"stdout":"é\né\né\né\né\né\né\né\n[pruned: 5959 bytes]\né\né\né\né\né\né\né\n","path":"/a"}"#,
+            r#"{"exit":0,"stdout":"é\né\né\né\né\né\né\n[pruned: 5959 bytes]\né\né\né\né\né\né\né\n","path":"/a"}"#,
         ),
     ] {
         let text = value.to_string();
