@@ -154,7 +154,7 @@ fn context_says_what_fills_the_window() {
     let said = Chat::start(&home, &fake, &args).lines("Read all.\n/context\n");
     for part in [
         "  S system prompt ",
-        "  T tools                           7 ",
+        "  T tools                           9 ",
         "  P pins                            1 ",
         "  U user                            1 ",
         "  A assistant                       4 ",
