@@ -47,7 +47,17 @@ fn a_task_is_done_with_tools() {
         .collect();
     assert_eq!(
         names,
-        ["bash", "edit", "glob", "grep", "list", "read", "write"]
+        [
+            "bash",
+            "edit",
+            "glob",
+            "grep",
+            "list",
+            "read",
+            "recall",
+            "recall_search",
+            "write"
+        ]
     );
     let (role, text) = messages(&asked[1]).pop().unwrap();
     assert!(
@@ -199,7 +209,7 @@ fn the_prompt_comes_from_files_and_the_task_from_a_pipe() {
     );
     assert_eq!(sent[1].1.trim_end(), "Count\nthem.");
     let tools = request["tools"].as_array().unwrap().len();
-    assert_eq!(tools, 2);
+    assert_eq!(tools, 4, "read, grep and those that recall");
     assert_eq!(
         (&request["temperature"], &request["seed"]),
         (&0.5.into(), &7.into())
