@@ -7,6 +7,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use plimsoll_context::Part;
 
 use crate::process::looks_secret;
@@ -195,25 +197,13 @@ fn encoded(bytes: &[u8]) -> Vec<String> {
     spellings
 }
 
-/// Returns the Base64 of `bytes` after `before` other bytes, without the characters that depend on
-/// other bytes.
+/// Returns the part of a Base64 text that contains these bytes after `before` others.
 fn base64(bytes: &[u8], before: usize) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut bits = 0_u32;
-    let mut count = 0;
-    let mut text = String::new();
-    let all = std::iter::repeat_n(&0, before).chain(bytes);
-    for byte in all {
-        bits = (bits << 8) | u32::from(*byte);
-        count += 8;
-        while count >= 6 {
-            count -= 6;
-            let letter = ALPHABET.get((bits >> count) as usize & 63);
-            text.extend(letter.map(|letter| char::from(*letter)));
-        }
-    }
-    // The other bytes affect this many characters.
-    text.split_off((before * 8).div_ceil(6))
+    let all = [vec![0; before].as_slice(), bytes].concat();
+    // Other bytes affect the characters before the first and after the last whole one.
+    let (first, last) = ((before * 8).div_ceil(6), all.len() * 8 / 6);
+    let text = STANDARD_NO_PAD.encode(all);
+    text.get(first..last).unwrap_or_default().to_owned()
 }
 
 #[cfg(test)]
