@@ -49,7 +49,7 @@ pub use environment::{InheritedVariables, looks_secret};
 pub use server::ServerProcess;
 
 use capture::Capture;
-use group::{Feed, Group, Pipe, Signal};
+use group::{Feed, Group, Pipe, Signal, Streams};
 
 /// How long a group may take to end after SIGTERM, before SIGKILL.
 pub const GRACE: Duration = Duration::from_secs(1);
@@ -238,20 +238,11 @@ impl Command {
         limits: ProcessLimits,
         cancel: CancellationToken,
     ) -> Result<ProcessOutput, ProcessError> {
-        let (group, pipe, errors, input) = if self.input.is_some() {
-            let (group, streams) = self.begin(Group::talk)?;
-            (
-                group,
-                streams.output,
-                Some(streams.errors),
-                Some(streams.input),
-            )
-        } else {
-            let (group, output) = self.begin(Group::start)?;
-            (group, output, None, None)
-        };
-        let mut reader = PipeReader::new(pipe);
-        let mut other = errors.map(PipeReader::new);
+        let (group, streams) = self.begin(self.input.is_some())?;
+        let mut reader = PipeReader::new(streams.output);
+        let (mut other, input) = streams.apart.map_or((None, None), |(input, errors)| {
+            (Some(PipeReader::new(errors)), Some(input))
+        });
         let mut output = Capture::new(limits.max_output);
         let mut errors = Capture::new(limits.max_output);
         let both = async {
@@ -309,12 +300,9 @@ impl Command {
     /// # Panics
     /// Outside a tokio runtime with time and I/O enabled.
     pub fn serve(&self, log: Bytes) -> Result<ServerProcess, ProcessError> {
-        let (group, pipe) = self.begin(Group::start)?;
-        Ok(ServerProcess::new(
-            group,
-            PipeReader::new(pipe),
-            Capture::newest(log),
-        ))
+        let (group, streams) = self.begin(false)?;
+        let output = PipeReader::new(streams.output);
+        Ok(ServerProcess::new(group, output, Capture::newest(log)))
     }
 
     /// Starts the command as a server with its standard input and output connected to the caller.
@@ -326,20 +314,21 @@ impl Command {
     /// # Panics
     /// Outside a tokio runtime with time and I/O enabled.
     pub fn talk(&self, log: Bytes) -> Result<(ServerProcess, Talk), ProcessError> {
-        let (group, streams) = self.begin(Group::talk)?;
+        let (group, streams) = self.begin(true)?;
+        let Some((input, errors)) = streams.apart else {
+            return Err(ProcessError::Unsupported);
+        };
         let talk = Talk {
-            input: Box::pin(streams.input),
+            input: Box::pin(input),
             output: Box::pin(streams.output),
         };
-        let errors = PipeReader::new(streams.errors);
-        Ok((
-            ServerProcess::new(group, errors, Capture::newest(log)),
-            talk,
-        ))
+        let errors = PipeReader::new(errors);
+        let server = ServerProcess::new(group, errors, Capture::newest(log));
+        Ok((server, talk))
     }
 
-    fn begin<T>(&self, how: fn(&Self) -> io::Result<T>) -> Result<T, ProcessError> {
-        how(self).map_err(|source| {
+    fn begin(&self, is_apart: bool) -> Result<(Group, Streams), ProcessError> {
+        Group::start(self, is_apart).map_err(|source| {
             let program = self.program();
             match &self.cwd {
                 _ if source.kind() == io::ErrorKind::Unsupported => ProcessError::Unsupported,

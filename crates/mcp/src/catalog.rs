@@ -9,8 +9,6 @@ use crate::schema;
 pub const MCP_TOOLS: usize = 1_000;
 /// Maximum number of these tools that are sent with every request. Many providers accept no more.
 pub const MCP_TOOLS_SENT: usize = 128;
-/// Maximum number of pages of the list of tools.
-pub const MCP_PAGES: usize = 100;
 /// Maximum size of a description, which is sent with every request.
 pub const MCP_DESCRIPTION_MAX: Bytes = Bytes(4 * 1024);
 
@@ -48,20 +46,16 @@ impl Catalog {
         let mut notes = Vec::new();
         if listing.is_cut {
             notes.push(format!(
-                "it has more than {MCP_TOOLS} tools, or lists them on more than {MCP_PAGES} pages; \
-                 the rest is left out"
+                "it has more than {MCP_TOOLS} tools; the rest is left out"
             ));
         }
         let count = listing.tools.len();
         let named = |tool: Value| Some((tool.get("name")?.as_str()?.to_owned(), tool));
         let mut listed: Vec<(String, Value)> =
             listing.tools.into_iter().filter_map(named).collect();
-        match count - listed.len() {
-            0 => {}
-            1 => notes.push("one of its tools cannot be read and is left out".to_owned()),
-            odd => notes.push(format!(
-                "{odd} of its tools cannot be read and are left out"
-            )),
+        let odd = count - listed.len();
+        if odd > 0 {
+            notes.push(format!("tools left out because they cannot be read: {odd}"));
         }
         listed.sort_by(|(one, _), (other, _)| one.cmp(other));
         listed.dedup_by(|(one, _), (kept, _)| {

@@ -28,7 +28,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::catalog::{MCP_PAGES, MCP_TOOLS, ToolListing};
+use crate::catalog::{MCP_TOOLS, ToolListing};
 use crate::error::{McpError, chain, short};
 use crate::handler::Handler;
 use crate::http::{self, HttpClient};
@@ -77,12 +77,9 @@ impl Connection {
     pub(crate) async fn open(server: &McpServer) -> Result<Self, McpError> {
         match &server.reach {
             Reach::Command(command) => Self::to_child(server, command).await,
-            Reach::Url {
-                url,
-                headers,
-                bearer,
-            } => {
-                let config = http::config(url, headers, bearer.as_ref().map(Secret::expose));
+            Reach::Url(url) => {
+                let bearer = server.bearer.as_ref().map(Secret::expose);
+                let config = http::config(url, &server.headers, bearer);
                 let config = config.map_err(|why| absent(server, why))?;
                 let client = HttpClient::new(server).map_err(|why| absent(server, why))?;
                 let transport = StreamableHttpClientTransport::with_client(client, config);
@@ -138,7 +135,7 @@ impl Connection {
     async fn pages(&self) -> Result<ToolListing, Failure> {
         let mut listing = ToolListing::default();
         let mut cursor = None;
-        for _ in 0..MCP_PAGES {
+        loop {
             let params = PaginatedRequestParams::default().with_cursor(cursor);
             let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
             let page = self.send(request).await?.await_response().await;

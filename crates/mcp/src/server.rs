@@ -17,6 +17,9 @@ const ADDRESS: &str = "its address";
 pub struct McpServer {
     pub(crate) name: String,
     pub(crate) reach: Reach,
+    /// For each request, if the server has an address.
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) bearer: Option<Secret>,
     pub(crate) timeout: Duration,
     pub(crate) trusted: bool,
     pub(crate) required: bool,
@@ -30,11 +33,7 @@ pub struct McpServer {
 #[derive(Clone)]
 pub(crate) enum Reach {
     Command(Command),
-    Url {
-        url: String,
-        headers: Vec<(String, String)>,
-        bearer: Option<Secret>,
-    },
+    Url(String),
 }
 
 impl McpServer {
@@ -47,12 +46,7 @@ impl McpServer {
     pub fn url(name: impl Into<String>, url: impl Into<String>) -> Self {
         let url = url.into();
         let (addresses, secrets) = secrets_of(&url);
-        let reach = Reach::Url {
-            url,
-            headers: Vec::new(),
-            bearer: None,
-        };
-        let mut server = Self::new(name.into(), reach);
+        let mut server = Self::new(name.into(), Reach::Url(url));
         server.addresses.extend(addresses);
         server
             .secrets
@@ -70,9 +64,7 @@ impl McpServer {
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         let value = value.into();
         self.secrets.push(Secret::new(&value));
-        if let Reach::Url { headers, .. } = &mut self.reach {
-            headers.push((name.into(), value));
-        }
+        self.headers.push((name.into(), value));
         self
     }
 
@@ -87,9 +79,7 @@ impl McpServer {
     pub fn bearer(mut self, token: impl Into<String>) -> Self {
         let token = Secret::new(&token.into());
         self.secrets.push(token.clone());
-        if let Reach::Url { bearer, .. } = &mut self.reach {
-            *bearer = Some(token);
-        }
+        self.bearer = Some(token);
         self
     }
 
@@ -163,11 +153,7 @@ impl McpServer {
 
     /// Removes the server's token from a result.
     pub(crate) fn without_token(&self, mut output: ToolOutput) -> ToolOutput {
-        if let Reach::Url {
-            bearer: Some(token),
-            ..
-        } = &self.reach
-        {
+        if let Some(token) = &self.bearer {
             for part in &mut output.parts {
                 if let Part::Text { text } = part {
                     *text = token.strike_out(std::mem::take(text));
@@ -184,6 +170,8 @@ impl McpServer {
             timeout: MCP_TIMEOUT,
             trusted: false,
             required: false,
+            headers: Vec::new(),
+            bearer: None,
             addresses: Vec::new(),
             secrets: Vec::new(),
         }

@@ -20,7 +20,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::input;
-use crate::output_page::counted;
 use crate::sandbox::{SHELLS, Sandbox};
 use crate::shell_parser;
 
@@ -166,11 +165,8 @@ fn command_result(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, 
     if got.killed_background {
         notes.push("background processes were ended".to_owned());
     }
-    let not_text = got.output.text().not_text;
-    if not_text > Bytes(0) {
-        let were = if not_text == Bytes(1) { "was" } else { "were" };
-        let bytes = counted(not_text.0, "byte");
-        notes.push(format!("{bytes} {were} not text, shown as \u{fffd}"));
+    if text.contains(char::REPLACEMENT_CHARACTER) {
+        notes.push("\u{fffd} stands for bytes that are not text".to_owned());
     }
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
@@ -221,11 +217,11 @@ mod tests {
             ("kill -9 $$", "[killed by signal 9; no output]"),
             (
                 "printf 'caf\\351\\n'",
-                "caf\u{fffd}\n[exit 0; 1 byte was not text, shown as \u{fffd}]",
+                "caf\u{fffd}\n[exit 0; \u{fffd} stands for bytes that are not text]",
             ),
             (
                 "head -c 3 /dev/zero",
-                "\u{fffd}\u{fffd}\u{fffd}\n[exit 0; 3 bytes were not text, shown as \u{fffd}]",
+                "\u{fffd}\u{fffd}\u{fffd}\n[exit 0; \u{fffd} stands for bytes that are not text]",
             ),
             (
                 "sleep 1000 & echo begun",

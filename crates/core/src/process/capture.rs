@@ -26,15 +26,13 @@ pub struct CapturedOutput {
 /// A child's output as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CapturedText {
-    /// The complete output or its beginning.
+    /// The complete output or its beginning. What is no text (invalid UTF-8, or NUL) is replaced by
+    /// U+FFFD, here and in the tail.
     pub head: String,
     /// The end of the output, if some of it is missing.
     pub tail: String,
     /// Exact number of bytes missing between head and tail.
     pub missing: Bytes,
-    /// Number of bytes in head and tail that are not text (invalid UTF-8, or NUL). They are
-    /// replaced by U+FFFD.
-    pub not_text: Bytes,
 }
 
 impl Capture {
@@ -110,36 +108,21 @@ impl CapturedOutput {
         let mut text = CapturedText::default();
         let missing = self.total.saturating_sub(self.kept().0);
         if missing == 0 {
-            text.head = readable(&[&self.head[..], &self.tail].concat(), &mut text.not_text);
+            text.head = readable(&[&self.head[..], &self.tail].concat());
             return text;
         }
         let head = whole_end(&self.head);
         let tail = whole_start(&self.tail);
-        text.head = readable(head, &mut text.not_text);
-        text.tail = readable(tail, &mut text.not_text);
+        text.head = readable(head);
+        text.tail = readable(tail);
         text.missing = Bytes(self.total - head.len() as u64 - tail.len() as u64);
         text
     }
 }
 
-/// Converts bytes to text and adds the number of invalid ones to `not_text`.
-fn readable(bytes: &[u8], not_text: &mut Bytes) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            if c == '\0' {
-                not_text.0 += 1;
-                text.push(char::REPLACEMENT_CHARACTER);
-            } else {
-                text.push(c);
-            }
-        }
-        if !chunk.invalid().is_empty() {
-            not_text.0 += chunk.invalid().len() as u64;
-            text.push(char::REPLACEMENT_CHARACTER);
-        }
-    }
-    text
+/// Converts bytes to text.
+fn readable(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace('\0', "\u{fffd}")
 }
 
 /// Returns `bytes` without an incomplete character at the end.
@@ -187,15 +170,14 @@ mod tests {
         ] {
             let got = captured(max, &[text.as_bytes()]).text();
             assert_eq!((got.head.as_str(), got.tail.as_str()), (head, tail));
-            assert_eq!((got.missing, got.not_text), (Bytes(missing), Bytes(0)));
+            assert_eq!(got.missing, Bytes(missing));
         }
     }
 
     #[test]
-    fn what_is_no_text_is_replaced_and_counted() {
+    fn what_is_no_text_is_replaced() {
         let got = captured(100, &[b"a\xff\xfe\xe2\x82b\0c"]).text();
         assert_eq!(got.head, "a\u{fffd}\u{fffd}\u{fffd}b\u{fffd}c");
-        assert_eq!(got.not_text, Bytes(5));
     }
 
     #[test]
@@ -234,7 +216,6 @@ mod tests {
             let shown = got.text();
             prop_assert!(text.starts_with(&shown.head) && text.ends_with(&shown.tail));
             prop_assert_eq!(shown.head.len() + shown.tail.len() + shown.missing.0 as usize, text.len());
-            prop_assert_eq!(shown.not_text, Bytes(0));
         }
     }
 }

@@ -23,11 +23,12 @@ pub(super) type Pipe = tokio::net::unix::pipe::Receiver;
 /// The write end of a group's input.
 pub(super) type Feed = tokio::net::unix::pipe::Sender;
 
-/// The three streams of a child.
+/// The ends of a child's streams that this process keeps.
 pub(super) struct Streams {
-    pub(super) input: Feed,
+    /// Its output, with its errors unless those are apart.
     pub(super) output: Pipe,
-    pub(super) errors: Pipe,
+    /// Its input and its errors, if they are pipes of their own.
+    pub(super) apart: Option<(Feed, Pipe)>,
 }
 
 /// The watchdog script. It reads the id of the child's group. Its second `read` returns when the
@@ -66,31 +67,24 @@ struct Started {
 }
 
 impl Group {
-    /// Starts a child in a new group.
-    pub(super) fn start(command: &Command) -> io::Result<(Self, Pipe)> {
-        let (reader, writer) = io::pipe()?;
-        let pipe = Pipe::from_owned_fd(reader.into())?;
-        let mut prepared = command.prepared();
-        prepared
-            .stdin(Stdio::null())
-            .stdout(writer.try_clone()?)
-            .stderr(writer);
-        let group = Self::watched(prepared)?;
-        Ok((group, pipe))
-    }
-
-    /// Like [`Self::start`], with a separate pipe for each of the three streams.
-    pub(super) fn talk(command: &Command) -> io::Result<(Self, Streams)> {
-        let (stdin, input) = io::pipe()?;
+    /// Starts a child. Without streams apart, it has no input, and its output contains its errors.
+    pub(super) fn start(command: &Command, is_apart: bool) -> io::Result<(Self, Streams)> {
         let (output, stdout) = io::pipe()?;
-        let (errors, stderr) = io::pipe()?;
-        let streams = Streams {
-            input: Feed::from_owned_fd(input.into())?,
+        let mut streams = Streams {
             output: Pipe::from_owned_fd(output.into())?,
-            errors: Pipe::from_owned_fd(errors.into())?,
+            apart: None,
         };
         let mut prepared = command.prepared();
-        prepared.stdin(stdin).stdout(stdout).stderr(stderr);
+        if is_apart {
+            let (stdin, input) = io::pipe()?;
+            let (errors, stderr) = io::pipe()?;
+            let (input, errors) = (input.into(), errors.into());
+            streams.apart = Some((Feed::from_owned_fd(input)?, Pipe::from_owned_fd(errors)?));
+            prepared.stdin(stdin).stderr(stderr);
+        } else {
+            prepared.stdin(Stdio::null()).stderr(stdout.try_clone()?);
+        }
+        prepared.stdout(stdout);
         Ok((Self::watched(prepared)?, streams))
     }
 

@@ -10,11 +10,9 @@ pub(super) type Pipe = tokio::io::Empty;
 /// The write end of a group's input.
 pub(super) type Feed = tokio::io::Sink;
 
-/// The three streams of a child.
 pub(super) struct Streams {
-    pub(super) input: Feed,
     pub(super) output: Pipe,
-    pub(super) errors: Pipe,
+    pub(super) apart: Option<(Feed, Pipe)>,
 }
 
 /// A signal to a group.
@@ -29,11 +27,7 @@ pub(super) enum Signal {
 pub(super) enum Group {}
 
 impl Group {
-    pub(super) fn start(_command: &Command) -> io::Result<(Self, Pipe)> {
-        Err(io::ErrorKind::Unsupported.into())
-    }
-
-    pub(super) fn talk(_command: &Command) -> io::Result<(Self, Streams)> {
+    pub(super) fn start(_command: &Command, _is_apart: bool) -> io::Result<(Self, Streams)> {
         Err(io::ErrorKind::Unsupported.into())
     }
 

@@ -152,7 +152,7 @@ async fn one_crooked_tool_does_not_take_the_others_away() {
     assert_eq!(names(&tools), ["fake_arguments", "fake_echo"]);
     assert_eq!(
         servers.status()[0].notes,
-        ["one of its tools cannot be read and is left out"]
+        ["tools left out because they cannot be read: 1"]
     );
     let got = call(&tools, "fake_echo", json!({"text": "here"})).await;
     assert_eq!(got.as_deref(), Ok("here"));
