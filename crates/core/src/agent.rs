@@ -1,7 +1,6 @@
 //! [`Agent`]: a model, its tools and its limits, validated once. One agent opens many sessions.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use plimsoll_agent::{KnownTool, PermissionMode, Run, Setup, State, TargetOf};
@@ -102,10 +101,7 @@ impl Agent {
     /// # Errors
     /// If another process writes to the session, or its log cannot be read.
     pub async fn session(&self, id: SessionId) -> Result<Session, Error> {
-        let store = &self.parts.store;
-        let lease = store.acquire(&id).await?;
-        let idle = idle(store.as_ref(), &id).await;
-        self.open(lease, idle).await
+        self.acquire(id, false).await
     }
 
     /// Opens a session as [`Self::session`] does, for [`Session::run_journaled`] to come next: the log is kept
@@ -114,15 +110,14 @@ impl Agent {
     /// # Errors
     /// As [`Self::session`].
     pub async fn session_to_journal(&self, id: SessionId) -> Result<Session, Error> {
+        self.acquire(id, true).await
+    }
+
+    async fn acquire(&self, id: SessionId, keeps_log: bool) -> Result<Session, Error> {
         let store = &self.parts.store;
         let lease = store.acquire(&id).await?;
         let idle = idle(store.as_ref(), &id).await;
-        let mut opened = self.read(&lease).await?;
-        let log = std::mem::take(&mut opened.log);
-        let (mut session, resources) = self.unfitted(lease, opened, idle).await?;
-        session.log = Some(log);
-        session.fit_out(resources).await?;
-        Ok(session)
+        self.open_with(lease, idle, keeps_log).await
     }
 
     /// Opens a session that this process may write to.
@@ -131,29 +126,25 @@ impl Agent {
         lease: Lease,
         idle: Option<Duration>,
     ) -> Result<Session, Error> {
-        let opened = self.read(&lease).await?;
-        let (mut session, resources) = self.unfitted(lease, opened, idle).await?;
-        session.fit_out(resources).await?;
-        Ok(session)
+        self.open_with(lease, idle, false).await
     }
 
-    async fn read(&self, lease: &Lease) -> Result<OpenedLog, Error> {
-        OpenedLog::read(&*self.parts.store, lease.session(), None, &self.setup).await
-    }
-
-    async fn unfitted(
+    async fn open_with(
         &self,
         lease: Lease,
-        opened: OpenedLog,
         idle: Option<Duration>,
-    ) -> Result<(Session, SessionResources), Error> {
+        keeps_log: bool,
+    ) -> Result<Session, Error> {
         let parts = Arc::clone(&self.parts);
-        let OpenedLog { state, entries, .. } = opened;
-        let (setup, resources) = self.prepare(parts, &lease, &state).await?;
-        let run = Run::of_state(state, setup);
-        let mut session = Session::new(run, entries, lease, Arc::clone(&resources.parts));
+        let opened = OpenedLog::read(&*parts.store, lease.session(), None, &self.setup).await?;
+        let (setup, resources) = self.prepare(parts, &lease, &opened.state).await?;
+        let run = Run::of_state(opened.state, setup);
+        let parts = Arc::clone(&resources.parts);
+        let mut session = Session::new(run, opened.entries, lease, parts);
         session.found = idle.map(|idle| (idle, Instant::now()));
-        Ok((session, resources))
+        session.log = keeps_log.then_some(opened.log);
+        session.fit_out(resources).await?;
+        Ok(session)
     }
 
     /// Prepares the setup and the resources of a session in this state.
@@ -212,13 +203,6 @@ impl Agent {
             notes,
         };
         Ok((setup, resources))
-    }
-
-    /// Returns the memory held by all running runs of this agent, in bytes. See
-    /// [`Session::current_query_memory_usage`]. O(1).
-    #[must_use]
-    pub fn current_query_memory_usage(&self) -> usize {
-        self.parts.held.load(Ordering::Relaxed)
     }
 
     /// Returns the size of the system prompt and the tools in each request, in tokens of the

@@ -16,7 +16,7 @@ use plimsoll_agent::{
     ThinkingLevel, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, Bpe, Bytes, CompactionConfig, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens,
+    Author, Bpe, Bytes, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens,
 };
 
 use crate::agent::{Agent, known};
@@ -26,7 +26,6 @@ use crate::hooks::Hooks;
 use crate::memory_store::MemoryStore;
 use crate::observer::{Observer, Observers};
 use crate::parts::Parts;
-use crate::pending_warnings::PendingWarnings;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
@@ -47,7 +46,6 @@ pub struct AgentBuilder {
     system: Arc<str>,
     tools: Vec<Arc<dyn Tool>>,
     counter: Option<Arc<dyn TokenCounter>>,
-    compaction: Option<CompactionConfig>,
     own_stages: OwnStages,
     policy: Option<Policy>,
     summarizer: Option<Arc<dyn Provider>>,
@@ -80,7 +78,6 @@ impl Agent {
             system: "".into(),
             tools: Vec::new(),
             counter: None,
-            compaction: None,
             own_stages: OwnStages::default(),
             policy: None,
             summarizer: None,
@@ -529,10 +526,9 @@ impl AgentBuilder {
         let mut faults = self.faults();
         let (hosted_tools, retention, mut notes) = self.asked_of_provider();
         notes.extend(self.leave_out_tools(hosted_tools.len()));
-        let warnings = Arc::new(PendingWarnings::default());
         let counter = self.counter.take();
         let counter = counter.unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())));
-        let policy = self.effective_policy(&warnings);
+        let policy = self.effective_policy();
         let recovery = self.recovery();
         let strategy = self.effective_strategy();
         let line = strategy.line(self.settings.view_limits());
@@ -578,7 +574,7 @@ impl AgentBuilder {
         let secrets = Secrets::with_environment(secrets);
         let variables = InheritedVariables::new(settings.pass_env, secrets.variables());
         let mut hooks = self.hooks;
-        hooks.commands.variables = variables.clone();
+        hooks.variables = variables.clone();
         let tools = self.tools.into_iter();
         let tools = tools.map(|tool| (tool.spec().name.clone(), tool));
         let parts = Parts {
@@ -600,8 +596,7 @@ impl AgentBuilder {
                 contents: self.record_contents,
                 called: None,
             },
-            held: Arc::default(),
-            warnings,
+            max_history_messages: settings.max_history_messages,
         };
         setup.input_filters = timed_filters(&parts, &setup.limits);
         faults.extend(faults_of_run(&setup, &parts));

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, Failure, HookInput, Input, Now, Outcome, Step};
-use plimsoll_context::{Bytes, CallId, Reply};
+use plimsoll_agent::{Answer, Event, Failure, HookInput, Input, Now, Outcome, Request, Step};
+use plimsoll_context::{Bytes, CallId, Gap, Reply};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -114,6 +114,7 @@ async fn follow(
             Step::Call(mut request) => {
                 flush(session).await?;
                 request.cache.key.clone_from(&session.cache_key);
+                warn_of_history(session, &request);
                 rewrite::rewrite(session, &parts, &mut request).await;
                 let call_usage = Arc::clone(&session.usage.call);
                 call_usage.limit_output(None);
@@ -209,6 +210,23 @@ async fn follow(
             }
             Step::Record(_) | Step::Notify(_) => {}
         }
+    }
+}
+
+/// Warns once in a session if a request has more messages than it should.
+fn warn_of_history(session: &mut Session, request: &Request) {
+    let Some(limit) = session.parts.max_history_messages else {
+        return;
+    };
+    let messages = request.messages.iter();
+    let sent = messages
+        .filter(|message| Gap::of(message).is_none())
+        .count();
+    if sent > limit && !std::mem::replace(&mut session.has_warned_of_history, true) {
+        session.parts.warn([format!(
+            "max_history_messages is {limit}, but {sent} messages are sent: the task and the newest \
+             calls with their results stay"
+        )]);
     }
 }
 
@@ -353,9 +371,6 @@ fn polled(session: &mut Session) -> Step {
     let step = session.run.poll();
     let runs = session.run.state().runs();
     session.parts.observers.set_run(runs);
-    for text in session.parts.warnings.take() {
-        session.parts.tell(Event::Warning { text });
-    }
     if let Step::Record(entry) = &step {
         if let Some(step) = session.steps.see(entry) {
             session.parts.tell(Event::Step(step.clone()));

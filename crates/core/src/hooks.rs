@@ -20,13 +20,13 @@ use futures_util::future::{BoxFuture, ready};
 use plimsoll_agent::{Decision, HookInput, HookPoint, Messages};
 use serde_json::Value;
 
-use command::Commands;
 pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
 pub(crate) use reply::HookOutput;
-use reply::{HookFault, HookSlot};
+pub(crate) use reply::HookSlot;
 pub use reply::{HookReply, Later, MAX_STUCK, Now};
 
 use crate::agent_state::AgentState;
+use crate::process::InheritedVariables;
 use crate::remote::UserMessage;
 
 /// Default timeout of a hook.
@@ -150,18 +150,27 @@ pub(crate) struct HookOutcome {
     pub(crate) faults: Vec<String>,
 }
 
+/// What a hook is called with, besides its input.
+#[derive(Clone)]
+pub(crate) struct HookCallContext {
+    hook: HookContext,
+    timeout: Duration,
+    /// The environment variables of programs.
+    variables: InheritedVariables,
+}
+
 type HookCall = Arc<
-    dyn Fn(HookInput, &HookContext, Duration) -> BoxFuture<'static, Result<HookOutput, HookFault>>
+    dyn Fn(HookInput, HookCallContext) -> BoxFuture<'static, Result<HookOutput, String>>
         + Send
         + Sync,
 >;
 
-/// A closure, or a [`Hook`] at one of its points.
+/// A closure, a program, or a [`Hook`] at one of its points.
 #[derive(Clone)]
 struct RegisteredHook {
     point: HookPoint,
     /// The name in warnings.
-    name: &'static str,
+    name: String,
     call: HookCall,
 }
 
@@ -179,9 +188,13 @@ struct RegisteredHook {
 /// ```
 #[derive(Clone, Default)]
 pub struct Hooks {
-    registered: Vec<RegisteredHook>,
-    /// Programs, called after the others.
-    pub(crate) commands: Commands,
+    closures: Vec<RegisteredHook>,
+    /// Programs, called after the closures.
+    programs: Vec<RegisteredHook>,
+    /// The faults of the programs' settings.
+    faults: Vec<String>,
+    /// The environment variables of programs.
+    pub(crate) variables: InheritedVariables,
     /// Timeout of each hook. Default [`HOOK_TIMEOUT`].
     pub(crate) timeout: Option<Duration>,
 }
@@ -219,37 +232,54 @@ impl Hooks {
     {
         let call = Arc::new(call);
         let stuck = Arc::new(AtomicUsize::new(0));
-        let call: HookCall = Arc::new(move |input, cx, timeout| {
-            let Some(args) = take(input, cx) else {
+        let call: HookCall = Arc::new(move |input, cx| {
+            let Some(args) = take(input, &cx.hook) else {
                 return ready(Ok(HookOutput::Nothing)).boxed();
             };
             let call = Arc::clone(&call);
-            let stuck = Arc::clone(&stuck);
-            let reply = R::begin(Box::new(move || call(args)), HookSlot { timeout, stuck });
-            reply.map(move |reply| reply.map(answer)).boxed()
+            let slot = HookSlot {
+                timeout: cx.timeout,
+                stuck: Arc::clone(&stuck),
+            };
+            let reply = R::begin(Box::new(move || call(args)), slot);
+            let reply = reply.map(move |reply| reply.map(answer).map_err(|fault| fault.what()));
+            reply.boxed()
         });
-        self.registered.push(RegisteredHook { point, name, call });
+        let name = name.to_owned();
+        self.closures.push(RegisteredHook { point, name, call });
+    }
+
+    /// Adds a program.
+    pub(crate) fn add_command(&mut self, hook: CommandHook) {
+        let point = hook.on;
+        let program = hook.command.first().map_or("", String::as_str);
+        let name = format!("{}: `{program}`", point.name());
+        self.faults.extend(hook.fault());
+        let hook = Arc::new(hook);
+        let call: HookCall = Arc::new(move |input, cx| {
+            let hook = Arc::clone(&hook);
+            async move { hook.answer(&input, &cx).await }.boxed()
+        });
+        self.programs.push(RegisteredHook { point, name, call });
     }
 
     /// Returns these hooks, followed by `more`.
     pub(crate) fn followed_by(&self, more: &Self) -> Self {
         let mut all = self.clone();
-        all.registered.extend(more.registered.iter().cloned());
-        all.commands
-            .hooks
-            .extend(more.commands.hooks.iter().cloned());
+        all.closures.extend(more.closures.iter().cloned());
+        all.programs.extend(more.programs.iter().cloned());
+        all.faults.extend(more.faults.iter().cloned());
         all.timeout = more.timeout.or(self.timeout);
         all
     }
 
     /// Returns the faults of these hooks.
     pub(crate) fn faults(&self) -> Vec<String> {
-        let commands = &self.commands.hooks;
-        let mut faults: Vec<String> = commands.iter().filter_map(CommandHook::fault).collect();
-        if commands.len() > MAX_COMMAND_HOOKS {
+        let mut faults = self.faults.clone();
+        let programs = self.programs.len();
+        if programs > MAX_COMMAND_HOOKS {
             faults.push(format!(
-                "there are {} command hooks; at most {MAX_COMMAND_HOOKS} are called",
-                commands.len()
+                "there are {programs} command hooks; at most {MAX_COMMAND_HOOKS} are called"
             ));
         }
         if self.timeout().is_zero() {
@@ -264,9 +294,7 @@ impl Hooks {
 
     /// Returns the points that have hooks. The machine stops only at these.
     pub(crate) fn points(&self) -> BTreeSet<HookPoint> {
-        let registered = self.registered.iter().map(|hook| hook.point);
-        let commands = self.commands.hooks.iter().map(|hook| hook.on);
-        let mut points: BTreeSet<_> = registered.chain(commands).collect();
+        let mut points: BTreeSet<_> = self.all().map(|hook| hook.point).collect();
         // Answers are checked where the host may say that there is more to do.
         if points.contains(&HookPoint::CheckAnswer) {
             points.insert(HookPoint::FollowUp);
@@ -276,8 +304,12 @@ impl Hooks {
 
     /// Checks whether any hook is called at this point.
     pub(crate) fn has(&self, point: HookPoint) -> bool {
-        self.registered.iter().any(|hook| hook.point == point)
-            || self.commands.hooks.iter().any(|hook| hook.on == point)
+        self.all().any(|hook| hook.point == point)
+    }
+
+    /// Returns all hooks in the order in which they are called.
+    fn all(&self) -> impl Iterator<Item = &RegisteredHook> {
+        self.closures.iter().chain(&self.programs)
     }
 
     /// Checks whether any hook is called before or after a plan.
@@ -298,25 +330,16 @@ impl Hooks {
             messages: Vec::new(),
             faults: Vec::new(),
         };
-        for hook in self.registered.iter().filter(|hook| hook.point == point) {
-            let input = outcome.input.clone();
-            let answer = (hook.call)(input, cx, self.timeout()).await;
-            outcome.take(hook.name, answer.map_err(|fault| fault.what()));
+        let cx = HookCallContext {
+            hook: cx.clone(),
+            timeout: self.timeout(),
+            variables: self.variables.clone(),
+        };
+        for hook in self.all().filter(|hook| hook.point == point) {
+            let answer = (hook.call)(outcome.input.clone(), cx.clone()).await;
+            outcome.take(&hook.name, answer);
             if outcome.denied.is_some() {
-                return outcome;
-            }
-        }
-        for hook in &self.commands.hooks {
-            if !hook.is_for(&outcome.input) {
-                continue;
-            }
-            let timeout = hook.timeout.unwrap_or(self.timeout());
-            let text = line_for_program(&outcome.input, cx);
-            let answer = hook.run(&text, timeout, &self.commands.variables).await;
-            let program = hook.command.first().map_or("", String::as_str);
-            outcome.take(&format!("{}: `{program}`", point.name()), answer);
-            if outcome.denied.is_some() {
-                return outcome;
+                break;
             }
         }
         outcome
@@ -422,17 +445,6 @@ fn effect_of_fault(point: HookPoint) -> &'static str {
         HookPoint::TransformContext | HookPoint::ConvertToLlm => "; the request is sent without it",
         _ => "",
     }
-}
-
-/// Returns the line that a program reads: a JSON object.
-fn line_for_program(input: &HookInput, cx: &HookContext) -> String {
-    let mut input = serde_json::to_value(input).unwrap_or_default();
-    if let Value::Object(fields) = &mut input {
-        let id = cx.state.session_id.as_str();
-        fields.insert("session_id".to_owned(), id.into());
-        fields.insert("run".to_owned(), cx.run.into());
-    }
-    format!("{input}\n")
 }
 
 impl fmt::Debug for Hooks {

@@ -30,7 +30,6 @@ mod opened_log;
 mod output;
 mod parallel;
 mod parts;
-mod pending_warnings;
 pub mod process;
 mod provider;
 pub mod recall;
@@ -98,12 +97,12 @@ pub use store::{
     StoreError,
 };
 pub use sub_agent::{
-    LEAST_FOR_SUB_AGENT, MAX_DEPTH, MAX_RELAYED, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT,
-    SubAgentTool, sub_agent,
+    LEAST_FOR_SUB_AGENT, MAX_DEPTH, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT, SubAgentTool,
+    sub_agent,
 };
 pub use tool::{
     FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, TOOL_RETRIES, TOOL_TIMEOUT,
-    TOOL_UPDATES, TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput, Updates,
-    parse_arguments, schema_of, tool,
+    TOOL_UPDATES, Tool, ToolContext, ToolError, ToolOutput, Updates, parse_arguments, schema_of,
+    tool,
 };
 pub use window::Window;

@@ -90,10 +90,8 @@ pub async fn agent_loop_continue(
     session: &mut Session,
     config: &AgentLoopConfig,
 ) -> Result<AgentOutput, Error> {
-    if session.view().transcript().items().is_empty() {
-        return Err(Error::EmptyTask);
-    }
-    session.with(config, Input::Continue).await
+    let input = session.continue_input()?;
+    session.with(config, input).await
 }
 
 impl Session {
@@ -150,6 +148,7 @@ impl Session {
         config.apply(&mut setup);
         if let Some(context) = &config.context_config {
             faults.extend(apply_context(context, &mut setup).err());
+            parts.max_history_messages = None;
         }
         if let Some(hooks) = &config.hooks {
             parts.hooks = parts.hooks.followed_by(hooks);
@@ -263,20 +262,6 @@ fn apply_context(config: &ContextConfig, setup: &mut Setup) -> Result<(), String
 impl fmt::Debug for AgentLoopConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentLoopConfig")
-            .field(
-                "provider_override",
-                &self
-                    .provider_override
-                    .as_ref()
-                    .map(|p| p.model().to_owned()),
-            )
-            .field("hooks", &self.hooks.is_some())
-            .field("context_config", &self.context_config)
-            .field("thinking_level", &self.thinking_level)
-            .field("max_tokens", &self.max_tokens)
-            .field("temperature", &self.temperature)
-            .field("execution_limits", &self.execution_limits)
-            .field("tool_execution", &self.tool_execution)
             .field("config_id", &self.config_id)
             .finish_non_exhaustive()
     }

@@ -66,10 +66,6 @@ enum Delivery {
 /// The thread that calls one observer. It ends with the last agent and session that send to it.
 struct ObserverThread {
     events: SyncSender<Delivery>,
-    /// Whether events were sent after the last flush.
-    behind: AtomicBool,
-    /// Whether a flush waits in the channel. A second one is not waited for.
-    flushing: Arc<AtomicBool>,
     /// Whether it lost events already.
     lossy: AtomicBool,
     /// Why it receives no more events, until that is reported.
@@ -89,10 +85,9 @@ impl ObserverThread {
     fn spawn(observer: Arc<dyn Observer>) -> Self {
         let (events, deliveries) = mpsc::sync_channel(MAX_OBSERVER_BACKLOG);
         let fault = Arc::<Mutex<Option<String>>>::default();
-        let flushing = Arc::<AtomicBool>::default();
-        let (told, flush) = (Arc::clone(&fault), Arc::clone(&flushing));
+        let told = Arc::clone(&fault);
         let work = move || {
-            let work = || deliver(&deliveries, &*observer, &flush);
+            let work = || deliver(&deliveries, &*observer);
             let panicked = catch_unwind(AssertUnwindSafe(work));
             if let Err(panic) = panicked {
                 *lock(&told) = Some(format!(
@@ -109,8 +104,6 @@ impl ObserverThread {
         }
         Self {
             events,
-            behind: AtomicBool::new(false),
-            flushing,
             lossy: AtomicBool::new(false),
             fault,
         }
@@ -118,7 +111,6 @@ impl ObserverThread {
 
     /// Sends an event without waiting. Returns a warning for the other observers, if there is one.
     fn send(&self, seen: &Arc<SessionEvent>) -> Option<String> {
-        self.behind.store(true, Ordering::Relaxed);
         let full = match self.events.try_send(Delivery::Event(Arc::clone(seen))) {
             Ok(()) => false,
             Err(TrySendError::Full(_)) => !self.lossy.swap(true, Ordering::Relaxed),
@@ -133,12 +125,11 @@ impl ObserverThread {
 }
 
 /// Calls the observer until nobody sends to it any more, or it panics.
-fn deliver(deliveries: &Receiver<Delivery>, observer: &dyn Observer, flushing: &AtomicBool) {
+fn deliver(deliveries: &Receiver<Delivery>, observer: &dyn Observer) {
     for delivery in deliveries {
         match delivery {
             Delivery::Event(seen) => observer.see(&seen),
             Delivery::Flush(done) => {
-                flushing.store(false, Ordering::Relaxed);
                 // Whoever asked may have given up.
                 let _ = done.send(());
             }
@@ -214,11 +205,7 @@ impl Observers {
 
     /// Waits until the observers have seen all events, at most [`PATIENCE`].
     pub(crate) async fn catch_up(&self) {
-        let behind = |thread: &&Arc<ObserverThread>| {
-            thread.behind.swap(false, Ordering::Relaxed)
-                && !thread.flushing.swap(true, Ordering::Relaxed)
-        };
-        let threads: Vec<_> = self.threads.iter().filter(behind).cloned().collect();
+        let threads = self.threads.clone();
         if threads.is_empty() {
             return;
         }
@@ -226,9 +213,8 @@ impl Observers {
             let end = Instant::now() + PATIENCE;
             let flush = |thread: Arc<ObserverThread>| {
                 let (done, flushed) = mpsc::sync_channel(1);
-                if thread.events.try_send(Delivery::Flush(done)).is_err() {
-                    thread.flushing.store(false, Ordering::Relaxed);
-                }
+                // The queue of one that is slow may be full.
+                let _ = thread.events.try_send(Delivery::Flush(done));
                 flushed
             };
             let flushes: Vec<_> = threads.into_iter().map(flush).collect();

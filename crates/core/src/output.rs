@@ -53,14 +53,7 @@ impl fmt::Display for AgentOutput {
     /// Formats the reason and the usage, such as "answered: 3 turns, 2 tool calls, read 120 (50 %
     /// cached), wrote 40, $0.0012". The answer is in `text`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let spend = Spend {
-            usage: self.tokens_used,
-            estimated: self.estimated,
-            cost: self.cost,
-            turns: self.turns,
-            tool_calls: self.tool_calls,
-        };
-        write!(f, "{}: {spend}", self.reason.word())
+        write!(f, "{}: {}", self.reason.word(), self.spend())
     }
 }
 
@@ -87,6 +80,16 @@ impl AgentOutput {
             peak_memory: Bytes(0),
             steps: Vec::new(),
             steps_dropped: 0,
+        }
+    }
+    /// Returns everything that the run spent.
+    pub(crate) fn spend(&self) -> Spend {
+        Spend {
+            usage: self.tokens_used,
+            estimated: self.estimated,
+            cost: self.cost,
+            turns: self.turns,
+            tool_calls: self.tool_calls,
         }
     }
 }

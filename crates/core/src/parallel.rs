@@ -203,23 +203,21 @@ impl Race {
         branches: Vec<Branch>,
         (reservation, turns, shares): (&Reservation, Option<u64>, u64),
     ) {
-        let mut running = Vec::new();
+        let (mut running, mut leases) = (Vec::new(), Vec::new());
         let mut parts = branches.len() as u64 + shares;
         for branch in branches.into_iter().enumerate() {
-            running.push(RunningBranch::prepare(branch, trunk, reservation, turns, parts).await);
+            let (branch, lease) =
+                RunningBranch::prepare(branch, trunk, reservation, turns, parts).await;
+            running.push(branch);
+            leases.push(lease);
             parts -= 1;
         }
         let stop = CancellationToken::new();
-        let mut open = Vec::new();
+        let mut open: Vec<&RunningBranch> = Vec::new();
         let mut runs = FuturesUnordered::new();
-        for (branch, ready) in &mut running {
-            match std::mem::replace(ready, Err(BranchEnd::Cancelled)) {
-                Ok(ready) => {
-                    open.push(&*branch);
-                    runs.push(branch.run(trunk, ready, &stop));
-                }
-                Err(end) => self.end(session, branch.not_started(trunk, end)),
-            }
+        for (branch, lease) in running.iter().zip(leases) {
+            open.push(branch);
+            runs.push(branch.run(trunk, lease, &stop));
         }
         let mut closing = None;
         loop {

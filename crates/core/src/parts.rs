@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 
 use futures_util::FutureExt;
 use futures_util::future::OptionFuture;
@@ -14,7 +13,6 @@ use crate::error::panic_message;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::Hooks;
 use crate::observer::Observers;
-use crate::pending_warnings::PendingWarnings;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::secret::Secrets;
@@ -51,10 +49,8 @@ pub(crate) struct Parts {
     pub(crate) settings: DriverSettings,
     /// How spans are recorded.
     pub(crate) telemetry: TelemetryOptions,
-    /// Memory held by the current runs of all sessions, in bytes.
-    pub(crate) held: Arc<AtomicUsize>,
-    /// Failures of the host's parts.
-    pub(crate) warnings: Arc<PendingWarnings>,
+    /// The limit of the policy, for a warning if a request must exceed it.
+    pub(crate) max_history_messages: Option<usize>,
 }
 
 impl Parts {

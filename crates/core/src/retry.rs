@@ -18,9 +18,6 @@ use crate::provider::Provider;
 use crate::run_usage::CallUsage;
 use crate::telemetry::{SpanContext, retried, trace_call};
 
-/// Longer waits are not shown as a number.
-const MOST_TOLD: Duration = Duration::from_secs(365 * 24 * 3600);
-
 /// Maximum number of attempts after failures that waiting seldom cures: a malformed answer, a server
 /// that cannot be reached, a response that is cut.
 pub const FEW_ATTEMPTS: u32 = 3;
@@ -106,40 +103,16 @@ impl RetryConfig {
         }
     }
 
-    /// Returns the final failure. If the provider asked for too long a wait, its message says so.
-    #[must_use]
-    pub fn given_up(&self, attempt: u32, failure: Failure) -> Failure {
-        let wanted = retry_after(&failure).filter(|wanted| *wanted > self.retry_after_cap);
-        let (Some(wanted), true) = (wanted, attempt < self.attempts(&failure)) else {
-            return failure;
-        };
-        let wanted = match wanted.as_secs() {
-            secs if secs <= MOST_TOLD.as_secs() => format!("{secs} s"),
-            _ => "more than a year".to_owned(),
-        };
-        let cap = self.retry_after_cap.as_secs_f64();
-        let why = format!(
-            "; it asks to wait {wanted}, and no more than {cap} s is waited for (retry.retry_after_cap)"
-        );
-        match failure {
-            Failure::RateLimited {
-                retry_after_ms,
-                message,
-            } => Failure::RateLimited {
-                retry_after_ms,
-                message: message + &why,
-            },
-            Failure::Transient {
-                status,
-                retry_after_ms,
-                message,
-            } => Failure::Transient {
-                status,
-                retry_after_ms,
-                message: message + &why,
-            },
-            other => other,
-        }
+    /// Returns a warning if another attempt is left, but the provider asks for too long a wait.
+    fn too_long(&self, attempt: u32, failure: &Failure) -> Option<String> {
+        let wanted = retry_after(failure).filter(|wanted| *wanted > self.retry_after_cap)?;
+        let (wanted, cap) = (wanted.as_secs(), self.retry_after_cap.as_secs_f64());
+        (attempt < self.attempts(failure)).then(|| {
+            format!(
+                "the provider asks to wait {wanted} s, and no more than {cap} s is waited for \
+                 (retry.retry_after_cap)"
+            )
+        })
     }
 }
 
@@ -229,7 +202,10 @@ pub(crate) async fn call_with_retries(
         // A panic is a bug of the client, which waiting does not cure.
         let wait = retry.wait(attempt, &failure).filter(|_| !has_panicked);
         let Some(wait) = wait else {
-            return Err(retry.given_up(attempt, failure));
+            if let Some(text) = retry.too_long(attempt, &failure) {
+                tell(Event::Warning { text });
+            }
+            return Err(failure);
         };
         attempt += 1;
         retried(provider, attempt, wait, &failure);
@@ -362,18 +338,16 @@ mod tests {
         );
         assert_eq!(config.wait(1, &limited(Some(u64::MAX))), None);
         assert_eq!(config.wait(3, &limited(None)), None, "three tries in all");
-        let says = |attempt, asked| config.given_up(attempt, limited(asked)).to_string();
-        assert!(
-            says(1, Some(3_600_000)).ends_with(
-                "; it asks to wait 3600 s, and no more than 120 s is waited for (retry.retry_after_cap)"
-            ),
-            "{}",
-            says(1, Some(3_600_000))
+        let says = |attempt, asked| config.too_long(attempt, &limited(asked));
+        assert_eq!(
+            says(1, Some(3_600_000)).as_deref(),
+            Some(
+                "the provider asks to wait 3600 s, and no more than 120 s is waited for (retry.retry_after_cap)"
+            )
         );
-        assert!(says(1, Some(u64::MAX)).contains("wait more than a year"));
         // It would have waited if an attempt had been left.
-        assert!(!says(3, Some(7_000)).contains("asks to wait"));
-        assert!(!says(3, Some(3_600_000)).contains("asks to wait"));
+        assert_eq!(says(3, Some(7_000)), None);
+        assert_eq!(says(3, Some(3_600_000)), None);
         let refused = Failure::Auth {
             message: String::new(),
         };

@@ -88,11 +88,7 @@ impl Session {
 
     /// Continues without a new message, like [`Self::carry_on`], and returns a stream of the events.
     pub fn start_carry_on(&mut self) -> RunStream<'_> {
-        let input = if self.run.state().transcript().items().is_empty() {
-            Err(Error::EmptyTask)
-        } else {
-            Ok(Input::Continue)
-        };
+        let input = self.continue_input();
         self.stream(AgentLoopConfig::default(), input)
     }
 

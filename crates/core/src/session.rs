@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{
@@ -67,10 +66,10 @@ pub struct Session {
     pub(crate) endpoint: String,
     /// The key of the provider's prompt cache for this session.
     pub(crate) cache_key: Option<Arc<str>>,
+    /// Whether a request had more messages than `max_history_messages`.
+    pub(crate) has_warned_of_history: bool,
     /// The settings to restore after a run with other settings.
     pub(crate) base: Option<Base>,
-    /// The memory that this session holds, as part of the agent's total.
-    pub(crate) held: HeldMemory,
     /// The agent's dynamic context, used if the host attaches none.
     pub(crate) own_context: Option<Arc<str>>,
 }
@@ -110,8 +109,8 @@ impl Session {
             found: None,
             endpoint: String::new(),
             cache_key: None,
+            has_warned_of_history: false,
             base: None,
-            held: HeldMemory::new(&parts.held),
             own_context: None,
             parts,
         }
@@ -236,37 +235,6 @@ impl Session {
 
     /// Publishes the memory held by the current run.
     pub(crate) fn hold(&mut self) {
-        let bytes = self.current_query_memory_usage();
-        self.inbox.holds(bytes);
-        self.held.set(bytes);
-    }
-}
-
-/// The memory held by one session, as part of the total of its agent.
-#[derive(Debug, Default)]
-pub(crate) struct HeldMemory {
-    of_agent: Arc<AtomicUsize>,
-    own: usize,
-}
-
-impl HeldMemory {
-    /// Creates an empty account within the agent's total.
-    pub(crate) fn new(of_agent: &Arc<AtomicUsize>) -> Self {
-        Self {
-            of_agent: Arc::clone(of_agent),
-            own: 0,
-        }
-    }
-
-    fn set(&mut self, bytes: usize) {
-        self.of_agent.fetch_add(bytes, Ordering::Relaxed);
-        self.of_agent.fetch_sub(self.own, Ordering::Relaxed);
-        self.own = bytes;
-    }
-}
-
-impl Drop for HeldMemory {
-    fn drop(&mut self) {
-        self.set(0);
+        self.inbox.holds(self.current_query_memory_usage());
     }
 }

@@ -14,7 +14,7 @@ use crate::opened_log::OpenedLog;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::remote::UserMessage;
-use crate::session::{HeldMemory, Session};
+use crate::session::Session;
 
 impl Session {
     /// Continues with another agent: another model, other tools and other limits for the same log.
@@ -134,9 +134,6 @@ impl Session {
     /// If the task is empty, the log cannot be written, or the model cannot be called
     /// ([`Error::Failed`]).
     pub async fn run(&mut self, task: &str) -> Result<AgentOutput, Error> {
-        if task.trim().is_empty() {
-            return Err(Error::EmptyTask);
-        }
         self.run_parts(vec![Part::text(task)]).await
     }
 
@@ -158,11 +155,9 @@ impl Session {
     /// If the session is empty, the log cannot be written, or the model cannot be called
     /// ([`Error::Failed`]).
     pub async fn carry_on(&mut self) -> Result<AgentOutput, Error> {
-        if self.run.state().transcript().items().is_empty() {
-            return Err(Error::EmptyTask);
-        }
+        let input = self.continue_input()?;
         driver::between_runs(self).await?;
-        self.drive(Input::Continue).await
+        self.drive(input).await
     }
 
     /// Closes the session: ends a run whose future was dropped, and waits until the log is complete.
@@ -181,7 +176,6 @@ impl Session {
         let runs = self.run.state().runs();
         parts.observers = parts.observers.of_session(self.id().as_str(), runs);
         self.parts = Arc::new(parts);
-        self.held = HeldMemory::new(&self.parts.held);
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.settings.max_step_result);
@@ -215,6 +209,14 @@ impl Session {
     pub(crate) async fn pin_rule(&mut self, text: &str) -> Result<(), Error> {
         self.run.pin_rule(text)?;
         driver::settle(self).await
+    }
+
+    /// Returns the input that continues the session.
+    pub(crate) fn continue_input(&self) -> Result<Input, Error> {
+        if self.run.state().transcript().items().is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        Ok(Input::Continue)
     }
 
     pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, ExecutionLimits, LimitKind, Outcome, Spend, TurnTrigger};
+use plimsoll_agent::{
+    Entry, Event, ExecutionLimits, LimitKind, Outcome, SessionEvent, TurnTrigger,
+};
 use plimsoll_context::{Bytes, TokenCounter, Tokens, ToolSpec, clip, shorten};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,11 +28,6 @@ use crate::remote::Remote;
 use crate::reservation::{Reservation, requested};
 use crate::session::Session;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
-
-mod relay;
-
-pub use relay::MAX_RELAYED;
-use relay::Relay;
 
 /// Maximum depth of nested sub-agents. Agents that call each other stop here.
 pub const MAX_DEPTH: u32 = 4;
@@ -94,13 +91,6 @@ type AgentSource = dyn Fn() -> Option<Agent> + Send + Sync;
 struct TaskInput {
     /// The task, complete: nothing else that was said here is known to who does it
     task: String,
-}
-
-/// The result of a sub-agent's run.
-struct Report {
-    text: String,
-    reason: EndReason,
-    session: String,
 }
 
 impl Agent {
@@ -311,15 +301,15 @@ impl Tool for SubAgentTool {
         let work = work(agent, limits, part, name.clone(), task, cx, stop.clone());
         // In its own task, it closes its log even if this call is dropped.
         let _stop_on_drop = stop.drop_guard();
-        let report = match tokio::spawn(work.in_current_span()).await {
-            Ok(report) => report.map_err(|error| {
+        let output = match tokio::spawn(work.in_current_span()).await {
+            Ok(output) => output.map_err(|error| {
                 ToolError(format!("`{name}` could not work: {error}; do without it"))
             })?,
             Err(error) => return Err(ToolError(format!("`{name}` broke down: {error}"))),
         };
-        let text = bounded(report.text, self.max_result, &*counter);
-        let session = &report.session;
-        match &report.reason {
+        let text = bounded(output.text, self.max_result, &*counter);
+        let session = &output.session_id;
+        match &output.reason {
             reason if reason.is_answer() => Ok(text.into()),
             reason if reason.is_limit() => Ok(format!(
                 "{text}\n\n[`{name}` has not finished: it was stopped by its limit ({}). This is what it had by then.]",
@@ -353,17 +343,23 @@ async fn work(
     task: String,
     cx: ToolContext,
     stop: CancellationToken,
-) -> Result<Report, Error> {
+) -> Result<AgentOutput, Error> {
     let caller = cx.caller.as_ref();
     let id = caller.and_then(|caller| caller.session_of(&name));
     let id = id.unwrap_or_else(new_session_id);
+    // Until the call ends, its events are also the caller's.
     let relay = caller.map(|caller| {
-        let relay = Relay::new(
-            caller.host.observers.clone(),
-            cx.call.clone(),
-            name.clone(),
-            stop.clone(),
-        );
+        let (to, over) = (caller.host.observers.clone(), stop.clone());
+        let (call, name) = (cx.call.clone(), name.clone());
+        let relay = move |seen: &SessionEvent| {
+            if !over.is_cancelled() {
+                to.tell(Event::SubAgent {
+                    call: call.clone(),
+                    name: name.clone(),
+                    event: Box::new(seen.clone()),
+                });
+            }
+        };
         Arc::new(relay) as Arc<dyn Observer>
     });
     let files_of = caller.map(|caller| caller.files_of.clone());
@@ -376,26 +372,12 @@ async fn work(
     let mut session = agent.session(id.clone()).await?;
     session.below(&part);
     if let Some(outcome) = ended(&session, &agent).await? {
-        part.spend(&Spend {
-            usage: outcome.usage,
-            estimated: outcome.estimated,
-            cost: outcome.cost,
-            turns: outcome.turns,
-            tool_calls: outcome.tool_calls,
-        });
-        return Ok(Report {
-            text: outcome.text,
-            reason: outcome.reason,
-            session: id.to_string(),
-        });
+        let output = AgentOutput::new(id, outcome);
+        part.spend(&output.spend());
+        return Ok(output);
     }
     let remote = session.remote();
-    let output = until_stopped(&remote, begin(&mut session, &task), &stop).await?;
-    Ok(Report {
-        text: output.text,
-        reason: output.reason,
-        session: id.to_string(),
-    })
+    until_stopped(&remote, begin(&mut session, &task), &stop).await
 }
 
 /// Follows a run until it ends. On a stop, the run is interrupted and closes its log. A run whose

@@ -28,7 +28,6 @@ pub struct ScriptedProvider {
     inner: Arc<Mutex<ScriptState>>,
     counter: Arc<dyn TokenCounter>,
     window: Option<Tokens>,
-    says_numbers: OverflowNumbers,
 }
 
 /// The model's behavior in one call.
@@ -54,13 +53,6 @@ struct ScriptState {
     calls: u64,
 }
 
-/// Whether an overflow error contains numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OverflowNumbers {
-    Told,
-    Kept,
-}
-
 impl Turn {
     /// Answers with this text.
     pub fn say(text: impl Into<String>) -> Self {
@@ -74,12 +66,8 @@ impl Turn {
 
     /// Calls several tools at once.
     pub fn calls<const N: usize>(calls: [(&str, Value); N]) -> Self {
-        Self::Call(
-            calls
-                .into_iter()
-                .map(|(name, args)| (name.to_owned(), args.to_string()))
-                .collect(),
-        )
+        let calls = calls.map(|(name, arguments)| (name.to_owned(), arguments.to_string()));
+        Self::Call(calls.into())
     }
 }
 
@@ -95,7 +83,6 @@ impl ScriptedProvider {
             inner: Arc::new(Mutex::new(inner)),
             counter: Arc::new(Memo::new(Bpe::o200k())),
             window: None,
-            says_numbers: OverflowNumbers::Told,
         }
     }
 
@@ -114,13 +101,6 @@ impl ScriptedProvider {
         self
     }
 
-    /// Rejects long requests without any numbers, and reports no window.
-    #[must_use]
-    pub fn without_numbers(mut self) -> Self {
-        self.says_numbers = OverflowNumbers::Kept;
-        self
-    }
-
     /// Returns all accepted and rejected requests so far, as the provider received them.
     #[must_use]
     pub fn requests(&self) -> Vec<Value> {
@@ -136,32 +116,14 @@ impl ScriptedProvider {
             Value::String(text) => self.counter.text(text),
             other => self.counter.text(&other.to_string()),
         };
-        let list = |key: &str| {
-            request
-                .get(key)
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-        };
         let message = |message: &Value| {
-            let calls = message
-                .get("tool_calls")
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten();
-            let calls = calls.filter_map(|call| call.get("function"));
-            let calls: Tokens = calls
-                .flat_map(|call| [call.get("name"), call.get("arguments")])
-                .flatten()
-                .map(text)
-                .sum();
+            let calls = list(message, "tool_calls").filter_map(|call| call.get("function"));
+            let calls = calls.flat_map(|call| [call.get("name"), call.get("arguments")]);
+            let calls: Tokens = calls.flatten().map(text).sum();
             message.get("content").map_or(Tokens::ZERO, text) + calls
         };
-        let tools: Tokens = list("tools")
-            .filter_map(|tool| tool.get("function"))
-            .map(text)
-            .sum();
-        list("messages").map(message).sum::<Tokens>() + tools
+        let tools = list(request, "tools").filter_map(|tool| tool.get("function"));
+        list(request, "messages").map(message).sum::<Tokens>() + tools.map(text).sum::<Tokens>()
     }
 
     fn lock(&self) -> MutexGuard<'_, ScriptState> {
@@ -201,44 +163,32 @@ impl ScriptedProvider {
         }
         let used = self.weigh(request);
         match self.window {
-            Some(window) if used >= window && self.says_numbers == OverflowNumbers::Told => {
-                Err(Failure::Overflow {
-                    used: Some(used),
-                    window: Some(window),
-                    message: format!(
-                        "request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
-                    ),
-                })
-            }
             Some(window) if used >= window => Err(Failure::Overflow {
-                used: None,
-                window: None,
-                message: "Your input exceeds the context window of this model.".to_owned(),
+                used: Some(used),
+                window: Some(window),
+                message: format!(
+                    "request ({used} tokens) exceeds the available context size ({window} tokens), try increasing it"
+                ),
             }),
             _ => Ok(used),
         }
     }
 
     fn reply(&self, turn: Turn, used: Tokens, number: u64) -> Result<Reply, Failure> {
-        let calls = |calls: Vec<(String, String)>| {
-            let call = |(index, (name, arguments)): (usize, (String, String))| {
-                let id = CallId(format!("call_{number}_{index}"));
-                Part::ToolCall(ToolCall {
-                    id,
-                    name,
-                    arguments,
-                    opaque: None,
-                })
-            };
-            calls
-                .into_iter()
-                .enumerate()
-                .map(call)
-                .collect::<Vec<Part>>()
+        let call = |(index, (name, arguments)): (usize, (String, String))| {
+            Part::ToolCall(ToolCall {
+                id: CallId(format!("call_{number}_{index}")),
+                name,
+                arguments,
+                opaque: None,
+            })
         };
         let (parts, stop) = match turn {
             Turn::Say(text) => (vec![Part::text(text)], StopReason::Stop),
-            Turn::Call(list) => (calls(list), StopReason::ToolCalls),
+            Turn::Call(calls) => {
+                let calls = calls.into_iter().enumerate().map(call).collect();
+                (calls, StopReason::ToolCalls)
+            }
             Turn::Fail(failure) => return Err(failure),
             Turn::Reply(reply) => return Ok(reply),
             Turn::Hang => (Vec::new(), StopReason::Other),
@@ -258,12 +208,16 @@ impl ScriptedProvider {
     }
 }
 
+fn list<'a>(object: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    let items = object.get(key).and_then(Value::as_array);
+    items.into_iter().flatten()
+}
+
 /// Returns the reason why a server would refuse the order of the messages: a call without a result
 /// directly after it, or a result without a call.
 fn unpaired(request: &Value) -> Option<String> {
-    let messages = request.get("messages").and_then(Value::as_array);
     let mut open: Vec<&Value> = Vec::new();
-    for (index, message) in messages.into_iter().flatten().enumerate() {
+    for (index, message) in list(request, "messages").enumerate() {
         if message.get("role").is_some_and(|role| role == "tool") {
             let id = message.get("tool_call_id");
             match open.iter().position(|call| Some(*call) == id) {
@@ -275,13 +229,7 @@ fn unpaired(request: &Value) -> Option<String> {
         if let Some(id) = open.first() {
             return Some(format!("messages[{index}]: the call {id} has no result"));
         }
-        let calls = message.get("tool_calls").and_then(Value::as_array);
-        open.extend(
-            calls
-                .into_iter()
-                .flatten()
-                .filter_map(|call| call.get("id")),
-        );
+        open.extend(list(message, "tool_calls").filter_map(|call| call.get("id")));
     }
     let id = open.first()?;
     Some(format!("messages: the call {id} has no result"))
@@ -346,6 +294,5 @@ impl Provider for ScriptedProvider {
 
     async fn window(&self) -> Option<Tokens> {
         self.window
-            .filter(|_| self.says_numbers == OverflowNumbers::Told)
     }
 }

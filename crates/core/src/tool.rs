@@ -5,7 +5,6 @@ use std::fmt::Display;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,8 +33,6 @@ pub const MAX_TOOL_RETRIES: u32 = 10;
 ///
 /// Updates are dropped when the queue is full, so a slow observer never blocks a tool.
 pub const TOOL_UPDATES: usize = 64;
-/// Maximum number of progress updates of one call. Further updates are dropped.
-pub const TOOL_UPDATES_A_CALL: usize = 1_000;
 /// Maximum length of one update. Longer ones are shortened.
 pub const MAX_TOOL_UPDATE: Bytes = Bytes(4 * 1024);
 
@@ -134,7 +131,7 @@ impl ToolContext {
     }
 
     /// Sends a progress update. It is published live and is not part of the result. Updates beyond
-    /// [`TOOL_UPDATES`] in the queue or [`TOOL_UPDATES_A_CALL`] in total are dropped.
+    /// [`TOOL_UPDATES`] in the queue are dropped.
     pub fn update(&self, text: impl Into<String>) {
         self.updates.say(text.into());
     }
@@ -174,31 +171,15 @@ struct UpdateChannel {
     to: mpsc::Sender<Update>,
     call: CallId,
     name: String,
-    /// Number of updates that may still be sent.
-    left: AtomicUsize,
 }
 
 impl Updates {
     pub(crate) fn new(to: mpsc::Sender<Update>, call: CallId, name: String) -> Self {
-        let left = AtomicUsize::new(TOOL_UPDATES_A_CALL);
-        Self(Some(Arc::new(UpdateChannel {
-            to,
-            call,
-            name,
-            left,
-        })))
+        Self(Some(Arc::new(UpdateChannel { to, call, name })))
     }
 
     fn say(&self, text: String) {
         let Some(telling) = &self.0 else { return };
-        let less = |left: usize| left.checked_sub(1);
-        if telling
-            .left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
-            .is_err()
-        {
-            return;
-        }
         // If the queue is full, the update is dropped.
         let _ = telling.to.try_send(Update {
             call: telling.call.clone(),

@@ -1,16 +1,14 @@
 //! The builder's context settings besides the preset, and how they are combined.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use plimsoll_context::{
-    ArgumentDigest, Budget, CompactionConfig, ContextConfig, ContextStrategy, Draft, Gap,
-    HistoryLimit, MAX_SUMMARY, Policy, Stage, SummaryConfig, Tokens, Trigger, ViewLimits,
+    ArgumentDigest, CompactionConfig, ContextConfig, ContextStrategy, HistoryLimit, MAX_SUMMARY,
+    Policy, Stage, SummaryConfig, Tokens, ViewLimits,
 };
 
 use super::AgentBuilder;
 use crate::context_limits::no_room;
-use crate::pending_warnings::PendingWarnings;
 use crate::window::Window;
 
 impl AgentBuilder {
@@ -36,8 +34,8 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets when and how to compact, within the [`ContextConfig`]. Uses the default one if none is
-    /// set.
+    /// Sets when and how to compact: the `compaction` of the [`ContextConfig`], or of the default one if
+    /// none is set.
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
@@ -52,7 +50,8 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn compaction_config(mut self, compaction: CompactionConfig) -> Self {
-        self.compaction = Some(compaction);
+        let config = self.settings.context_config.get_or_insert_default();
+        config.compaction = compaction;
         self
     }
 
@@ -137,12 +136,8 @@ impl AgentBuilder {
     }
 
     fn context_config_with(&self, summary: SummaryConfig) -> Option<ContextConfig> {
-        let compacts = self.compaction.is_some() || self.has_own_stages();
-        let default = compacts.then(ContextConfig::default);
+        let default = self.has_own_stages().then(ContextConfig::default);
         let mut config = self.settings.context_config.or(default)?;
-        if let Some(compaction) = self.compaction {
-            config.compaction = compaction;
-        }
         let compaction = &mut config.compaction;
         if compaction.max_summary_tokens == MAX_SUMMARY {
             compaction.max_summary_tokens = summary.max_summary_tokens;
@@ -170,7 +165,7 @@ impl AgentBuilder {
     }
 
     /// Returns the policy with the stages that other settings add.
-    pub(super) fn effective_policy(&self, warnings: &Arc<PendingWarnings>) -> Policy {
+    pub(super) fn effective_policy(&self) -> Policy {
         let settings = &self.settings;
         let (mut digest, mut prune) = (settings.argument_digest, settings.session_prune);
         let own = self.policy.clone();
@@ -187,12 +182,7 @@ impl AgentBuilder {
             policy = policy.with_stage(Arc::new(digest));
         }
         if let Some(messages) = settings.max_history_messages {
-            let limit = ReportedHistoryLimit {
-                limit: HistoryLimit(messages),
-                warnings: Arc::clone(warnings),
-                is_reported: AtomicBool::new(false),
-            };
-            policy = policy.with_stage(Arc::new(limit));
+            policy = policy.with_stage(Arc::new(HistoryLimit(messages)));
         }
         policy
     }
@@ -220,17 +210,15 @@ impl AgentBuilder {
         };
         let settings = &self.settings;
         let policy = self.policy.as_ref();
-        let compacts = self.compaction.is_some() || self.has_own_stages();
-        let is_set = settings.context_config.is_some() || compacts;
+        let is_set = settings.context_config.is_some() || self.has_own_stages();
         let default = ViewLimits::default();
         let has_trigger = settings.trigger != default.trigger || settings.target.is_some();
         let preset = settings.context_strategy;
         let is_unlimited = preset == Some(ContextStrategy::Unlimited {});
         let name = preset.unwrap_or_default().name();
-        let own = match (settings.context_config, self.compaction) {
-            (Some(_), _) => "context_config",
-            (None, Some(_)) => "compaction_config",
-            (None, None) => "in_memory_strategy or block_strategy",
+        let own = match settings.context_config {
+            Some(_) => "context_config",
+            None => "in_memory_strategy or block_strategy",
         };
         twice(
             is_set && preset.is_some(),
@@ -245,12 +233,6 @@ impl AgentBuilder {
             "context_strategy's max_tokens",
             "trigger",
         );
-        if let Some(compaction) = self.compaction {
-            let within = settings.context_config;
-            let within = within.map_or(compaction, |config| config.compaction);
-            let differs = within != compaction && within != CompactionConfig::default();
-            twice(differs, "context_config's compaction", "compaction_config");
-        }
         if let Some(config) = self.context_config_with(SummaryConfig::default()) {
             let (said, summary) = (
                 config.compaction.max_summary_tokens,
@@ -259,7 +241,7 @@ impl AgentBuilder {
             let differ = said != MAX_SUMMARY && summary != MAX_SUMMARY && said != summary;
             twice(
                 differ,
-                &format!("compaction_config's max_summary_tokens ({said})"),
+                &format!("compaction's max_summary_tokens ({said})"),
                 &format!("summary_config's ({summary})"),
             );
             faults.extend(config.faults());
@@ -295,40 +277,5 @@ impl AgentBuilder {
 
     fn has_own_stages(&self) -> bool {
         self.own_stages.in_memory.is_some() || self.own_stages.block.is_some()
-    }
-}
-
-/// A history limit that reports the first time that the protected messages alone exceed it.
-#[derive(Debug)]
-struct ReportedHistoryLimit {
-    limit: HistoryLimit,
-    warnings: Arc<PendingWarnings>,
-    is_reported: AtomicBool,
-}
-
-impl Stage for ReportedHistoryLimit {
-    fn name(&self) -> &str {
-        self.limit.name()
-    }
-
-    fn is_limit(&self) -> bool {
-        self.limit.is_limit()
-    }
-
-    fn propose(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {
-        self.limit.propose(draft, budget, why);
-        let at = 0..draft.items().len();
-        let is_left = |at: &usize| {
-            let current = draft.current(*at);
-            current.is_some_and(|(message, _)| Gap::of(message).is_none())
-        };
-        let left = at.filter(is_left).count();
-        let HistoryLimit(limit) = self.limit;
-        if left > limit && !self.is_reported.swap(true, Ordering::Relaxed) {
-            self.warnings.add(format!(
-                "max_history_messages is {limit}, but {left} messages are sent: the task and the \
-                 newest calls with their results stay"
-            ));
-        }
     }
 }

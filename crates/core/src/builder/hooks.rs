@@ -417,7 +417,7 @@ macro_rules! hook_settings {
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
             pub fn command_hook(mut self, hook: CommandHook) -> Self {
-                self.hook_set().commands.hooks.push(hook);
+                self.hook_set().add_command(hook);
                 self
             }
 

@@ -63,17 +63,18 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
 fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
     let limit = session.run.setup().limits.max_duration;
     let ends = limit.and_then(|limit| session.started.checked_add(limit));
-    match ends {
-        Some(ends) => tokio::time::sleep_until(ends.max(Instant::now() + LAST_HOOK)).boxed(),
-        None => pending().boxed(),
-    }
+    at(ends.map(|ends| ends.max(Instant::now() + LAST_HOOK)))
 }
 
 /// Completes at the machine's next deadline.
 pub(super) fn until(session: &Session) -> BoxFuture<'static, ()> {
     let deadline = session.run.deadline();
-    match deadline.and_then(|deadline| session.started.checked_add(deadline)) {
-        Some(at) => tokio::time::sleep_until(at).boxed(),
+    at(deadline.and_then(|deadline| session.started.checked_add(deadline)))
+}
+
+fn at(time: Option<Instant>) -> BoxFuture<'static, ()> {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).boxed(),
         None => pending().boxed(),
     }
 }
@@ -216,12 +217,8 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, input: HookI
     if !parts.hooks.has(point) {
         return;
     }
-    let cx = context(session);
-    let Some(outcome) = attend(session, parts.hooks.call(&cx, input)).await else {
-        return;
-    };
-    parts.warn(outcome.faults);
-    for message in outcome.messages {
+    let outcome = call(session, parts, input).await;
+    for message in outcome.into_iter().flat_map(|outcome| outcome.messages) {
         // A message to an ended run would start a new one. Blank messages are ignored.
         if session.run.is_running()
             && let Ok(message) = message.checked()

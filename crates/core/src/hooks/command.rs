@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::reply::HookOutput;
+use super::{HookCallContext, HookContext};
 use crate::process::{Command, InheritedVariables, ProcessEnd, ProcessLimits};
 use crate::remote::UserMessage;
 
@@ -47,14 +48,6 @@ pub struct CommandHook {
     /// The names of the tools that the hook is for; `*` matches any text. Empty means all tools.
     #[serde(default)]
     pub tools: Vec<String>,
-}
-
-/// All command hooks of an agent, in the order in which they are called.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Commands {
-    pub(crate) hooks: Vec<CommandHook>,
-    /// The environment variables that they get.
-    pub(crate) variables: InheritedVariables,
 }
 
 /// The printed JSON object.
@@ -116,7 +109,7 @@ impl CommandHook {
     }
 
     /// Checks whether the hook is for this point, and for the tool that it concerns.
-    pub(super) fn is_for(&self, input: &HookInput) -> bool {
+    fn is_for(&self, input: &HookInput) -> bool {
         let fits = |tool: &str| {
             self.tools
                 .iter()
@@ -125,11 +118,25 @@ impl CommandHook {
         self.on == input.point() && (self.tools.is_empty() || input.tool().is_none_or(fits))
     }
 
+    /// Starts the program for its answer, unless it is for other tools.
+    pub(super) async fn answer(
+        &self,
+        input: &HookInput,
+        cx: &HookCallContext,
+    ) -> Result<HookOutput, String> {
+        if !self.is_for(input) {
+            return Ok(HookOutput::Nothing);
+        }
+        let timeout = self.timeout.unwrap_or(cx.timeout);
+        self.run(&line_for_program(input, &cx.hook), timeout, &cx.variables)
+            .await
+    }
+
     /// Runs the program.
     ///
     /// # Errors
     /// The failure, as the end of a sentence that begins with the program's name.
-    pub(super) async fn run(
+    async fn run(
         &self,
         input: &str,
         timeout: Duration,
@@ -208,6 +215,17 @@ fn read(text: &str) -> Result<HookOutput, String> {
                 .to_owned(),
         ),
     }
+}
+
+/// Returns the line that a program reads: a JSON object.
+fn line_for_program(input: &HookInput, cx: &HookContext) -> String {
+    let mut input = serde_json::to_value(input).unwrap_or_default();
+    if let Value::Object(fields) = &mut input {
+        let id = cx.state.session_id.as_str();
+        fields.insert("session_id".to_owned(), id.into());
+        fields.insert("run".to_owned(), cx.run.into());
+    }
+    format!("{input}\n")
 }
 
 #[cfg(test)]

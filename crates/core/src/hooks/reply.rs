@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use plimsoll_agent::Messages;
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
@@ -79,8 +80,8 @@ pub enum HookFault {
 #[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct HookSlot {
-    pub(super) timeout: Duration,
-    pub(super) stuck: Arc<AtomicUsize>,
+    pub(crate) timeout: Duration,
+    pub(crate) stuck: Arc<AtomicUsize>,
 }
 
 impl<T: Send + 'static> HookReply<T, Now> for T {
@@ -89,37 +90,13 @@ impl<T: Send + 'static> HookReply<T, Now> for T {
         lane: HookSlot,
     ) -> BoxFuture<'static, HookResult<T>> {
         Box::pin(async move {
-            if lane.stuck.load(Ordering::SeqCst) >= MAX_STUCK {
-                return Err(HookFault::Stuck);
-            }
-            // Two threads: one waits and can end early if the runtime shuts down, the other may be
-            // blocked by the hook.
             let (sent, got) = mpsc::channel();
             let _given_up = GiveUp(sent.clone());
-            let waits = tokio::task::spawn_blocking(move || on_a_thread(call, &lane, sent, &got));
+            let waits = tokio::task::spawn_blocking(move || lane.wait(call, sent, &got));
             waits
                 .await
                 .unwrap_or_else(|error| Err(HookFault::broke(error)))
         })
-    }
-}
-
-/// An event that ends the wait for a hook on a thread.
-enum HookSignal<T> {
-    /// The hook returned, or panicked with this message.
-    Hook(Result<T, String>),
-    /// The caller no longer waits.
-    GivenUp,
-}
-
-/// Ends the wait when the caller's future is dropped. Otherwise a stuck hook would delay the
-/// shutdown of the runtime.
-struct GiveUp<T>(Sender<HookSignal<T>>);
-
-impl<T> Drop for GiveUp<T> {
-    fn drop(&mut self) {
-        // The wait may already be over.
-        let _ = self.0.send(HookSignal::GivenUp);
     }
 }
 
@@ -143,37 +120,62 @@ impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> HookReply<T, Lat
     }
 }
 
-fn on_a_thread<T: Send + 'static>(
-    call: Box<dyn FnOnce() -> T + Send>,
-    lane: &HookSlot,
-    sent: Sender<HookSignal<T>>,
-    got: &Receiver<HookSignal<T>>,
-) -> Result<T, HookFault> {
-    let runtime = tokio::runtime::Handle::current();
-    // The later of the two, the hook or the timeout, sees that it is set.
-    let over = Arc::new(AtomicBool::new(false));
-    let (ended, stuck) = (Arc::clone(&over), Arc::clone(&lane.stuck));
-    let body = move || {
-        let _entered = runtime.enter();
-        let had = std::panic::catch_unwind(AssertUnwindSafe(call));
-        // After a timeout nobody receives this.
-        let _ = sent.send(HookSignal::Hook(
-            had.map_err(|panic| panic_message(&*panic)),
-        ));
-        if ended.swap(true, Ordering::SeqCst) {
-            stuck.fetch_sub(1, Ordering::SeqCst);
+/// The end of a wait: the result of a hook or the text of its panic, or nothing.
+type HookEnd<T> = Option<Result<T, String>>;
+
+/// Ends the wait when it is dropped with its future, so that the runtime can shut down.
+struct GiveUp<T>(Sender<HookEnd<T>>);
+
+impl<T> Drop for GiveUp<T> {
+    fn drop(&mut self) {
+        // The wait may already be over.
+        let _ = self.0.send(None);
+    }
+}
+
+impl HookSlot {
+    /// Calls a closure that may block on a thread of its own, and waits for it up to the timeout.
+    pub(crate) fn call<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> T + Send + 'static,
+    ) -> HookResult<T> {
+        let (sent, got) = mpsc::channel();
+        self.wait(call, sent, &got)
+    }
+
+    fn wait<T: Send + 'static>(
+        &self,
+        call: impl FnOnce() -> T + Send + 'static,
+        sent: Sender<HookEnd<T>>,
+        got: &Receiver<HookEnd<T>>,
+    ) -> HookResult<T> {
+        if self.stuck.load(Ordering::SeqCst) >= MAX_STUCK {
+            return Err(HookFault::Stuck);
         }
-    };
-    let thread = thread::Builder::new().name("plimsoll-hook".to_owned());
-    thread.spawn(body).map_err(HookFault::broke)?;
-    if let Ok(HookSignal::Hook(had)) = got.recv_timeout(lane.timeout) {
-        return had.map_err(HookFault::Broke);
+        let runtime = Handle::try_current();
+        // The later of the two, the call or the timeout, sees that it is set.
+        let over = Arc::new(AtomicBool::new(false));
+        let (ended, stuck) = (Arc::clone(&over), Arc::clone(&self.stuck));
+        let body = move || {
+            let _entered = runtime.as_ref().map(Handle::enter);
+            let had = std::panic::catch_unwind(AssertUnwindSafe(call));
+            // After a timeout nobody receives this.
+            let _ = sent.send(Some(had.map_err(|panic| panic_message(&*panic))));
+            if ended.swap(true, Ordering::SeqCst) {
+                stuck.fetch_sub(1, Ordering::SeqCst);
+            }
+        };
+        let thread = thread::Builder::new().name("plimsoll-hook".to_owned());
+        thread.spawn(body).map_err(HookFault::broke)?;
+        if let Ok(Some(had)) = got.recv_timeout(self.timeout) {
+            return had.map_err(HookFault::Broke);
+        }
+        self.stuck.fetch_add(1, Ordering::SeqCst);
+        if over.swap(true, Ordering::SeqCst) {
+            self.stuck.fetch_sub(1, Ordering::SeqCst);
+        }
+        Err(HookFault::Slow(self.timeout))
     }
-    lane.stuck.fetch_add(1, Ordering::SeqCst);
-    if over.swap(true, Ordering::SeqCst) {
-        lane.stuck.fetch_sub(1, Ordering::SeqCst);
-    }
-    Err(HookFault::Slow(lane.timeout))
 }
 
 impl HookFault {

@@ -45,18 +45,14 @@ pub(super) struct Trunk {
     pub(super) prompt: Vec<Part>,
 }
 
-/// A branch that can begin: it has a fork and a part of the limits.
-pub(super) struct ReadyBranch {
-    lease: Lease,
-    limits: ExecutionLimits,
-}
-
-/// A branch as seen from outside.
+/// A branch from its preparation to its result.
 pub(super) struct RunningBranch {
     index: usize,
     branch: Branch,
     session: SessionId,
+    /// `None` if nothing could be reserved for it.
     reservation: Option<Reservation>,
+    limits: ExecutionLimits,
     began: Instant,
 }
 
@@ -107,60 +103,55 @@ impl Branch {
 }
 
 impl RunningBranch {
-    /// Prepares a branch. If it cannot begin, there is only its result.
+    /// Reserves the branch's part and forks the session. Returns the reason if that fails.
     pub(super) async fn prepare(
         (index, branch): (usize, Branch),
         trunk: &Trunk,
         reservation: &Reservation,
         most_turns: Option<u64>,
         parts: u64,
-    ) -> (Self, Result<ReadyBranch, BranchEnd>) {
+    ) -> (Self, Result<Lease, String>) {
+        let name = trunk.name(index, 0);
+        let reserved = branch.reserve(reservation, most_turns, parts);
         let mut running = Self {
             index,
-            session: trunk
-                .name(index, 0)
-                .unwrap_or_else(|| trunk.session.clone()),
+            session: name.unwrap_or_else(|| trunk.session.clone()),
             branch,
             reservation: None,
+            limits: ExecutionLimits::default(),
             began: Instant::now(),
         };
-        let not_started = |why| BranchEnd::NotStarted { why };
-        let ready = match running.branch.reserve(reservation, most_turns, parts) {
-            Err(why) => Err(not_started(why)),
-            Ok((part, limits)) => {
-                running.reservation = Some(part);
-                let lease = trunk.fork(index).await;
-                let lease = lease.map_err(|error| not_started(error.to_string()));
-                lease.map(|lease| ReadyBranch { lease, limits })
-            }
+        let (part, limits) = match reserved {
+            Ok(reserved) => reserved,
+            Err(why) => return (running, Err(why)),
         };
-        if let Ok(ReadyBranch { lease, .. }) = &ready {
+        (running.reservation, running.limits) = (Some(part), limits);
+        let lease = trunk.fork(index).await.map_err(|error| error.to_string());
+        if let Ok(lease) = &lease {
             running.session = lease.session().clone();
         }
-        (running, ready)
+        (running, lease)
     }
 
     pub(super) fn index(&self) -> usize {
         self.index
     }
 
-    /// Returns the result of a branch that could not begin.
-    pub(super) fn not_started(&self, trunk: &Trunk, end: BranchEnd) -> ParallelLoopResult {
-        let text = match &end {
-            BranchEnd::NotStarted { why } => why.clone(),
-            _ => String::new(),
-        };
-        self.result(trunk, end, text)
-    }
-
-    /// Runs the prompt in the fork. Whatever happens, there is a result.
+    /// Runs the branch to its end.
     pub(super) async fn run(
         &self,
         trunk: &Trunk,
-        ready: ReadyBranch,
+        lease: Result<Lease, String>,
         stop: &CancellationToken,
     ) -> ParallelLoopResult {
-        let run = AssertUnwindSafe(self.answer(trunk, ready, stop)).catch_unwind();
+        let lease = match lease {
+            Ok(lease) => lease,
+            Err(why) => {
+                let end = BranchEnd::NotStarted { why: why.clone() };
+                return self.result(trunk, end, why);
+            }
+        };
+        let run = AssertUnwindSafe(self.answer(trunk, lease, stop)).catch_unwind();
         let why = match run.await {
             Ok(Ok(output)) => {
                 let was_stopped = stop.is_cancelled() && output.reason == EndReason::Interrupted;
@@ -180,13 +171,13 @@ impl RunningBranch {
     async fn answer(
         &self,
         trunk: &Trunk,
-        ReadyBranch { lease, limits }: ReadyBranch,
+        lease: Lease,
         stop: &CancellationToken,
     ) -> Result<AgentOutput, Error> {
         let part = self.reservation.clone();
         let part = part.unwrap_or_else(Reservation::unlimited);
         let agent = &self.branch.agent;
-        let mut agent = agent.within(&part, &limits, Some(&trunk.host), None);
+        let mut agent = agent.within(&part, &self.limits, Some(&trunk.host), None);
         agent.setup.config_id = self.config().to_owned();
         let mut session = agent.open(lease, trunk.idle).await?;
         session.below(&part);

@@ -62,56 +62,6 @@ impl Elaborate {
     }
 }
 
-#[async_trait]
-impl EvaluationStrategy for LlmJudge {
-    fn name(&self) -> &str {
-        "llm_judge"
-    }
-
-    fn shares(&self) -> u64 {
-        1
-    }
-
-    async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
-        let answers = shuffled(evaluation);
-        if let [only] = answers.as_slice() {
-            return Choice::Branch(only.branch);
-        }
-        match read(&self.0, evaluation, &answers).await {
-            Err(why) => evaluation.fall_back(&format!("the judge did not judge: {why}")),
-            Ok(text) => match winner(&text).and_then(|index| answers.get(index)) {
-                Some(result) => Choice::Branch(result.branch),
-                None => evaluation.fall_back("the judge named none of the answers"),
-            },
-        }
-    }
-}
-
-#[async_trait]
-impl EvaluationStrategy for Elaborate {
-    fn name(&self) -> &str {
-        "elaborate"
-    }
-
-    fn shares(&self) -> u64 {
-        1
-    }
-
-    async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
-        let answers = shuffled(evaluation);
-        if let [only] = answers.as_slice() {
-            return Choice::Branch(only.branch);
-        }
-        match read(&self.0, evaluation, &answers).await {
-            Ok(text) => Choice::Merged {
-                text,
-                model: self.0.setup.model.clone(),
-            },
-            Err(why) => evaluation.fall_back(&format!("there is no answer made of all: {why}")),
-        }
-    }
-}
-
 /// Returns an agent that answers once, without tools, and keeps no session.
 fn prepared(mut agent: Agent, prompt: &str, max_output: Tokens) -> Agent {
     let setup = &mut agent.setup;
@@ -138,6 +88,65 @@ fn prepared(mut agent: Agent, prompt: &str, max_output: Tokens) -> Agent {
     agent.recall = false;
     Arc::make_mut(&mut agent.parts).store = Arc::new(MemoryStore::default());
     agent
+}
+
+#[async_trait]
+impl EvaluationStrategy for LlmJudge {
+    fn name(&self) -> &str {
+        "llm_judge"
+    }
+
+    fn shares(&self) -> u64 {
+        1
+    }
+
+    async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
+        let fault = "the judge did not judge";
+        ask(&self.0, evaluation, fault, |answers, text| {
+            let chosen = winner(&text).and_then(|index| answers.get(index));
+            let none = || evaluation.fall_back("the judge named none of the answers");
+            chosen.map_or_else(none, |result| Choice::Branch(result.branch))
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl EvaluationStrategy for Elaborate {
+    fn name(&self) -> &str {
+        "elaborate"
+    }
+
+    fn shares(&self) -> u64 {
+        1
+    }
+
+    async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
+        let fault = "there is no answer made of all";
+        let model = self.0.setup.model.clone();
+        ask(&self.0, evaluation, fault, |_, text| Choice::Merged {
+            text,
+            model,
+        })
+        .await
+    }
+}
+
+/// Asks an agent about the answers, if there are several, and chooses by its text.
+async fn ask(
+    agent: &Agent,
+    evaluation: &Evaluation<'_>,
+    fault: &str,
+    choose: impl FnOnce(&[&ParallelLoopResult], String) -> Choice,
+) -> Choice {
+    let answers = shuffled(evaluation);
+    if let [only] = answers.as_slice() {
+        return Choice::Branch(only.branch);
+    }
+    match read(agent, evaluation, &answers).await {
+        Ok(text) => choose(&answers, text),
+        Err(why) => evaluation.fall_back(&format!("{fault}: {why}")),
+    }
 }
 
 /// Lets the agent read the answers within the rest of the shared limits. Returns its whole answer.

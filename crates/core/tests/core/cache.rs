@@ -18,8 +18,7 @@ use plimsoll_core::{
 };
 use serde_json::json;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::Nothing;
 
 fn agent(provider: impl Provider + 'static) -> AgentBuilder {
     let long = |_: Nothing| async move { Ok::<_, ToolError>("all hands on deck ".repeat(100)) };

@@ -10,6 +10,8 @@ use plimsoll_core::{Agent, AgentBuilder, CommandHook, Error, ToolError, tool};
 use plimsoll_testkit::Warnings;
 use serde_json::{Value, json};
 
+use crate::go;
+
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Anything {
     #[serde(default)]
@@ -141,13 +143,7 @@ async fn programs_say_yes_or_no() {
     ] {
         let provider = script();
         let (builder, warnings) = agent(&provider);
-        builder
-            .command_hook(sh(on, says))
-            .build()
-            .unwrap()
-            .run("go")
-            .await
-            .unwrap();
+        go(builder.command_hook(sh(on, says))).await;
         let said = results(&provider.requests()[1]);
         assert!(said[0].starts_with(result), "{says}: {said:?}");
         assert_eq!(warnings.all(), Vec::<String>::new(), "{says}");
@@ -177,14 +173,7 @@ async fn a_broken_program_guards_all_the_same() {
         } else {
             plimsoll_core::HOOK_TIMEOUT
         };
-        let output = builder
-            .hook_timeout(all)
-            .command_hook(hook.clone())
-            .build()
-            .unwrap()
-            .run("go")
-            .await
-            .unwrap();
+        let output = go(builder.hook_timeout(all).command_hook(hook.clone())).await;
         assert_eq!((output.text.as_str(), output.tool_calls), ("Land!", 0));
         let said = results(&provider.requests()[1]);
         assert!(
@@ -196,14 +185,7 @@ async fn a_broken_program_guards_all_the_same() {
         let provider = script();
         let (builder, warnings) = agent(&provider);
         hook.on = HookPoint::AfterTurn;
-        let output = builder
-            .hook_timeout(all)
-            .command_hook(hook)
-            .build()
-            .unwrap()
-            .run("go")
-            .await
-            .unwrap();
+        let output = go(builder.hook_timeout(all).command_hook(hook)).await;
         assert_eq!((output.text.as_str(), output.tool_calls), ("Land!", 1));
         let warnings = warnings.all();
         assert_eq!(warnings.len(), 2, "{warnings:?}");
@@ -213,13 +195,7 @@ async fn a_broken_program_guards_all_the_same() {
     let provider = script();
     let (builder, warnings) = agent(&provider);
     let missing = CommandHook::new(HookPoint::BeforeTurn, ["/no/such/program"]);
-    let output = builder
-        .command_hook(missing)
-        .build()
-        .unwrap()
-        .run("go")
-        .await
-        .unwrap();
+    let output = go(builder.command_hook(missing)).await;
     assert_eq!(output.text, "Land!");
     assert!(warnings.all()[0].contains("cannot start `/no/such/program`"));
 }
@@ -235,16 +211,12 @@ async fn the_first_no_counts() {
     ] {
         let provider = script();
         let (builder, _) = agent(&provider);
-        let output = builder
+        let output = go(builder
             .command_hook(keeps(folder.path(), on))
             .command_hook(sh(on, "echo two >&2; exit 2"))
             .command_hook(keeps(folder.path(), on))
-            .before_turn(move |_, _| closure)
-            .build()
-            .unwrap()
-            .run("go")
-            .await
-            .unwrap();
+            .before_turn(move |_, _| closure))
+        .await;
         let reason = EndReason::Refused {
             by: "before_turn".into(),
             why: by.into(),
@@ -264,13 +236,7 @@ async fn a_program_is_for_the_tools_that_it_names() {
     let (builder, _) = agent(&provider);
     let mut hook = sh(HookPoint::BeforeToolExecution, "exit 2");
     hook.tools = vec!["r*".into(), "mv".into()];
-    builder
-        .command_hook(hook)
-        .build()
-        .unwrap()
-        .run("go")
-        .await
-        .unwrap();
+    go(builder.command_hook(hook)).await;
     let said = results(&provider.requests()[1]);
     assert!(
         said[0].starts_with("saw") && said[1].starts_with("`rm` was skipped"),
@@ -287,11 +253,7 @@ async fn a_program_may_follow_up() {
         "cd '{}'; test -e said || echo '{{\"messages\":[\"And behind it?\"]}}'; touch said",
         folder.path().display()
     );
-    let agent = builder
-        .command_hook(sh(HookPoint::FollowUp, &once))
-        .build()
-        .unwrap();
-    let output = agent.run("go").await.unwrap();
+    let output = go(builder.command_hook(sh(HookPoint::FollowUp, &once))).await;
     assert_eq!((output.text.as_str(), output.turns), ("More land!", 2));
     let last = provider.requests()[1]["messages"]
         .as_array()
@@ -331,14 +293,10 @@ async fn a_program_may_rewrite_arguments_and_results() {
     let (builder, warnings) = agent(&provider);
     let arguments = r#"echo '{"decision":"allow","arguments":{"text":"sk-123"}}'"#;
     let result = r#"grep -q '"result":"saw sk-123"' && echo '{"result":"saw a key"}'"#;
-    builder
+    go(builder
         .command_hook(sh(HookPoint::BeforeToolExecution, arguments))
-        .command_hook(sh(HookPoint::TransformToolResult, result))
-        .build()
-        .unwrap()
-        .run("go")
-        .await
-        .unwrap();
+        .command_hook(sh(HookPoint::TransformToolResult, result)))
+    .await;
     assert_eq!(results(&provider.requests()[1]), ["saw a key"]);
     assert_eq!(warnings.all(), Vec::<String>::new());
 }
@@ -348,13 +306,8 @@ async fn a_program_may_rewrite_arguments_and_results() {
 async fn an_answer_without_effect_is_a_fault() {
     let provider = script();
     let (builder, warnings) = agent(&provider);
-    let output = builder
-        .command_hook(sh(HookPoint::BeforeTurn, r#"echo '{"arguments":{}}'"#))
-        .build()
-        .unwrap()
-        .run("go")
-        .await
-        .unwrap();
+    let output =
+        go(builder.command_hook(sh(HookPoint::BeforeTurn, r#"echo '{"arguments":{}}'"#))).await;
     assert_eq!(output.text, "Land!");
     assert_eq!(
         warnings.all()[0],
@@ -368,13 +321,7 @@ async fn a_refusal_of_a_hook_that_does_not_decide_is_a_fault() {
     for refusal in ["exit 2", r#"echo '{"decision":"deny"}'"#] {
         let provider = script();
         let (builder, warnings) = agent(&provider);
-        builder
-            .command_hook(sh(HookPoint::TransformToolResult, refusal))
-            .build()
-            .unwrap()
-            .run("go")
-            .await
-            .unwrap();
+        go(builder.command_hook(sh(HookPoint::TransformToolResult, refusal))).await;
         let result = &results(&provider.requests()[1])[0];
         assert!(result.starts_with("the result was withheld"), "{result}");
         assert_eq!(warnings.all().len(), 1, "{:?}", warnings.all());

@@ -645,16 +645,7 @@ fn settings_that_do_not_agree_are_refused_at_once() {
                 b.context_config(None)
                     .compaction_config(CompactionConfig::default())
             }),
-            vec!["unlimited", "compaction_config"],
-        ),
-        (
-            Box::new(move |b| {
-                let mut config = config;
-                config.compaction.keep_first_turns = 1;
-                b.context_config(config)
-                    .compaction_config(compaction(|c| c.keep_first_turns = 3))
-            }),
-            vec!["context_config's compaction and compaction_config"],
+            vec!["unlimited", "context_config"],
         ),
         (
             Box::new(move |b| {

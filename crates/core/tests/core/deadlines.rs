@@ -45,7 +45,7 @@ async fn a_filter_that_blocks_rejects_its_input_in_time() {
             panic!("{:?}", output.reason);
         };
         assert_eq!(by, "input_filter");
-        assert_eq!(why, "an input filter did not decide within 0.2 s");
+        assert_eq!(why, "an input filter did not come back within 0.2 s");
         assert!(provider.requests().is_empty());
         drop(release);
     }

@@ -8,10 +8,12 @@ use plimsoll_agent::{EndReason, Entry, Event, Failure, Repetition, SessionEvent}
 use plimsoll_context::{ContextStrategy, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AllowAll, Error, Lease, MemoryStore, RetryConfig, SessionId, SessionStore,
+    Agent, AgentBuilder, Error, Lease, MemoryStore, RetryConfig, SessionId, SessionStore,
     StoreError, ToolError, Window, tool,
 };
 use serde_json::{Value, json};
+
+use crate::{Nothing, go, roles};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
@@ -19,20 +21,9 @@ struct Echo {
     text: String,
 }
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
-
 fn agent(provider: &ScriptedProvider) -> AgentBuilder {
     let echo = |input: Echo| async move { Ok::<_, ToolError>(input.text) };
     Agent::builder(provider.clone()).tool(tool("echo", "Says it back.", echo).idempotent())
-}
-
-fn roles(request: &Value) -> Vec<&str> {
-    let messages = request["messages"].as_array().unwrap();
-    messages
-        .iter()
-        .map(|message| message["role"].as_str().unwrap())
-        .collect()
 }
 
 #[tokio::test]
@@ -81,13 +72,11 @@ async fn parallel_calls_overlap_and_answer_in_call_order() {
             Ok::<_, ToolError>("fast")
         }
     };
-    let agent = Agent::builder(provider.clone())
+    go(Agent::builder(provider.clone())
         .tool(tool("slow", "", slow))
         .tool(tool("fast", "", fast))
-        .max_parallel_tools(2)
-        .build()
-        .unwrap();
-    agent.run("go").await.unwrap();
+        .max_parallel_tools(2))
+    .await;
     let last = &provider.requests()[1]["messages"];
     assert_eq!(
         (&last[2]["content"], &last[3]["content"]),
@@ -115,16 +104,14 @@ async fn a_broken_tool_is_an_error_result() {
         std::future::pending::<()>().await;
         Ok::<_, ToolError>("")
     };
-    let agent = agent(&provider)
+    go(agent(&provider)
         .tool(tool("panics", "", panics))
         .tool(tool("hangs", "", hangs).timeout(Duration::from_millis(5)))
         .tool(tool("fails", "", |_: Nothing| async {
             Err::<String, _>(ToolError::new("no such port"))
         }))
-        .max_parallel_tools(8)
-        .build()
-        .unwrap();
-    agent.run("go").await.unwrap();
+        .max_parallel_tools(8))
+    .await;
     let request = &provider.requests()[1];
     let text = |index: usize| request["messages"][index]["content"].as_str().unwrap();
     assert!(text(2).contains("out of rum"), "{}", text(2));
@@ -149,13 +136,7 @@ async fn events_stream_live_and_in_order() {
             .unwrap()
             .push(serde_json::to_value(event).unwrap()["event"].clone())
     };
-    agent(&provider)
-        .observer(observer)
-        .build()
-        .unwrap()
-        .run("go")
-        .await
-        .unwrap();
+    go(agent(&provider).observer(observer)).await;
     let expected = json!([
         "agent_start",
         "turn_start",
@@ -192,8 +173,7 @@ async fn retries_wait_as_long_as_the_provider_asks() {
         }
     };
     let before = tokio::time::Instant::now();
-    let agent = agent(&provider).observer(observer).build().unwrap();
-    let output = agent.run("go").await.unwrap();
+    let output = go(agent(&provider).observer(observer)).await;
     assert_eq!(output.text, "ok");
     let elapsed = u64::try_from(before.elapsed().as_millis()).unwrap();
     let waits = waits.lock().unwrap().clone();
@@ -336,37 +316,6 @@ async fn dropping_a_run_leaves_a_whole_session() {
 }
 
 #[tokio::test]
-async fn the_gate_decides_and_silence_denies() {
-    let script = || ScriptedProvider::new([Turn::call("rm", json!({})), Turn::say("ok")]);
-    let ran = Arc::new(AtomicUsize::new(0));
-    let rm = |ran: Arc<AtomicUsize>| {
-        tool("rm", "", move |_: Nothing| {
-            ran.fetch_add(1, Ordering::SeqCst);
-            async { Ok::<_, ToolError>("gone") }
-        })
-        .asks()
-    };
-    let provider = script();
-    let silent = agent(&provider).tool(rm(Arc::clone(&ran))).build().unwrap();
-    silent.run("go").await.unwrap();
-    assert_eq!(ran.load(Ordering::SeqCst), 0);
-    assert!(
-        provider.requests()[1]["messages"][2]["content"]
-            .as_str()
-            .unwrap()
-            .contains("not allowed")
-    );
-    let provider = script();
-    let open = agent(&provider)
-        .tool(rm(Arc::clone(&ran)))
-        .gate(AllowAll)
-        .build()
-        .unwrap();
-    open.run("go").await.unwrap();
-    assert_eq!(ran.load(Ordering::SeqCst), 1);
-}
-
-#[tokio::test]
 async fn the_window_is_discovered_and_never_overflows() {
     let big = "word ".repeat(2_000);
     let provider = ScriptedProvider::new((0..12).map(|_| Turn::call("echo", json!({"text": "x"}))))
@@ -377,11 +326,7 @@ async fn the_window_is_discovered_and_never_overflows() {
         let said = said.clone();
         async move { Ok::<_, ToolError>(said) }
     };
-    let agent = Agent::builder(provider.clone())
-        .tool(tool("echo", "Long.", long))
-        .build()
-        .unwrap();
-    let output = agent.run("go").await.unwrap();
+    let output = go(Agent::builder(provider.clone()).tool(tool("echo", "Long.", long))).await;
     assert!(output.reason.is_answer(), "{:?}", output.reason);
     assert!(output.plans > 0);
     for request in provider.requests() {
@@ -393,34 +338,28 @@ async fn the_window_is_discovered_and_never_overflows() {
 
 #[tokio::test]
 async fn an_unknown_window_is_learned_from_a_refusal() {
-    for provider in [
-        ScriptedProvider::new([]).with_window(Tokens(4_096)),
-        ScriptedProvider::new([])
-            .with_window(Tokens(4_096))
-            .without_numbers(),
-    ] {
-        let provider = provider.then_always(Turn::call("long", json!({})));
-        let long = |_: Nothing| async { Ok::<_, ToolError>("word ".repeat(1_500)) };
-        for strategy in [ContextStrategy::default(), ContextStrategy::Unlimited {}] {
-            let agent = Agent::builder(provider.clone())
-                .tool(tool("long", "Long.", long))
-                .context_strategy(strategy)
-                .window(Window::Unknown)
-                .max_turns(10)
-                .build()
-                .unwrap();
-            let before = provider.requests().len();
-            let output = agent.run("go").await.unwrap();
-            assert_eq!(output.reason, EndReason::MaxTurns { limit: 10 });
-            assert_eq!(output.turns, 10, "{strategy:?}");
-            let requests = provider.requests().split_off(before);
-            assert!(requests.len() > 10, "some were refused");
-            for pair in requests.windows(2) {
-                assert_ne!(
-                    pair[0]["messages"], pair[1]["messages"],
-                    "never the same request twice"
-                );
-            }
+    let provider = ScriptedProvider::new([]).with_window(Tokens(4_096));
+    let provider = provider.then_always(Turn::call("long", json!({})));
+    let long = |_: Nothing| async { Ok::<_, ToolError>("word ".repeat(1_500)) };
+    for strategy in [ContextStrategy::default(), ContextStrategy::Unlimited {}] {
+        let agent = Agent::builder(provider.clone())
+            .tool(tool("long", "Long.", long))
+            .context_strategy(strategy)
+            .window(Window::Unknown)
+            .max_turns(10)
+            .build()
+            .unwrap();
+        let before = provider.requests().len();
+        let output = agent.run("go").await.unwrap();
+        assert_eq!(output.reason, EndReason::MaxTurns { limit: 10 });
+        assert_eq!(output.turns, 10, "{strategy:?}");
+        let requests = provider.requests().split_off(before);
+        assert!(requests.len() > 10, "some were refused");
+        for pair in requests.windows(2) {
+            assert_ne!(
+                pair[0]["messages"], pair[1]["messages"],
+                "never the same request twice"
+            );
         }
     }
 }
@@ -434,12 +373,10 @@ async fn the_same_call_again_and_again_is_told_then_refused_then_ended() {
         counted.fetch_add(1, Ordering::SeqCst);
         async move { Ok::<_, ToolError>(input.text) }
     };
-    let agent = Agent::builder(provider.clone())
+    let output = go(Agent::builder(provider.clone())
         .tool(tool("echo", "Says it back.", echo))
-        .max_identical_tool_calls(3)
-        .build()
-        .unwrap();
-    let output = agent.run("go").await.unwrap();
+        .max_identical_tool_calls(3))
+    .await;
     assert_eq!(
         output.reason,
         EndReason::DoomLoop {
@@ -501,24 +438,6 @@ fn agent_of(provider: &ScriptedProvider, identical: u64) -> Agent {
         .max_identical_tool_calls(identical)
         .build()
         .unwrap()
-}
-
-#[tokio::test]
-async fn faults_of_settings_are_told_at_once() {
-    let provider = ScriptedProvider::new([]);
-    let echo = |input: Echo| async move { Ok::<_, ToolError>(input.text) };
-    let built = agent(&provider)
-        .tool(tool("echo", "", echo))
-        .max_turns(0)
-        .max_parallel_tools(0)
-        .temperature(f64::NAN)
-        .build();
-    let Err(Error::Build(faults)) = built else {
-        panic!("must be refused")
-    };
-    assert_eq!(faults.len(), 4, "{faults:?}");
-    let agent = agent(&provider).build().unwrap();
-    assert!(matches!(agent.run("  \n").await, Err(Error::EmptyTask)));
 }
 
 /// A store on a disk that is full after some writes.

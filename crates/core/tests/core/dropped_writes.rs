@@ -13,8 +13,7 @@ use plimsoll_core::{
 };
 use serde_json::{Value, json};
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::Nothing;
 
 /// A store that pauses before and after each write. It records the entries of the writes that have
 /// begun.

@@ -1,11 +1,12 @@
 //! Edge cases of a run: late messages, empty replies, failures, and settings for a single run.
 //! Ordinary runs have their own tests.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use plimsoll_agent::{EndReason, Event, ExecutionLimits, Failure, Request, SessionEvent};
-use plimsoll_context::{ContextStrategy, Delta, Money, Part, PriceSheet, Rates, Reply, Tokens};
+use plimsoll_context::{ContextStrategy, Delta, Money, Part, PriceSheet, Reply, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, AgentLoopConfig, Branch, Error, MemoryStore, ParallelOptions, PickFirst,
@@ -15,22 +16,12 @@ use plimsoll_core::{
 use plimsoll_testkit::{Warnings, session_id as id, view_items as items};
 use serde_json::{Value, json};
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::{Nothing, Panics, price_sheet};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Number {
     #[allow(dead_code)]
     n: usize,
-}
-
-fn sheet() -> PriceSheet {
-    PriceSheet::of(Rates {
-        input: Money::from_dollars(1.0).unwrap(),
-        output: Money::from_dollars(2.0).unwrap(),
-        cache_read: None,
-        cache_write: None,
-    })
 }
 
 fn pinned(session: &Session) -> Vec<String> {
@@ -134,26 +125,6 @@ async fn what_is_blank_is_not_said() {
 
 // What breaks down.
 
-/// A model whose client panics.
-#[derive(Clone, Default)]
-struct Panics(Arc<Mutex<u32>>);
-
-#[async_trait]
-impl Provider for Panics {
-    fn model(&self) -> &str {
-        "scripted/panics"
-    }
-
-    async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
-        *self.0.lock().unwrap() += 1;
-        panic!("out of rum")
-    }
-
-    async fn window(&self) -> Option<Tokens> {
-        panic!("out of charts")
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_provider_that_panics_is_a_model_that_fails() {
     let provider = Panics::default();
@@ -167,7 +138,11 @@ async fn a_provider_that_panics_is_a_model_that_fails() {
         output.reason
     );
     assert!(output.text.contains("out of rum"), "{}", output.text);
-    assert_eq!(*provider.0.lock().unwrap(), 1, "waiting does not cure it");
+    assert_eq!(
+        provider.0.load(Ordering::SeqCst),
+        1,
+        "waiting does not cure it"
+    );
 }
 
 #[tokio::test]
@@ -267,7 +242,7 @@ async fn whoever_writes_summaries_must_have_a_price_under_a_limit_of_money() {
     let says = || ScriptedProvider::new([]).then_always(Turn::say("ok"));
     let scout = |priced: Option<PriceSheet>| {
         let scout = summarizes(&says())
-            .prices(sheet())
+            .prices(price_sheet(2.0))
             .summarizer(Arc::new(says()));
         match priced {
             Some(sheet) => scout.summarizer_prices(sheet).build().unwrap(),
@@ -278,13 +253,13 @@ async fn whoever_writes_summaries_must_have_a_price_under_a_limit_of_money() {
         max_cost: Money::from_dollars(1.0).ok(),
         ..ExecutionLimits::turns(9)
     };
-    for priced in [None, Some(sheet())] {
+    for priced in [None, Some(price_sheet(2.0))] {
         let known = priced.is_some();
         let calls = Turn::call("scout", json!({"task": "x"}));
         let model = ScriptedProvider::new([calls]).then_always(Turn::say("done"));
         let captain = Agent::builder(model.clone())
             .tool(scout(priced).as_tool("scout", ""))
-            .prices(sheet())
+            .prices(price_sheet(2.0))
             .execution_limits(limits())
             .build()
             .unwrap();

@@ -17,10 +17,7 @@ use plimsoll_core::{
 };
 use serde_json::{Value, json};
 
-use crate::id;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::{Nothing, go, id};
 
 /// What was called and seen, in order.
 #[derive(Clone, Default)]
@@ -431,38 +428,6 @@ async fn a_no_stops_exactly_that() {
     assert_eq!((diary.has("update"), diary.has("Success")), (0, 1));
 }
 
-/// The first no counts, and nobody behind it is asked.
-#[tokio::test]
-async fn several_hooks_at_one_place_are_asked_in_order() {
-    let (diary, provider) = (Diary::default(), two_turns());
-    let (one, two, three) = (diary.clone(), diary.clone(), diary.clone());
-    let agent = plain(&diary, &provider)
-        .before_turn(move |_, _| {
-            one.note("> one");
-            true
-        })
-        .before_turn(move |_, _| {
-            let two = two.clone();
-            async move {
-                two.note("> two");
-                false
-            }
-        })
-        .before_turn(move |_, _| {
-            three.note("> three");
-            true
-        })
-        .build()
-        .unwrap();
-    assert!(!agent.run("go").await.unwrap().reason.is_answer());
-    let asked: Vec<String> = diary
-        .lines()
-        .into_iter()
-        .filter(|line| line.starts_with('>'))
-        .collect();
-    assert_eq!(asked, ["> one", "> two"]);
-}
-
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum How {
     Panics,
@@ -846,15 +811,11 @@ async fn a_hook_is_a_trait_whose_return_types_say_what_it_can_do() {
     ];
     let provider = ScriptedProvider::new([echoes(words), Turn::say("Land!"), Turn::say("x")]);
     let denied = PermissionRule::new("echo", Permission::Deny).with_argument("text=forbidden");
-    let output = Agent::builder(provider.clone())
+    let output = go(Agent::builder(provider.clone())
         .tool(echo())
         .permissions(Permissions::new([denied]))
-        .hook(Guard::default())
-        .build()
-        .unwrap()
-        .run("go")
-        .await
-        .unwrap();
+        .hook(Guard::default()))
+    .await;
     assert_eq!((output.text.as_str(), output.turns), ("Land!", 2));
     assert_eq!(contents(&provider.requests()[0])[0], "It is noon.");
     let said = contents(&provider.requests()[1]);
@@ -874,7 +835,7 @@ async fn a_hook_is_a_trait_whose_return_types_say_what_it_can_do() {
     );
 }
 
-/// The approver sees the arguments that will run.
+/// The approver sees the arguments that will run, and is not asked about what a hook denies.
 #[tokio::test]
 async fn the_gate_is_asked_about_rewritten_arguments() {
     #[derive(Clone, Default)]
@@ -887,22 +848,18 @@ async fn the_gate_is_asked_about_rewritten_arguments() {
             Answer::Allow
         }
     }
-    let provider = ScriptedProvider::new([echoes(["here", "plain"]), Turn::say("Land!")]);
+    let provider = ScriptedProvider::new([echoes(["here", "plain", "secret"]), Turn::say("Land!")]);
     let asked = Asked::default();
     let asks = PermissionRule::new("echo", Permission::Ask);
     let guard = Guard {
         told: Arc::new(AtomicUsize::new(1)),
     };
-    Agent::builder(provider.clone())
+    go(Agent::builder(provider.clone())
         .tool(echo())
         .permissions(Permissions::new([asks]))
         .gate(asked.clone())
-        .hook(guard)
-        .build()
-        .unwrap()
-        .run("go")
-        .await
-        .unwrap();
+        .hook(guard))
+    .await;
     let asked = asked.0.lock().unwrap().clone();
     assert_eq!(asked, [r#"{"text":"there"}"#, r#"{"text":"plain"}"#]);
     assert!(contents(&provider.requests()[1]).contains(&"there".to_owned()));

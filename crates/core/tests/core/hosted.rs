@@ -13,8 +13,7 @@ use plimsoll_core::{
 use plimsoll_testkit::{ComputedProvider, Warnings};
 use serde_json::{Value, json};
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::Nothing;
 
 /// A model with tools of its own, which writes down what it is asked.
 #[derive(Clone)]

@@ -14,10 +14,7 @@ use plimsoll_core::{
 };
 use serde_json::{Value, json};
 
-use crate::id;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::{Nothing, id};
 
 fn request(key: &str) -> JournaledRun {
     JournaledRun {

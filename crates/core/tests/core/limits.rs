@@ -8,22 +8,17 @@ use plimsoll_agent::{
     Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, Failure, Permission, PermissionRule,
     Permissions, Question, SessionEvent, ToolExecutionStrategy,
 };
-use plimsoll_context::{
-    Author, Bytes, CacheConfig, ContextStrategy, Money, PriceSheet, Rates, SummaryConfig, Tokens,
-};
+use plimsoll_context::{Author, Bytes, CacheConfig, ContextStrategy, Money, SummaryConfig, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, AgentLoopConfig, AllowAll, Error, Gate, MemoryStore, SessionStore,
     ToolError, Window, agent_loop, tool,
 };
 use plimsoll_testkit::Warnings;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
-use crate::id;
-
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::{Nothing, go, id, limits_of, price_sheet, roles};
 
 fn agent(provider: &ScriptedProvider) -> AgentBuilder {
     let look = |_: Nothing| async { Ok::<_, ToolError>("a line") };
@@ -32,13 +27,6 @@ fn agent(provider: &ScriptedProvider) -> AgentBuilder {
         .tool(tool("look", "Looks.", look))
         .tool(tool("hang", "Hangs.", hang).timeout(Duration::from_secs(86_400)))
         .tool(tool("ask", "Asks first.", look).asks())
-}
-
-fn roles(request: &Value) -> Vec<&str> {
-    let messages = request["messages"].as_array().unwrap().iter();
-    messages
-        .map(|message| message["role"].as_str().unwrap())
-        .collect()
 }
 
 /// Nobody ever answers.
@@ -221,7 +209,7 @@ async fn the_time_of_a_hook_counts_before_the_next_turn() {
         ScriptedProvider::new([Turn::say("")]).then_always(Turn::say("That is all I have."));
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
-    let agent = agent(&provider)
+    let output = go(agent(&provider)
         .hook_timeout(Duration::from_secs(86_400))
         .max_duration(LIMIT)
         .after_turn(|_, _| std::future::pending::<()>())
@@ -231,10 +219,8 @@ async fn the_time_of_a_hook_counts_before_the_next_turn() {
                 Event::LimitReached { .. } => "limit",
                 _ => return,
             });
-        })
-        .build()
-        .unwrap();
-    let output = agent.run("go").await.unwrap();
+        }))
+    .await;
     assert_eq!(output.reason, EndReason::MaxDuration { limit_ms: 20_000 });
     assert_eq!(*seen.lock().unwrap(), ["turn", "limit", "turn"]);
 }
@@ -327,12 +313,7 @@ async fn three_turns_are_three_calls() {
     let looks = || ScriptedProvider::new([]).then_always(Turn::call("look", json!({})));
     for (at_limit, tool_calls) in [(AtLimit::Finalize, 2), (AtLimit::Stop, 2)] {
         let provider = looks();
-        let agent = agent(&provider)
-            .max_turns(3)
-            .at_limit(at_limit)
-            .build()
-            .unwrap();
-        let output = agent.run("go").await.unwrap();
+        let output = go(agent(&provider).max_turns(3).at_limit(at_limit)).await;
         assert_eq!(provider.requests().len(), 3, "{at_limit:?}");
         assert_eq!(output.reason, EndReason::MaxTurns { limit: 3 });
         assert!(
@@ -346,28 +327,12 @@ async fn three_turns_are_three_calls() {
     }
 }
 
-fn sheet() -> PriceSheet {
-    PriceSheet {
-        rates: Rates {
-            input: Money::from_dollars(1.0).unwrap(),
-            output: Money::from_dollars(10.0).unwrap(),
-            cache_read: None,
-            cache_write: None,
-        },
-        cache_lives: None,
-        longer: None,
-        min_cacheable: None,
-        long: None,
-        retention: Default::default(),
-    }
-}
-
 #[tokio::test]
 async fn money_is_counted_and_ends_a_run() {
     let provider = ScriptedProvider::new([]).then_always(Turn::call("look", json!({})));
     let limit = Money::from_dollars(0.001).unwrap();
     let agent = agent(&provider)
-        .prices(sheet())
+        .prices(price_sheet(10.0))
         .max_cost(limit)
         .build()
         .unwrap();
@@ -383,8 +348,8 @@ async fn money_is_counted_and_ends_a_run() {
     assert_eq!(session.cost(), output.cost);
     assert_eq!(session.tracker().cost_accumulated, output.cost);
     assert_eq!(
-        sheet().rates.input.of(output.tokens_used.input)
-            + sheet().rates.output.of(output.tokens_used.output),
+        price_sheet(10.0).rates.input.of(output.tokens_used.input)
+            + price_sheet(10.0).rates.output.of(output.tokens_used.output),
         spent
     );
 }
@@ -455,16 +420,16 @@ fn money_that_nobody_knows_is_a_fault() {
     let other = || Arc::new(ScriptedProvider::new([]));
     let cost = || agent(&provider).max_cost(Money(1));
     assert_eq!(faults(cost()).len(), 1);
-    assert!(cost().prices(sheet()).build().is_ok());
+    assert!(cost().prices(price_sheet(10.0)).build().is_ok());
     let two = faults(cost().summarizer(other()));
     assert_eq!(two.len(), 2, "{two:?}");
-    let one = faults(cost().prices(sheet()).summarizer(other()));
+    let one = faults(cost().prices(price_sheet(10.0)).summarizer(other()));
     assert!(one[0].contains("summarizer_prices"), "{one:?}");
     assert!(
         cost()
-            .prices(sheet())
+            .prices(price_sheet(10.0))
             .summarizer(other())
-            .summarizer_prices(sheet())
+            .summarizer_prices(price_sheet(10.0))
             .build()
             .is_ok()
     );
@@ -475,7 +440,7 @@ fn money_that_nobody_knows_is_a_fault() {
     };
     assert!(
         cost()
-            .prices(sheet())
+            .prices(price_sheet(10.0))
             .summarizer(other())
             .summary_config(extract)
             .build()
@@ -551,16 +516,6 @@ async fn settings_reach_the_log() {
     assert_eq!(config.limits, limits.filled());
 }
 
-/// The limits that the log says a session's newest run had.
-async fn limits_of(store: &MemoryStore) -> ExecutionLimits {
-    let log = store.load(&id()).await.unwrap();
-    let mut configs = log.iter().filter_map(|entry| match entry {
-        Entry::RunStarted { config, .. } => config.clone(),
-        _ => None,
-    });
-    configs.next_back().unwrap().limits
-}
-
 #[tokio::test]
 async fn limits_fall_back_one_by_one_in_any_order() {
     let turns = || ExecutionLimits {
@@ -596,7 +551,7 @@ async fn limits_fall_back_one_by_one_in_any_order() {
         let agent = builder.build().unwrap();
         let mut session = agent.session(id()).await.unwrap();
         session.run("go").await.unwrap();
-        assert_eq!(limits_of(&store).await, wanted);
+        assert_eq!(limits_of(&store, "s").await, wanted);
         // A run of its own replaces what it sets, and nothing else.
         let config = AgentLoopConfig {
             execution_limits: ExecutionLimits {
@@ -614,9 +569,9 @@ async fn limits_fall_back_one_by_one_in_any_order() {
             max_calls_per_tool: [("look".to_owned(), 2), ("hang".to_owned(), 1)].into(),
             ..wanted.clone()
         };
-        assert_eq!(limits_of(&store).await, own);
+        assert_eq!(limits_of(&store, "s").await, own);
         session.run("go").await.unwrap();
-        assert_eq!(limits_of(&store).await, wanted, "it was for that run");
+        assert_eq!(limits_of(&store, "s").await, wanted, "it was for that run");
     }
 }
 

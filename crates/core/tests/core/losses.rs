@@ -9,7 +9,8 @@ use async_trait::async_trait;
 use plimsoll_agent::{AtLimit, EndReason, Entry, ExecutionLimits, Failure, Request};
 use plimsoll_context::{Delta, Money, Part, PriceSheet, Rates, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::{
-    Agent, AgentBuilder, Error, MemoryStore, Provider, RetryConfig, Session, SessionStore,
+    Agent, AgentBuilder, AgentOutput, Error, MemoryStore, Provider, RetryConfig, Session,
+    SessionStore,
 };
 use tokio::sync::Notify;
 
@@ -199,19 +200,24 @@ async fn a_limit_that_a_broken_try_reaches_ends_the_run_before_the_next() {
     assert_eq!(output.tokens_used, used(1_200, 2));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_call_that_is_cut_off_is_paid_as_far_as_it_was_told() {
-    let provider = BrokenProvider::new([Then::Breaks(used(100, 1)), Then::Hangs(used(100, 2))]);
-    let agent = agent(&provider).build().unwrap();
-    let mut session = agent.session(id()).await.unwrap();
+/// Runs until the model hangs, and is interrupted then.
+async fn interrupted(provider: &BrokenProvider, session: &mut Session, task: &str) -> AgentOutput {
     let remote = session.remote();
     let stop = async {
         provider.hangs.notified().await;
         remote.interrupt().await;
     };
-    let (output, ()) = tokio::join!(session.run("hi"), stop);
-    let output = output.unwrap();
+    let output = tokio::join!(session.run(task), stop).0.unwrap();
     assert_eq!(output.reason, EndReason::Interrupted);
+    output
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_cut_off_is_paid_as_far_as_it_was_told() {
+    let provider = BrokenProvider::new([Then::Breaks(used(100, 1)), Then::Hangs(used(100, 2))]);
+    let agent = agent(&provider).build().unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    let output = interrupted(&provider, &mut session, "hi").await;
     assert_eq!(output.tokens_used, used(200, 3));
 }
 
@@ -280,14 +286,7 @@ async fn an_interrupted_answer_is_kept_charged_and_sent_back() {
     let builder = agent(&provider).store(Arc::clone(&store));
     let agent = builder.build().unwrap();
     let mut session = agent.session(id()).await.unwrap();
-    let remote = session.remote();
-    let stop = async {
-        provider.hangs.notified().await;
-        remote.interrupt().await;
-    };
-    let (output, ()) = tokio::join!(session.run("find ports"), stop);
-    let output = output.unwrap();
-    assert_eq!(output.reason, EndReason::Interrupted);
+    let output = interrupted(&provider, &mut session, "find ports").await;
     assert!(output.text.starts_with(half), "{}", output.text);
     assert_eq!(output.tokens_used, Usage::default());
     assert_eq!(output.estimated.output, Tokens(8));
@@ -332,13 +331,8 @@ async fn what_arrived_counts_even_if_the_report_is_older() {
     let provider = BrokenProvider::new([Then::Hangs(used(100, 0))]);
     let agent = agent(&provider).build().unwrap();
     let mut session = agent.session(id()).await.unwrap();
-    let remote = session.remote();
-    let stop = async {
-        provider.hangs.notified().await;
-        remote.interrupt().await;
-    };
-    let (output, ()) = tokio::join!(session.run("hi"), stop);
-    assert_eq!(output.unwrap().tokens_used, used(100, 1));
+    let output = interrupted(&provider, &mut session, "hi").await;
+    assert_eq!(output.tokens_used, used(100, 1));
 }
 
 #[tokio::test(start_paused = true)]

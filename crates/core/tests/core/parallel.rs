@@ -6,21 +6,20 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Failure, Request, SessionEvent};
-use plimsoll_context::{
-    ContextStrategy, Delta, Money, Part, PriceSheet, Rates, Reply, StopReason, Tokens, Usage,
-};
+use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, Failure, SessionEvent};
+use plimsoll_context::{ContextStrategy, Money, Part, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::recall::LogMessages;
-use plimsoll_core::telemetry::ServerAddress;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, Branch, BranchEnd, Choice, Custom, Elaborate, Error, Evaluation,
     EvaluationStrategy, LlmJudge, MemoryStore, ParallelLoopOutcome, ParallelLoopResult,
-    ParallelOptions, PickFirst, Provider, Reservation, RetryConfig, Session, SessionId,
-    SessionStore, TokenEfficient, ToolError, Window, agent_loop_parallel, tool,
+    ParallelOptions, PickFirst, Reservation, RetryConfig, Session, SessionStore, TokenEfficient,
+    ToolError, Window, agent_loop_parallel, tool,
 };
 use plimsoll_testkit::{session_id as id, view_items as items};
 use serde_json::json;
+
+use crate::{Breaks, limits_of, price_sheet};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
@@ -45,24 +44,6 @@ fn judge(model: &ScriptedProvider) -> Agent {
 
 fn branch(model: &ScriptedProvider, config: &str) -> Branch {
     Branch::new(agent(model).build().unwrap()).config_id(config)
-}
-
-/// A provider that panics outside of its calls.
-struct Breaks;
-
-#[async_trait]
-impl Provider for Breaks {
-    fn model(&self) -> &str {
-        "test/breaks"
-    }
-
-    fn server(&self) -> Option<ServerAddress> {
-        panic!("out of rum")
-    }
-
-    async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
-        Err(Failure::ContentFilter)
-    }
 }
 
 /// Branches that say these texts, named `0`, `1` and so on.
@@ -488,26 +469,7 @@ async fn a_strategy_of_ones_own_chooses_and_may_be_wrong() {
 }
 
 fn priced(builder: AgentBuilder) -> AgentBuilder {
-    builder.prices(sheet())
-}
-
-fn sheet() -> PriceSheet {
-    PriceSheet::of(Rates {
-        input: Money::from_dollars(1.0).unwrap(),
-        output: Money::from_dollars(2.0).unwrap(),
-        cache_read: None,
-        cache_write: None,
-    })
-}
-
-/// The limits that a branch's run had.
-async fn limits_of(store: &MemoryStore, session: &SessionId) -> ExecutionLimits {
-    let log = store.load(session).await.unwrap();
-    let config = log.iter().rev().find_map(|entry| match entry {
-        Entry::RunStarted { config, .. } => config.clone(),
-        _ => None,
-    });
-    config.unwrap().limits
+    builder.prices(price_sheet(2.0))
 }
 
 #[tokio::test]
@@ -532,11 +494,11 @@ async fn what_all_may_use_is_shared_out_and_what_is_left_comes_back() {
     assert!(outcome.warnings.is_empty(), "{:?}", outcome.warnings);
     assert_eq!(
         outcome.cost.whole(),
-        outcome.tokens_used.estimated_cost(&sheet().rates)
+        outcome.tokens_used.estimated_cost(&price_sheet(2.0).rates)
     );
     assert_eq!(session.cost(), outcome.cost);
     for result in &outcome.results {
-        let limits = limits_of(&store, &result.session_id).await;
+        let limits = limits_of(&store, result.session_id.as_str()).await;
         assert_eq!(limits.max_total_tokens, Some(Tokens(30_000)));
         assert_eq!((limits.max_turns, limits.max_duration), (Some(7), None));
         assert!(limits.max_cost <= Money::from_dollars(0.334).ok());
@@ -612,7 +574,7 @@ async fn it_can_be_a_part_of_something_larger() {
     assert_eq!(all.spent().usage, outcome.tokens_used);
     let left = Tokens(50_000).minus(outcome.tokens_used.total_tokens());
     assert_eq!(all.left().max_total_tokens, Some(left));
-    let limits = limits_of(&store, &outcome.results[0].session_id).await;
+    let limits = limits_of(&store, outcome.results[0].session_id.as_str()).await;
     assert_eq!(limits.max_total_tokens, Some(Tokens(25_000)));
 }
 

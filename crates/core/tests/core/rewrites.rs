@@ -7,10 +7,9 @@ use plimsoll_context::{Message, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, AgentBuilder, Messages, SessionId, ToolError, Window, tool};
 use plimsoll_testkit::Warnings;
-use serde_json::{Value, json};
+use serde_json::json;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::{Nothing, texts};
 
 fn agent(provider: &ScriptedProvider) -> (AgentBuilder, Warnings) {
     let look = |_: Nothing| async { Ok::<_, ToolError>("a line") };
@@ -19,16 +18,6 @@ fn agent(provider: &ScriptedProvider) -> (AgentBuilder, Warnings) {
         .tool(tool("look", "Looks.", look))
         .observer(warnings.observer());
     (builder, warnings)
-}
-
-fn texts(request: &Value) -> Vec<String> {
-    let messages = request["messages"].as_array().unwrap().iter();
-    messages
-        .map(|message| {
-            let text = message["content"].as_str().unwrap_or_default();
-            format!("{}: {text}", message["role"].as_str().unwrap())
-        })
-        .collect()
 }
 
 fn says(text: &str) -> Arc<Message> {

@@ -15,8 +15,7 @@ use plimsoll_testkit::{ComputedProvider, reply, session_id as id};
 use serde_json::json;
 use tokio::sync::Notify;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::Nothing;
 
 /// The events up to the end of the run.
 async fn all(run: &mut RunStream<'_>) -> Vec<Event> {
@@ -203,14 +202,11 @@ async fn a_run_that_cannot_begin_has_no_events() {
     assert!(matches!(run.output().await, Err(Error::EmptyTask)));
 }
 
-/// A model that sends all pieces of its answer at once, each after some thinking or not.
-fn flood(pieces: usize, thinks: bool) -> impl Provider {
+/// A model that sends all pieces of its answer at once.
+fn flood(pieces: usize) -> impl Provider {
     ComputedProvider::new("flood", move |_, deltas| {
         let text = || "a wave ".to_owned();
         for _ in 0..pieces {
-            if thinks {
-                deltas(Delta::Thinking { text: text() });
-            }
             deltas(Delta::Text { text: text() });
         }
         Ok(reply(vec![Part::text(text().repeat(pieces))]))
@@ -219,7 +215,7 @@ fn flood(pieces: usize, thinks: bool) -> impl Provider {
 
 #[tokio::test]
 async fn a_burst_of_text_is_read_as_a_whole() {
-    let agent = Agent::builder(flood(5_000, false)).build().unwrap();
+    let agent = Agent::builder(flood(5_000)).build().unwrap();
     let mut session = agent.session(id("s")).await.unwrap();
     let mut run = session.start("Go.");
     let events = all(&mut run).await;
@@ -231,7 +227,7 @@ async fn a_burst_of_text_is_read_as_a_whole() {
 
 #[tokio::test]
 async fn a_full_queue_drops_events_but_never_the_end() {
-    let agent = Agent::builder(flood(20_000, true)).build().unwrap();
+    let agent = Agent::builder(flood(20_000)).build().unwrap();
     let mut session = agent.session(id("s")).await.unwrap();
     let mut run = session.start("Go.");
     let events = all(&mut run).await;

@@ -5,18 +5,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{
-    EndReason, Entry, Event, ExecutionLimits, Failure, Request, SessionEvent, Spend, TurnTrigger,
-};
-use plimsoll_context::{Delta, Money, PriceSheet, Rates, Reply, Tokens, ToolSpec, Usage};
-use plimsoll_core::telemetry::ServerAddress;
+use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, SessionEvent, Spend, TurnTrigger};
+use plimsoll_context::{Money, PriceSheet, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, AllowAll, DenyAll, MAX_DEPTH, MemoryStore, Provider, SessionStore,
-    StoreError, Tool, ToolContext, ToolError, ToolOutput, sub_agent, tool,
+    Agent, AgentBuilder, AllowAll, DenyAll, MAX_DEPTH, MemoryStore, SessionStore, StoreError, Tool,
+    ToolContext, ToolError, ToolOutput, sub_agent, tool,
 };
 use plimsoll_testkit::session_id as id;
 use serde_json::{Value, json};
+
+use crate::{Breaks, go, limits_of, price_sheet};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
@@ -33,24 +32,6 @@ fn task(text: &str) -> Value {
     json!({ "task": text })
 }
 
-/// A provider that panics outside of its calls.
-struct Breaks;
-
-#[async_trait]
-impl Provider for Breaks {
-    fn model(&self) -> &str {
-        "test/breaks"
-    }
-
-    fn server(&self) -> Option<ServerAddress> {
-        panic!("out of rum")
-    }
-
-    async fn call(&self, _: &Request, _: &(dyn Fn(Delta) + Send + Sync)) -> Result<Reply, Failure> {
-        Err(Failure::ContentFilter)
-    }
-}
-
 /// The text of the newest message of a request.
 fn last(provider: &ScriptedProvider) -> String {
     let requests = provider.requests();
@@ -59,18 +40,6 @@ fn last(provider: &ScriptedProvider) -> String {
         .as_str()
         .unwrap()
         .to_owned()
-}
-
-/// The limits that a session's newest run had.
-async fn limits_of(store: &MemoryStore, session: &str) -> ExecutionLimits {
-    let log = store.load(&id(session)).await.unwrap();
-    let config = log.iter().rev().find_map(|entry| match entry {
-        Entry::RunStarted { config, .. } => config.clone(),
-        _ => None,
-    });
-    config
-        .unwrap_or_else(|| panic!("{session} has no run"))
-        .limits
 }
 
 /// The one child's session in a store.
@@ -541,19 +510,7 @@ async fn one_that_fails_or_breaks_down_is_an_error_result_and_leaves_nothing_res
 
 #[tokio::test]
 async fn under_a_limit_of_money_its_price_must_be_known() {
-    let sheet = PriceSheet {
-        rates: Rates {
-            input: Money::from_dollars(1.0).unwrap(),
-            output: Money::from_dollars(2.0).unwrap(),
-            cache_read: None,
-            cache_write: None,
-        },
-        cache_lives: None,
-        longer: None,
-        min_cacheable: None,
-        long: None,
-        retention: Default::default(),
-    };
+    let sheet = price_sheet(2.0);
     let run = async |priced: Option<PriceSheet>| {
         let scout = Agent::builder(ScriptedProvider::new([Turn::say("fine")]));
         let scout = match priced {
@@ -764,12 +721,10 @@ async fn what_a_tool_of_ones_own_spends_counts_even_if_it_breaks_down() {
             max_total_tokens: Some(Tokens(50_000)),
             ..ExecutionLimits::default()
         };
-        let agent = Agent::builder(model.clone())
+        let output = go(Agent::builder(model.clone())
             .tool(Oracle { spec, dies })
-            .execution_limits(limits)
-            .build()
-            .unwrap();
-        let output = agent.run("go").await.unwrap();
+            .execution_limits(limits))
+        .await;
         let requests = model.requests();
         let own: Tokens = requests.iter().map(|request| model.weigh(request)).sum();
         assert_eq!(output.tokens_used.processed(), own + Tokens(1_500));

@@ -10,14 +10,13 @@ use plimsoll_agent::{Answer, Cost, Entry, Event, Question, SessionEvent, Spend};
 use plimsoll_context::{Money, Part, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Gate, MemoryStore, Secret, SessionId, SessionStore, TOOL_UPDATES,
-    TOOL_UPDATES_A_CALL, Tool, ToolContext, ToolError, ToolOutput, schema_of, tool,
+    Agent, AgentBuilder, Gate, MemoryStore, Secret, SessionId, SessionStore, TOOL_UPDATES, Tool,
+    ToolContext, ToolError, ToolOutput, schema_of, tool,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::{Nothing, go};
 
 type Work = dyn Fn(ToolContext) -> futures_util::future::BoxFuture<'static, Result<ToolOutput, ToolError>>
     + Send
@@ -241,11 +240,8 @@ async fn updates_are_told_live_and_bounded() {
         }
         async move {
             cx.update("x".repeat(1_000_000));
-            for number in 0..TOOL_UPDATES_A_CALL * 10 {
+            for number in 0..TOOL_UPDATES * 10 {
                 cx.update(format!("{number}"));
-                if number % TOOL_UPDATES == 0 {
-                    tokio::task::yield_now().await;
-                }
             }
             Ok("flooded".into())
         }
@@ -270,7 +266,7 @@ async fn updates_are_told_live_and_bounded() {
         ("flood Start", "flood Success")
     );
     assert!(
-        flood.len() <= TOOL_UPDATES_A_CALL + 2 && flood.len() > TOOL_UPDATES / 2,
+        flood.len() <= TOOL_UPDATES + 2 && flood.len() > TOOL_UPDATES / 2,
         "{}",
         flood.len()
     );
@@ -385,13 +381,18 @@ impl Gate for ApprovalReply {
 #[tokio::test(start_paused = true)]
 async fn silence_denies() {
     for (gate, ran, says) in [
-        (ApprovalReply::Silent, 0, "there was no answer in time"),
+        (None, 0, "there is nobody to ask"),
         (
-            ApprovalReply::Panics,
+            Some(ApprovalReply::Silent),
+            0,
+            "there was no answer in time",
+        ),
+        (
+            Some(ApprovalReply::Panics),
             0,
             "that should decide failed: out of rum",
         ),
-        (ApprovalReply::Allows, 1, "done"),
+        (Some(ApprovalReply::Allows), 1, "done"),
     ] {
         let provider = once("rm");
         let runs = Arc::new(AtomicUsize::new(0));
@@ -400,45 +401,20 @@ async fn silence_denies() {
             counted.fetch_add(1, Ordering::SeqCst);
             async { Ok::<_, ToolError>("done") }
         };
-        let agent = Agent::builder(provider.clone())
+        let builder = Agent::builder(provider.clone())
             .tool(tool("rm", "Removes.", rm).asks())
-            .gate(gate)
-            .gate_timeout(Duration::from_secs(60))
-            .build()
-            .unwrap();
+            .gate_timeout(Duration::from_secs(60));
+        let builder = match gate {
+            Some(gate) => builder.gate(gate),
+            None => builder,
+        };
+        let agent = builder.build().unwrap();
         let before = Instant::now();
         agent.run("go").await.unwrap();
         assert!(before.elapsed() <= Duration::from_secs(61));
         assert_eq!(runs.load(Ordering::SeqCst), ran);
         let said = results(&provider.requests()[1]);
         assert!(said[0].contains(says), "{said:?}");
-    }
-}
-
-/// The hook goes before the gate: what it does not want, nobody is asked about.
-#[tokio::test]
-async fn the_hook_goes_before_the_gate() {
-    for (lets, asked) in [(true, 1), (false, 0)] {
-        let provider = once("rm");
-        let questions = Arc::new(AtomicUsize::new(0));
-        struct Counts(Arc<AtomicUsize>);
-        #[async_trait]
-        impl Gate for Counts {
-            async fn decide(&self, _: &Question) -> Answer {
-                self.0.fetch_add(1, Ordering::SeqCst);
-                Answer::Allow
-            }
-        }
-        let rm = |_: Nothing| async { Ok::<_, ToolError>("done") };
-        let agent = Agent::builder(provider.clone())
-            .tool(tool("rm", "Removes.", rm).asks())
-            .gate(Counts(Arc::clone(&questions)))
-            .before_tool_execution(move |_, _, _| lets)
-            .build()
-            .unwrap();
-        let output = agent.run("go").await.unwrap();
-        assert_eq!(questions.load(Ordering::SeqCst), asked);
-        assert_eq!(output.tool_calls, asked as u64);
     }
 }
 
@@ -479,17 +455,15 @@ async fn keys_are_struck_out_of_what_tools_say() {
     ]);
     let told = Arc::new(Mutex::new(String::new()));
     let heard = Arc::clone(&told);
-    let agent = Agent::builder(model.clone())
+    let output = go(Agent::builder(model.clone())
         .tool(says)
         .tool(fails)
         .secrets([Secret::new(KEY)])
         .observer(move |SessionEvent { event, .. }: &SessionEvent| {
             let text = serde_json::to_string(event).unwrap();
             heard.lock().unwrap().push_str(&text);
-        })
-        .build()
-        .unwrap();
-    let output = agent.run("go").await.unwrap();
+        }))
+    .await;
     let sent = model.requests().last().unwrap().to_string();
     assert_eq!(
         results(&model.requests()[2]),

@@ -14,8 +14,7 @@ use plimsoll_testkit::messages::tool_call;
 use plimsoll_testkit::{ComputedProvider, reply};
 use serde_json::json;
 
-#[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Nothing {}
+use crate::Nothing;
 
 fn agent(provider: impl Provider + 'static) -> AgentBuilder {
     let long = |_: Nothing| async move { Ok::<_, ToolError>("all hands on deck ".repeat(60)) };
@@ -38,11 +37,11 @@ fn refused(agent: &Arc<Mutex<u32>>) -> impl Fn(&SessionEvent) + Send + Sync + 's
 /// A run of 30 turns in a new session; how often it was refused.
 async fn refusals(
     store: &Arc<dyn SessionStore>,
-    provider: ScriptedProvider,
+    provider: impl Provider + 'static,
     window: Window,
 ) -> u32 {
     let count = Arc::new(Mutex::new(0));
-    let agent = agent(watches(provider))
+    let agent = agent(provider)
         .store(Arc::clone(store))
         .window(window)
         .max_turns(30)
@@ -63,7 +62,10 @@ fn model() -> ScriptedProvider {
 
 /// It refuses with numbers, and reports no window beforehand.
 fn small() -> Quiet {
-    Quiet(watches(model().with_window(Tokens(4_000))))
+    Quiet {
+        model: watches(model().with_window(Tokens(4_000))),
+        says_numbers: true,
+    }
 }
 
 #[tokio::test]
@@ -71,7 +73,7 @@ async fn each_session_learns_the_window_from_one_refusal() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
     let known = Window::Known(Tokens(30_000));
     for window in [Window::Unknown, known, Window::Unknown] {
-        let provider = model().with_window(Tokens(4_000));
+        let provider = watches(model().with_window(Tokens(4_000)));
         assert_eq!(refusals(&store, provider, window).await, 1);
     }
 }
@@ -86,8 +88,11 @@ async fn a_window_that_nobody_reports_is_assumed() {
 #[tokio::test]
 async fn a_refusal_without_numbers_makes_the_request_smaller() {
     let store: Arc<dyn SessionStore> = Arc::new(MemoryStore::default());
-    let provider = || model().with_window(Tokens(4_000)).without_numbers();
-    assert!(refusals(&store, provider(), Window::Unknown).await >= 1);
+    let silent = Quiet {
+        says_numbers: false,
+        ..small()
+    };
+    assert!(refusals(&store, silent, Window::Unknown).await >= 1);
 
     // Bytes say nothing of tokens: the request is made smaller, and nothing is learned.
     let too_large = Failure::BodyTooLarge {
@@ -240,12 +245,15 @@ async fn an_answer_that_the_window_cut_is_no_answer() {
 }
 
 /// A scripted model that does not report its window.
-struct Quiet(ScriptedProvider);
+struct Quiet {
+    model: ScriptedProvider,
+    says_numbers: bool,
+}
 
 #[async_trait]
 impl Provider for Quiet {
     fn model(&self) -> &str {
-        self.0.model()
+        self.model.model()
     }
 
     async fn call(
@@ -253,7 +261,15 @@ impl Provider for Quiet {
         request: &Request,
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
-        self.0.call(request, deltas).await
+        let reply = self.model.call(request, deltas).await;
+        reply.map_err(|failure| match failure {
+            Failure::Overflow { .. } if !self.says_numbers => Failure::Overflow {
+                used: None,
+                window: None,
+                message: "Your input exceeds the context window of this model.".to_owned(),
+            },
+            failure => failure,
+        })
     }
 }
 
