@@ -1,6 +1,6 @@
 //! `glob`: lists the files whose names match a pattern, sorted, without files ignored by `.gitignore`.
 
-use plimsoll_core::ToolError;
+use plimsoll_core::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub(crate) struct GlobInput {
     path: Option<String>,
 }
 
-pub(crate) fn work(scope: &Scope, input: GlobInput, stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: GlobInput, stop: &Stop) -> Result<ToolOutput, ToolError> {
     let base = walk::base(scope, input.path.as_deref())?.real;
     let pattern = Pattern::new(&input.pattern, scope)?;
     let root = scope.root();
@@ -51,7 +51,7 @@ pub(crate) fn work(scope: &Scope, input: GlobInput, stop: &Stop) -> Result<Strin
     };
     let notes = (!note.is_empty()).then_some(note).into_iter();
     let notes: Vec<String> = notes.chain(left_out(hidden)).collect();
-    Ok(page.close(&notes.join("; ")))
+    Ok(page.close(&notes.join("; ")).into())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::io::Read;
 use std::path::Path;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::ToolError;
+use plimsoll_core::{ToolError, ToolOutput};
 use regex::bytes::{Match, Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -47,7 +47,7 @@ pub(crate) struct GrepInput {
     glob: Option<String>,
 }
 
-pub(crate) fn work(scope: &Scope, input: GrepInput, stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: GrepInput, stop: &Stop) -> Result<ToolOutput, ToolError> {
     let regex = compile(&input.pattern)?;
     let base = walk::base(scope, input.path.as_deref())?.real;
     let glob = input.glob.filter(|glob| !glob.is_empty());
@@ -73,7 +73,7 @@ pub(crate) fn work(scope: &Scope, input: GrepInput, stop: &Stop) -> Result<Strin
             search.hidden += 1;
         }
     });
-    Ok(search.result(walked))
+    Ok(search.result(walked).into())
 }
 
 fn compile(pattern: &str) -> Result<Regex, ToolError> {

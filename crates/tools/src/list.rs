@@ -5,7 +5,7 @@
 
 use std::fs::DirEntry;
 
-use plimsoll_core::ToolError;
+use plimsoll_core::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -28,7 +28,7 @@ pub(crate) struct ListInput {
     path: Option<String>,
 }
 
-pub(crate) fn work(scope: &Scope, input: ListInput, stop: &Stop) -> Result<String, ToolError> {
+pub(crate) fn work(scope: &Scope, input: ListInput, stop: &Stop) -> Result<ToolOutput, ToolError> {
     let folder = walk::base(scope, input.path.as_deref())?;
     let shown = scope.shown(&folder);
     if !folder.real.is_dir() {
@@ -53,7 +53,7 @@ pub(crate) fn work(scope: &Scope, input: ListInput, stop: &Stop) -> Result<Strin
         }
     }
     if entries.is_empty() && hidden == 0 {
-        return Ok("[empty directory]".to_owned());
+        return Ok("[empty directory]".into());
     }
     entries.sort_by_key(DirEntry::file_name);
     let mut page = OutputPage::new(scope.page(), usize::MAX);
@@ -68,7 +68,7 @@ pub(crate) fn work(scope: &Scope, input: ListInput, stop: &Stop) -> Result<Strin
         ));
     }
     notes.extend(left_out(hidden));
-    Ok(page.close(&notes.join("; ")))
+    Ok(page.close(&notes.join("; ")).into())
 }
 
 fn line(entry: &DirEntry) -> String {

@@ -1,12 +1,12 @@
 //! The names of the files that Plimsoll itself loads from a project: `is_loaded` protects them,
 //! and whoever loads a file uses these names.
 
-use std::io::{self, Error, Read};
+use std::io::{self, Error};
 use std::path::Path;
 
 use plimsoll_context::Bytes;
 
-use crate::safe_open;
+use crate::saved_files;
 
 /// The name of the configuration file.
 pub const CONFIG_FILE: &str = "plimsoll.toml";
@@ -45,16 +45,7 @@ pub fn read_project_file(top: &Path, path: &Path) -> io::Result<String> {
     let relative = path
         .strip_prefix(&top)
         .map_err(|_| Error::other("it is a link out of the project"))?;
-    let file = safe_open::open(&top, relative)?;
-    if !file.metadata()?.is_file() {
-        return Err(Error::other("it is not a regular file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(MAX_PROJECT_FILE.0 + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_PROJECT_FILE.0 {
-        let most = MAX_PROJECT_FILE.0 / 1024;
-        return Err(Error::other(format!("it is larger than {most} KiB")));
-    }
+    let bytes = saved_files::read(&top, relative, MAX_PROJECT_FILE)?;
     String::from_utf8(bytes).map_err(|_| Error::other("it is not UTF-8 text"))
 }
 

@@ -98,12 +98,9 @@ impl FromStr for SandboxMode {
     type Err = NoSandboxMode;
 
     fn from_str(word: &str) -> Result<Self, NoSandboxMode> {
-        match word {
-            "read-only" => Ok(Self::ReadOnly),
-            "workspace-write" => Ok(Self::WorkspaceWrite),
-            "off" => Ok(Self::Off),
-            other => Err(NoSandboxMode(other.to_owned())),
-        }
+        let modes = [Self::Off, Self::WorkspaceWrite, Self::ReadOnly];
+        let mode = modes.into_iter().find(|mode| mode.name() == word);
+        mode.ok_or_else(|| NoSandboxMode(word.to_owned()))
     }
 }
 

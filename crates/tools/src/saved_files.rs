@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
+use plimsoll_context::Bytes;
 use plimsoll_core::MAX_KEPT_FILE;
 
 use crate::safe_open;
@@ -18,22 +19,25 @@ use crate::safe_open;
 /// If it cannot be read, is not a regular file or is larger than
 /// [`MAX_KEPT_FILE`].
 pub fn content(root: &Path, relative: &Path) -> io::Result<Option<Vec<u8>>> {
-    let file = match safe_open::open(root, relative) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    match read(root, relative, MAX_KEPT_FILE) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        bytes => bytes.map(Some),
+    }
+}
+
+/// Reads a regular file of at most this size.
+pub(crate) fn read(root: &Path, relative: &Path, max: Bytes) -> io::Result<Vec<u8>> {
+    let file = safe_open::open(root, relative)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
     }
     let mut bytes = Vec::new();
-    let most = MAX_KEPT_FILE.0;
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most {
-        let why = format!("it has more than the {most} bytes that can be kept");
+    file.take(max.0.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max.0 {
+        let why = format!("it is larger than {} KiB", max.0 / 1024);
         return Err(io::Error::other(why));
     }
-    Ok(Some(bytes))
+    Ok(bytes)
 }
 
 /// Writes this content to a file, or removes the file if there is none, with the directories in which it

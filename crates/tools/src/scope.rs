@@ -184,11 +184,7 @@ impl Scope {
 
 /// Returns a note about the results that a search omitted because of the rules.
 pub(crate) fn left_out(count: usize) -> Option<String> {
-    match count {
-        0 => None,
-        1 => Some("1 left out by the rules of this run".to_owned()),
-        count => Some(format!("{count} left out by the rules of this run")),
-    }
+    (count > 0).then(|| format!("{count} left out by the rules of this run"))
 }
 
 #[cfg(test)]

@@ -138,21 +138,9 @@ impl Toolbox {
             "read" => file_tool(&all, READ, Work::Read(read::work)),
             "write" => file_tool(&all, WRITE, Work::Change(write::plan)),
             "edit" => file_tool(&all, EDIT, Work::Change(edit::plan)),
-            "list" => file_tool(
-                &all,
-                LIST,
-                Work::Read(|scope, input, stop| list::work(scope, input, stop).map(Into::into)),
-            ),
-            "glob" => file_tool(
-                &all,
-                GLOB,
-                Work::Read(|scope, input, stop| glob::work(scope, input, stop).map(Into::into)),
-            ),
-            "grep" => file_tool(
-                &all,
-                GREP,
-                Work::Read(|scope, input, stop| grep::work(scope, input, stop).map(Into::into)),
-            ),
+            "list" => file_tool(&all, LIST, Work::Read(list::work)),
+            "glob" => file_tool(&all, GLOB, Work::Read(glob::work)),
+            "grep" => file_tool(&all, GREP, Work::Read(grep::work)),
             _ => return None,
         })
     }
