@@ -15,7 +15,7 @@ use crate::base_url::BaseUrl;
 use crate::http::{Silence, innermost};
 use crate::model_ref::ModelRef;
 use crate::receive::BrokenResponse;
-use crate::retry_after::{limit_retry_after_ms, retry_after_ms};
+use crate::retry_after::retry_after_ms;
 use crate::vendor::{ServerLocation, Wire};
 use plimsoll_core::Secret;
 
@@ -251,14 +251,15 @@ impl CallContext<'_> {
                     .weight
                     .map(|weight| weight.max(limit + Tokens(1))),
                 limit,
-                retry_after_ms: self.facts.may_pass(limit).then(|| {
-                    limit_retry_after_ms(headers, body, SystemTime::now()).unwrap_or_default()
-                }),
+                retry_after_ms: self
+                    .facts
+                    .may_pass(limit)
+                    .then(|| retry_after_ms().unwrap_or_default()),
                 message,
             },
             Verdict::BodyTooLarge => Failure::BodyTooLarge { message },
             Verdict::RateLimited | Verdict::PerMinute { .. } => Failure::RateLimited {
-                retry_after_ms: limit_retry_after_ms(headers, body, SystemTime::now()),
+                retry_after_ms: retry_after_ms(),
                 message,
             },
             Verdict::Auth => Failure::Auth {

@@ -66,13 +66,12 @@ pub use http::{
 };
 pub use model_ref::ModelRef;
 pub use models::{
-    Fact, MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES,
-    ModelBook, ModelError, ModelFacts, Origin, Prices, known_prices, known_window,
+    Fact, MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, ModelBook, ModelError,
+    ModelFacts, Origin, Prices, known_prices, known_window,
 };
 pub use plimsoll_core::Secret;
 pub use protocol::responses_profile;
 pub use receive::{MAX_STREAM, SILENCES_AN_EVENT};
-pub use retry_after::MAX_RESET_WAIT;
 pub use target::{NoTarget, target, target_of};
 pub use vendor::{KeyHeader, ServerLocation, UrlPlaceholder, VENDORS, Vendor, WindowReport, Wire};
 pub use windows::{Window, WindowSource, resolve_window};

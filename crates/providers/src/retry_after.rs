@@ -1,33 +1,14 @@
-//! Reads how long a provider asks to wait: from `Retry-After`, then its message, then its rate
-//! limit headers. Whether to wait is decided elsewhere.
+//! Reads how long a provider asks to wait: from `Retry-After`, then its message. Whether to wait is
+//! decided elsewhere.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use reqwest::header::HeaderMap;
-use serde_json::Value;
-
-/// The longest wait taken from the reset time of a limit. The reset time says when a limit is full
-/// again, but the next request needs much less. Most limits are per minute.
-pub const MAX_RESET_WAIT: Duration = Duration::from_secs(60);
 
 /// Returns the wait before the next attempt, in milliseconds. [`u64::MAX`] if it does not fit.
 pub(crate) fn retry_after_ms(headers: &HeaderMap, body: &str, now: SystemTime) -> Option<u64> {
-    let wait = standard(headers, now).or_else(|| in_body(body, now))?;
-    Some(millis(wait))
-}
-
-/// Like [`retry_after_ms`], after a rate limit was reached. Only then do the rate limit headers
-/// count.
-pub(crate) fn limit_retry_after_ms(
-    headers: &HeaderMap,
-    body: &str,
-    now: SystemTime,
-) -> Option<u64> {
-    retry_after_ms(headers, body, now).or_else(|| reset(headers, now).map(millis))
-}
-
-fn millis(wait: Duration) -> u64 {
-    u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)
+    let wait = standard(headers, now).or_else(|| in_body(body))?;
+    Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// Reads `retry-after-ms`, then `Retry-After` in seconds or as a date.
@@ -49,63 +30,18 @@ fn standard(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     })
 }
 
-/// Returns the time until every exhausted limit is full again. OpenAI and Groq report requests and
-/// tokens separately, others report one limit. A limit that is not exhausted says nothing about
-/// this request.
-fn reset(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let limits = [
-        (
-            "x-ratelimit-remaining-requests",
-            "x-ratelimit-reset-requests",
-        ),
-        ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
-        ("x-ratelimit-remaining", "x-ratelimit-reset"),
-        ("ratelimit-remaining", "ratelimit-reset"),
+/// Reads the wait in the message of OpenAI, Groq and Azure, then of Google.
+fn in_body(body: &str) -> Option<Duration> {
+    let marks = [
+        "try again in ",
+        "retry after ",
+        "\"retryDelay\": \"",
+        "\"retryDelay\":\"",
     ];
-    let empty = limits
-        .iter()
-        .filter(|(left, _)| number(headers, left) == Some(0.0));
-    let waits = empty.filter_map(|(_, reset)| moment(text(headers, reset)?, now));
-    waits.max().map(|wait| wait.min(MAX_RESET_WAIT))
-}
-
-fn in_body(body: &str, now: SystemTime) -> Option<Duration> {
-    let json = serde_json::from_str::<Value>(body).ok();
-    // OpenRouter forwards the upstream's headers.
-    let upstream = json
-        .as_ref()
-        .and_then(|json| json.pointer("/error/metadata/headers/X-RateLimit-Reset"))
-        .and_then(|value| match value {
-            Value::String(text) => moment(text, now),
-            other => moment(&other.to_string(), now),
-        });
-    upstream.or_else(|| {
-        // OpenAI, Groq and Azure; then Google.
-        let marks = [
-            "try again in ",
-            "retry after ",
-            "\"retryDelay\": \"",
-            "\"retryDelay\":\"",
-        ];
-        marks.iter().find_map(|mark| {
-            let (_, rest) = body.split_once(mark)?;
-            duration(rest)
-        })
+    marks.iter().find_map(|mark| {
+        let (_, rest) = body.split_once(mark)?;
+        duration(rest)
     })
-}
-
-/// Parses a point in time or a wait: milliseconds or seconds since 1970, seconds, or `6m0s`.
-fn moment(text: &str, now: SystemTime) -> Option<Duration> {
-    let Some(number) = numeral(text.trim()) else {
-        return duration(text);
-    };
-    let since_1970 = match number {
-        ms if ms >= 1e12 => seconds(ms / 1000.0)?,
-        s if s >= 1e9 => seconds(s)?,
-        s => return seconds(s),
-    };
-    let then = UNIX_EPOCH.checked_add(since_1970)?;
-    Some(then.duration_since(now).unwrap_or_default())
 }
 
 /// Parses a duration at the beginning of a text: `7.66s`, `1m30s`, `250ms`, `20 seconds`, or a
@@ -168,6 +104,8 @@ fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::UNIX_EPOCH;
+
     use super::*;
     use proptest::prelude::*;
     use reqwest::header::HeaderName;
@@ -181,13 +119,13 @@ mod tests {
             (name, value.parse().unwrap())
         });
         let now = UNIX_EPOCH + Duration::from_secs(NOW);
-        limit_retry_after_ms(&headers.collect(), body, now)
+        retry_after_ms(&headers.collect(), body, now)
     }
 
     #[test]
     fn headers_are_read_in_their_order() {
         type Headers = &'static [(&'static str, &'static str)];
-        let rows: [(Headers, Option<u64>); 20] = [
+        let rows: [(Headers, Option<u64>); 13] = [
             (&[], None),
             (&[("retry-after", "7")], Some(7_000)),
             (&[("retry-after", " 0.5 ")], Some(500)),
@@ -217,76 +155,15 @@ mod tests {
             ),
             (
                 &[
-                    ("x-ratelimit-remaining-requests", "0"),
-                    ("x-ratelimit-reset-requests", "30.5s"),
-                    ("x-ratelimit-remaining-tokens", "9000"),
-                    ("x-ratelimit-reset-tokens", "45s"),
-                ],
-                Some(30_500),
-            ),
-            // The time until the limit is full, which is longer than the next request needs.
-            (
-                &[
                     ("x-ratelimit-remaining-tokens", "0"),
                     ("x-ratelimit-reset-tokens", "6m0s"),
                 ],
-                Some(60_000),
-            ),
-            // OpenAI: the limit is not exhausted, but the request exceeded the rest.
-            (
-                &[
-                    ("x-ratelimit-remaining-tokens", "120"),
-                    ("x-ratelimit-reset-tokens", "6m0s"),
-                ],
                 None,
-            ),
-            // Azure.
-            (
-                &[
-                    ("x-ratelimit-remaining-tokens", "-1"),
-                    ("x-ratelimit-reset-tokens", "0"),
-                ],
-                None,
-            ),
-            (&[("x-ratelimit-reset-requests", "6m0s")], None),
-            (
-                &[
-                    ("x-ratelimit-remaining", "0"),
-                    ("x-ratelimit-reset", "1767225605000"),
-                ],
-                Some(5_000),
-            ),
-            (
-                &[
-                    ("x-ratelimit-remaining", "0"),
-                    ("x-ratelimit-reset", "1767225605"),
-                ],
-                Some(5_000),
-            ),
-            (
-                &[("ratelimit-remaining", "0"), ("ratelimit-reset", "12")],
-                Some(12_000),
             ),
         ];
         for (headers, expected) in rows {
             assert_eq!(wait(headers, ""), expected, "{headers:?}");
         }
-    }
-
-    #[test]
-    fn what_a_limit_has_left_is_asked_last_and_only_of_limits() {
-        let headers = [
-            ("x-ratelimit-remaining-tokens", "0"),
-            ("x-ratelimit-reset-tokens", "6m0s"),
-        ];
-        let text = "Rate limit reached. Please try again in 1.2s.";
-        assert_eq!(wait(&headers, text), Some(1_200));
-        let headers = headers.map(|(name, value)| {
-            let name: HeaderName = name.parse().unwrap();
-            (name, value.parse().unwrap())
-        });
-        let headers = headers.into_iter().collect();
-        assert_eq!(retry_after_ms(&headers, "oops", UNIX_EPOCH), None);
     }
 
     #[test]
@@ -302,10 +179,6 @@ mod tests {
             (
                 r#"{"error":{"details":[{"retryDelay": "34s"}]}}"#,
                 Some(34_000),
-            ),
-            (
-                r#"{"error":{"code":429,"metadata":{"headers":{"X-RateLimit-Reset":"1767225603000"}}}}"#,
-                Some(3_000),
             ),
             ("Please try again in a while", None),
             ("try again in ", None),
@@ -324,7 +197,6 @@ mod tests {
         fn no_text_panics(text in "\\PC{0,40}", number in any::<f64>()) {
             let _ = wait(&[], &format!("try again in {text}"));
             let _ = duration(&format!("{number}{text}"));
-            let _ = moment(&number.to_string(), UNIX_EPOCH);
         }
     }
 }
