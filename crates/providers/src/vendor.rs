@@ -11,9 +11,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ProviderError;
 
-/// The largest edit distance of a suggested name.
-const MAX_DISTANCE: usize = 3;
-
 /// A provider of models behind an API.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -240,24 +237,11 @@ pub(crate) fn names() -> String {
 
 /// Returns the vendor with the most similar name or alias, if one is similar enough.
 fn nearest(lower: &str) -> Option<&'static str> {
-    let named = |vendor: &'static Vendor| {
-        let names = vendor.aliases.iter().copied().chain([vendor.name]);
-        names.map(move |name| (strsim::damerau_levenshtein(name, lower), name, vendor.name))
-    };
-    // `ollama-native` begins with `ollama`.
-    let begins = |vendor: &&Vendor| {
-        { lower.strip_prefix(vendor.name) }.is_some_and(|rest| rest.starts_with(['-', '_']))
-    };
-    if let Some(vendor) = VENDORS.iter().find(begins) {
-        return Some(vendor.name);
-    }
-    let near = VENDORS.iter().flat_map(named);
-    // Many words are close to a short name, so at most a third of it may differ.
-    let near = near.filter(|(distance, name, _)| {
-        *distance <= MAX_DISTANCE && distance * 3 <= name.len().max(lower.len())
-    });
-    near.min_by_key(|(distance, ..)| *distance)
-        .map(|(.., vendor)| vendor)
+    let names = VENDORS.iter();
+    let names = names.flat_map(|vendor| vendor.aliases.iter().copied().chain([vendor.name]));
+    let name = plimsoll_context::nearest(lower, names)?;
+    let vendor = VENDORS.iter().find(|vendor| vendor.is_called(name));
+    vendor.map(|vendor| vendor.name)
 }
 
 #[cfg(test)]
