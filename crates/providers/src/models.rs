@@ -13,7 +13,7 @@ use plimsoll_context::{PriceSheet, Rates, Tokens};
 use toml::{Table, Value};
 
 pub use facts::{Fact, ModelFacts, Origin, Prices};
-pub use row::{MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, MODEL_KEYS_OF_PRICES};
+pub use row::{MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS};
 pub(crate) use user_facts::{FROM_LOW, LEVELS};
 
 use crate::cache_lifetime::{MARKED, keeps_by_mark};

@@ -38,7 +38,7 @@ pub const MODEL_KEYS: [&str; 15] = [
     "tools",
 ];
 /// The keys that are prices. They are only valid together; the others are independent.
-pub const MODEL_KEYS_OF_PRICES: [&str; 6] = [
+const PRICE_KEYS: [&str; 6] = [
     "input",
     "output",
     "cache_read",
@@ -64,31 +64,40 @@ impl ModelFacts {
         fn fact<T>(value: Option<T>, from: Origin) -> Option<Fact<T>> {
             value.map(|value| Fact { value, from })
         }
-        let seconds = |key| Ok(whole(row, key)?.map(Duration::from_secs));
+        let seconds = |key| get(row, key, |value| whole(value).map(Duration::from_secs));
+        let window = |value: &Value| size(value, MIN_WINDOW);
+        let output = |value: &Value| size(value, Tokens(1));
         Ok(Self {
-            window: fact(size(row, "window")?, from),
-            max_output: fact(size(row, "max_output")?, from),
+            window: fact(get(row, "window", window)?, from),
+            max_output: fact(get(row, "max_output", output)?, from),
             prices: fact(prices(row)?, from),
             cache_lives: fact(seconds("cache_lives")?, from),
             longer_lives: fact(seconds("longer_lives")?, from),
-            min_cacheable: fact(whole(row, "min_cacheable")?.map(Tokens), from),
-            images: fact(flag(row, "images")?, from),
-            thinking: fact(flag(row, "thinking")?, from),
-            efforts: fact(efforts(row)?, from),
-            tools: fact(flag(row, "tools")?, from),
+            min_cacheable: fact(get(row, "min_cacheable", whole)?.map(Tokens), from),
+            images: fact(get(row, "images", flag)?, from),
+            thinking: fact(get(row, "thinking", flag)?, from),
+            efforts: fact(get(row, "efforts", efforts)?, from),
+            tools: fact(get(row, "tools", flag)?, from),
         })
     }
 }
 
+/// Reads the value of a key, if there is one.
+fn get<T>(
+    row: &Table,
+    key: &str,
+    read: impl Fn(&Value) -> Result<T, String>,
+) -> Result<Option<T>, Wrong> {
+    let value = row.get(key).map(read).transpose();
+    value.map_err(|fault| (Some(key.to_owned()), fault))
+}
+
 fn prices(row: &Table) -> Result<Option<Prices>, Wrong> {
-    if !MODEL_KEYS_OF_PRICES
-        .iter()
-        .any(|key| row.contains_key(*key))
-    {
+    if !PRICE_KEYS.iter().any(|key| row.contains_key(*key)) {
         return Ok(None);
     }
     let rates = rates(row)?;
-    let longer_write = price(row, "longer_write")?;
+    let longer_write = get(row, "longer_write", price)?;
     if longer_write.is_some() && !row.contains_key("longer_lives") {
         let fault = "`longer_write` is the price for `longer_lives`; set both";
         return Err((None, fault.to_owned()));
@@ -96,67 +105,54 @@ fn prices(row: &Table) -> Result<Option<Prices>, Wrong> {
     Ok(Some(Prices {
         rates,
         longer_write,
-        long: long(row)?,
+        long: get(row, "long", long)?,
     }))
 }
 
 fn rates(row: &Table) -> Result<Rates, Wrong> {
     let needed = |key: &str| {
         let missing = format!("`{key}` is missing; give dollars for a million tokens");
-        price(row, key)?.ok_or((None, missing))
+        get(row, key, price)?.ok_or((None, missing))
     };
     let (input, output) = (needed("input")?, needed("output")?);
-    let cache_read = price(row, "cache_read")?;
+    let cache_read = get(row, "cache_read", price)?;
+    let cache_write = get(row, "cache_write", price)?;
     Ok(Rates {
         input,
         output,
         cache_read,
-        cache_write: price(row, "cache_write")?.or(cache_read.map(|_| input)),
+        cache_write: cache_write.or(cache_read.map(|_| input)),
     })
 }
 
 /// Parses the prices of requests with a long prompt.
-fn long(row: &Table) -> Result<Option<LongPrompt>, Wrong> {
-    let of_key = |(_, fault): Wrong| (Some("long".to_owned()), fault);
-    let long = match row.get("long") {
-        None => return Ok(None),
-        Some(Value::Table(long)) => long,
-        Some(other) => {
-            let fault = format!("{other} is no table; give `above` and the prices above it");
-            return wrong("long", fault);
-        }
+fn long(value: &Value) -> Result<LongPrompt, String> {
+    let Value::Table(row) = value else {
+        return Err(format!(
+            "{value} is no table; give `above` and the prices above it"
+        ));
     };
-    if let Some(unknown) = long.keys().find(|key| !LONG_KEYS.contains(&key.as_str())) {
+    if let Some(unknown) = row.keys().find(|key| !LONG_KEYS.contains(&key.as_str())) {
         let known = LONG_KEYS.join(", ");
-        return wrong(
-            "long",
-            format!("it has no key `{unknown}`; known are: {known}"),
-        );
+        return Err(format!("it has no key `{unknown}`; known are: {known}"));
     }
-    let Some(above) = whole(long, "above").map_err(of_key)? else {
-        return wrong(
-            "long",
-            "`above` is missing; give the tokens of the longest usual prompt".to_owned(),
-        );
-    };
-    Ok(Some(LongPrompt {
+    let fault = |(_, fault): Wrong| fault;
+    let above = get(row, "above", whole).map_err(fault)?;
+    let above = above.ok_or("`above` is missing; give the tokens of the longest usual prompt")?;
+    Ok(LongPrompt {
         above: Tokens(above),
-        rates: rates(long).map_err(of_key)?,
-    }))
+        rates: rates(row).map_err(fault)?,
+    })
 }
 
-fn price(row: &Table, key: &str) -> Result<Option<Money>, Wrong> {
-    let dollars = match row.get(key) {
-        None => return Ok(None),
-        Some(Value::Float(dollars)) => *dollars,
-        Some(Value::Integer(dollars)) => *dollars as f64,
-        Some(other) => {
-            let fault =
-                format!("{other} is no price; give dollars for a million tokens as a number");
-            return wrong(key, fault);
-        }
-    };
-    dollars_of(dollars).map_or_else(|fault| wrong(key, fault), |money| Ok(Some(money)))
+fn price(value: &Value) -> Result<Money, String> {
+    match value {
+        Value::Float(dollars) => dollars_of(*dollars),
+        Value::Integer(dollars) => dollars_of(*dollars as f64),
+        other => Err(format!(
+            "{other} is no price; give dollars for a million tokens as a number"
+        )),
+    }
 }
 
 /// Validates a price.
@@ -178,55 +174,37 @@ pub(super) fn dollars_of(dollars: f64) -> Result<Money, String> {
     Ok(money)
 }
 
-fn wrong<T>(key: &str, fault: String) -> Result<T, Wrong> {
-    Err((Some(key.to_owned()), fault))
-}
-
-fn whole(row: &Table, key: &str) -> Result<Option<u64>, Wrong> {
-    match row.get(key) {
-        None => Ok(None),
-        Some(Value::Integer(number)) if *number > 0 => Ok(u64::try_from(*number).ok()),
-        Some(value) => wrong(key, format!("{value} is no whole number above 0")),
-    }
+fn whole(value: &Value) -> Result<u64, String> {
+    let number = value.as_integer();
+    let number = number.and_then(|number| u64::try_from(number).ok());
+    let number = number.filter(|number| *number > 0);
+    number.ok_or_else(|| format!("{value} is no whole number above 0"))
 }
 
 /// Parses a plausible number of tokens.
-fn size(row: &Table, key: &str) -> Result<Option<Tokens>, Wrong> {
-    let tokens = whole(row, key)?.map(Tokens);
-    let least = match key {
-        "window" => MIN_WINDOW,
-        _ => Tokens(1),
-    };
-    match tokens {
-        Some(tokens) if tokens < least || tokens > MAX_WINDOW => {
-            let fault = format!("{tokens} tokens are not plausible; give {least} to {MAX_WINDOW}");
-            wrong(key, fault)
-        }
-        tokens => Ok(tokens),
+fn size(value: &Value, least: Tokens) -> Result<Tokens, String> {
+    let tokens = Tokens(whole(value)?);
+    if (least..=MAX_WINDOW).contains(&tokens) {
+        Ok(tokens)
+    } else {
+        Err(format!(
+            "{tokens} tokens are not plausible; give {least} to {MAX_WINDOW}"
+        ))
     }
 }
 
-fn flag(row: &Table, key: &str) -> Result<Option<bool>, Wrong> {
-    match row.get(key) {
-        None => Ok(None),
-        Some(Value::Boolean(flag)) => Ok(Some(*flag)),
-        Some(value) => wrong(key, format!("{value} is neither true nor false")),
-    }
+fn flag(value: &Value) -> Result<bool, String> {
+    let flag = value.as_bool();
+    flag.ok_or_else(|| format!("{value} is neither true nor false"))
 }
 
-fn efforts(row: &Table) -> Result<Option<Vec<Effort>>, Wrong> {
-    let key = "efforts";
-    let Some(value) = row.get(key) else {
-        return Ok(None);
-    };
-    let Ok(mut efforts) = value.clone().try_into::<Vec<Effort>>() else {
+fn efforts(value: &Value) -> Result<Vec<Effort>, String> {
+    let efforts = value.clone().try_into::<Vec<Effort>>();
+    let mut efforts = efforts.map_err(|_| {
         let known = Effort::ALL.map(Effort::name).join(", ");
-        return wrong(
-            key,
-            format!("{value} is no list of efforts; known are: {known}"),
-        );
-    };
+        format!("{value} is no list of efforts; known are: {known}")
+    })?;
     efforts.sort_unstable();
     efforts.dedup();
-    Ok(Some(efforts))
+    Ok(efforts)
 }
