@@ -8,7 +8,7 @@ use std::io;
 #[non_exhaustive]
 pub enum MockError {
     /// An unknown dialect.
-    #[error("there is no dialect `{0}`; there is: {known}", known = plimsoll_wire::openai_chat::Dialect::NAMES.join(", "))]
+    #[error("there is no dialect `{0}`; there is: {known}", known = plimsoll_wire::openai_chat::Dialect::names().collect::<Vec<_>>().join(", "))]
     Dialect(String),
     /// A line of the script cannot be read.
     #[error("line {line} of the script cannot be read: {why}")]

@@ -218,12 +218,12 @@ fn mock(args: &MockArgs) -> Result<Mock, Fault> {
 }
 
 fn chat(dialect: &str) -> Result<Mock, Fault> {
-    Mock::chat(dialect).map_err(
-        |error| match plimsoll_context::nearest(dialect, Dialect::NAMES) {
+    Mock::chat(dialect).map_err(|error| {
+        match plimsoll_context::nearest(dialect, Dialect::names()) {
             Some(near) => usage(format_args!("{error}; did you mean `{near}`?")),
             None => usage(error),
-        },
-    )
+        }
+    })
 }
 
 /// Reads a script, or standard input for `-`.

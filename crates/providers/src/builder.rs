@@ -19,7 +19,7 @@ use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, ModelFacts};
 use crate::protocol::{
     ChatProtocol, ConverseProtocol, GeminiProtocol, MessagesProtocol, Protocol, ResponsesProtocol,
-    ServerOwner, dialect_of, profile_of,
+    ServerOwner, ToolCache, dialect_of, profile_of,
 };
 use crate::rejected_reasoning::RejectedReasoning;
 use crate::thinking::chat_reach;
@@ -308,6 +308,7 @@ impl ModelClientBuilder {
             extra: self.extra,
             reported: OnceCell::new(),
             counter: TokenCounter::default(),
+            tools: ToolCache::default(),
         };
         Ok((connection, server))
     }

@@ -10,11 +10,13 @@ mod messages;
 mod responses;
 
 use std::fmt::Debug;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_agent::{Request, ThinkingLevel};
-use plimsoll_context::{HostedTool, Message, Opaque, Reply, Tokens};
+use plimsoll_context::{HostedTool, Message, Opaque, Reply, Tokens, ToolSpec};
 use plimsoll_wire::{
-    Delivery, Effort, EncodedRequest, RenderInput, RequestRenderer, StreamDecoder, ToolChoice,
+    Delivery, Effort, EncodedRequest, EncodedTools, RenderInput, RequestRenderer, StreamDecoder,
+    ToolChoice,
 };
 use reqwest::Url;
 use reqwest::header::HeaderMap;
@@ -154,14 +156,42 @@ fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderI
     }
 }
 
+/// The tools of the newest request as JSON. Most requests have the tools of the one before.
+#[derive(Debug, Default)]
+pub(crate) struct ToolCache(Mutex<Option<CachedTools>>);
+
+type CachedTools = (Arc<[ToolSpec]>, Arc<EncodedTools>);
+
+impl ToolCache {
+    fn encoded(
+        &self,
+        tools: &Arc<[ToolSpec]>,
+        renderer: &impl RequestRenderer,
+    ) -> Arc<EncodedTools> {
+        let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, encoded)) = newest.as_ref().filter(|(of, _)| Arc::ptr_eq(of, tools)) {
+            return Arc::clone(encoded);
+        }
+        let encoded = Arc::new(renderer.encode_tools(tools));
+        *newest = Some((Arc::clone(tools), Arc::clone(&encoded)));
+        encoded
+    }
+}
+
 /// Writes a request by a dialect or profile.
 fn rendered(
-    input: &RenderInput<'_>,
+    input: RenderInput<'_>,
+    connection: &Connection,
     request: &Request,
     renderer: &impl RequestRenderer,
 ) -> EncodedRequest {
+    let tools = connection.tools.encoded(&request.tools, renderer);
+    let input = RenderInput {
+        encoded_tools: Some(&tools),
+        ..input
+    };
     let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
-    renderer.render(input, &messages)
+    renderer.render(&input, &messages)
 }
 
 /// Converts the provider's own tools to opaque blocks of a protocol.

@@ -3,7 +3,7 @@
 #[path = "../../context/benches/figure/mod.rs"]
 mod figure;
 
-use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
+use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult, ToolSpec};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{RenderInput, RequestRenderer, anthropic, bedrock, gemini, openai_responses};
 
@@ -11,6 +11,8 @@ use figure::{Amount, Requirement, Unit, median, row, sections, time};
 
 const LENGTHS: [usize; 3] = [100, 1_000, 10_000];
 const ROUNDS: usize = 51;
+/// Tools of the requests that have any.
+const TOOLS: usize = 1_000;
 /// A model that binds its thinking to all that it has read.
 const CLAUDE: &str = "claude-opus-5-5";
 /// Bytes of a result.
@@ -51,6 +53,36 @@ fn bodies(protocol: &str, renderer: &impl RequestRenderer) {
         let what = format!("{protocol}: body of a request of {length} messages");
         let spent = Amount(median(rounds.collect()), Unit::Micros);
         row(&what, spent, Requirement::Nothing);
+    }
+    let tools: Vec<ToolSpec> = (0..TOOLS).map(tool).collect();
+    let encoded = renderer.encode_tools(&tools);
+    let messages: Vec<Message> = (0..LENGTHS[0]).map(message).collect();
+    let messages: Vec<&Message> = messages.iter().collect();
+    for (how, encoded_tools) in [("encoded anew", None), ("encoded before", Some(&encoded))] {
+        let input = RenderInput {
+            tools: &tools,
+            encoded_tools,
+            ..input.clone()
+        };
+        let rounds = (0..ROUNDS).map(|_| {
+            let spent = time(|| renderer.render(&input, &messages));
+            spent.as_secs_f64() * 1e6
+        });
+        let what = format!("{protocol}: the same of 100 messages and {TOOLS} tools, {how}");
+        let spent = Amount(median(rounds.collect()), Unit::Micros);
+        row(&what, spent, Requirement::Nothing);
+    }
+}
+
+fn tool(index: usize) -> ToolSpec {
+    ToolSpec {
+        name: format!("tool_{index}"),
+        description: "Reads a page of a book.".to_owned(),
+        schema: serde_json::json!({
+            "type": "object",
+            "properties": { "path": { "type": "string", "description": "The page to read" } },
+            "required": ["path"],
+        }),
     }
 }
 

@@ -1,10 +1,8 @@
 //! Anthropic Messages, by the [`MessagesProfile`] of a model, which `models.rs` assigns to each. Bedrock and
 //! Vertex AI wrap the same body.
 
-mod binding;
 mod document;
 pub(crate) mod hosted;
-pub(crate) mod loops;
 mod media;
 mod models;
 pub(crate) mod pause;
@@ -14,6 +12,7 @@ pub(crate) mod render;
 pub(crate) mod settings;
 mod stream;
 mod stream_block;
+pub(crate) mod thinking;
 mod usage;
 mod write;
 
@@ -21,12 +20,12 @@ use plimsoll_context::{Bytes, Tokens, USUAL_MINIMUM};
 use serde::{Deserialize, Serialize};
 
 pub use crate::compose::render;
-pub use binding::Prefix;
 pub use document::FORMAT;
 pub use hosted::{hosted_kinds, not_hosted};
 pub use read::read;
 pub use settings::MIN_BUDGET;
 pub use stream::{MessagesStreamState, read_reply};
+pub use thinking::Prefix;
 
 pub use crate::open_reply::MAX_REPLY;
 

@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 /// The maximum length of a call's id, in characters: that of the strictest server of each protocol,
 /// because a gateway may forward a request to any of them.
 pub(crate) const MAX_ID: usize = 40;
@@ -21,7 +23,8 @@ const DIGITS: usize = 12;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 /// The ids that an API accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CallIdForm {
     /// 1 to 40 visible ASCII characters: OpenAI's protocols, Gemini.
     Visible,

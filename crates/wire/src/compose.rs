@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_context::{Breakpoint, CacheRetention, Message};
+use plimsoll_context::{Breakpoint, CacheRetention, Message, ToolSpec};
 
 use crate::error::WireError;
 use crate::normalize::{Native, Normalizer};
@@ -11,10 +11,14 @@ use crate::object::{Object, Settings};
 use crate::prompt_texts;
 use crate::request::{EncodedRequest, RenderInput};
 use crate::server_rules::{Results, ServerRules};
-use crate::turns::{Block, Content, Role, Turn};
+use crate::tools::EncodedTools;
+use crate::turns::{Block, Role, Turn};
 
 /// Renders requests for one server or model: a dialect or a profile.
 pub trait RequestRenderer {
+    /// Encodes tools for [`RenderInput::encoded_tools`].
+    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools;
+
     /// Renders a request. Deterministic: the same transcript and settings give the same bytes.
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest;
 }
@@ -78,31 +82,6 @@ impl Spots {
     }
 }
 
-/// The properties of a written turn.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Outline {
-    pub(crate) begins_with_thinking: bool,
-    /// Whether the tool loop that the turn's results belong to began with thinking. `None` if the
-    /// user's turn contains no results.
-    pub(crate) loop_began_thinking: Option<bool>,
-}
-
-impl Outline {
-    /// Returns the outline of a turn behind others.
-    fn new(turn: &Turn, before: &[Self]) -> Self {
-        let first = turn.blocks.first().map(|block| &block.content);
-        let is_results = turn.role == Role::User && turn.results > 0;
-        let mut before = before.iter().rev();
-        let previous = before.next();
-        let earlier = before.next().and_then(|turn| turn.loop_began_thinking);
-        let began = earlier.or(previous.map(|turn| turn.begins_with_thinking));
-        Self {
-            begins_with_thinking: matches!(first, Some(Content::Thinking(_))),
-            loop_began_thinking: is_results.then(|| began.unwrap_or_default()),
-        }
-    }
-}
-
 /// The messages of a request, written as far as they are final.
 #[derive(Debug)]
 pub(crate) struct Composer {
@@ -111,7 +90,6 @@ pub(crate) struct Composer {
     /// The written turns, each with a comma behind it.
     written: Vec<u8>,
     spots: Spots,
-    outlines: Vec<Outline>,
     /// The messages of the transcript in each written turn.
     from: Vec<Vec<usize>>,
     /// The number of messages that it has received.
@@ -126,7 +104,6 @@ impl Composer {
             normalizer: Normalizer::new(rules),
             written: Vec::new(),
             spots: Spots::default(),
-            outlines: Vec::new(),
             from: Vec::new(),
             messages: 0,
         };
@@ -156,7 +133,6 @@ impl Composer {
         let turns: Vec<Turn> = open.turns.drain(..last).collect();
         let rules = self.rules;
         for turn in turns.into_iter().flat_map(|turn| sent(turn, &rules)) {
-            self.outlines.push(Outline::new(&turn, &self.outlines));
             self.write(turn, writer);
         }
     }
@@ -235,16 +211,6 @@ impl Composer {
         self.written.pop();
         let written = std::mem::take(&mut self.written);
         (written, std::mem::take(&mut self.spots))
-    }
-
-    /// Returns the outlines of the newest turns: those of `end` and of the two turns before it.
-    pub(crate) fn outlines(&self, end: &[Turn]) -> Vec<Outline> {
-        let from = self.outlines.len().saturating_sub(2);
-        let mut newest = self.outlines.get(from..).unwrap_or_default().to_vec();
-        for turn in end {
-            newest.push(Outline::new(turn, &newest));
-        }
-        newest
     }
 }
 

@@ -85,7 +85,7 @@
 //!
 //! [`openai_responses::read`] does not keep these contents of a request: ids and statuses of messages
 //! and results, annotations and additional keys of texts, images and files, and whether a tool is
-//! `strict`, which the profile decides. The crate `plimsoll-foreign` keeps all of them in unedited
+//! `strict`. The crate `plimsoll-foreign` keeps all of them in unedited
 //! messages. Of a reply, log probabilities, item ids of tool calls (the server has not stored the
 //! items), and the response's id are not kept either.
 //!
@@ -152,6 +152,7 @@ pub mod openai_responses;
 pub mod overflow;
 pub mod prompt_texts;
 mod raw;
+mod read;
 mod request;
 mod server_rules;
 mod target;
@@ -165,6 +166,7 @@ pub use document::{Document, DocumentFormat, MessageSpan, NewEntries};
 pub use error::WireError;
 pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 pub use target::Target;
+pub use tools::EncodedTools;
 
 /// Items that other crates of Plimsoll share with this one. Not for other users: it may change at any time.
 #[doc(hidden)]
@@ -192,7 +194,6 @@ pub mod __internals {
     /// Items of Responses.
     pub mod openai_responses {
         pub use crate::openai_responses::hosted::TOOLS;
-        pub use crate::openai_responses::schema::{unfit_for_strict, unfit_for_tool};
         pub use crate::openai_responses::settings::ENCRYPTED;
 
         /// Kinds of items.

@@ -43,6 +43,21 @@ impl Object {
         self
     }
 
+    /// Adds a key with an array of JSON texts, each of one or more elements.
+    pub(crate) fn list<'j>(mut self, key: &str, items: impl IntoIterator<Item = &'j str>) -> Self {
+        self.key(key);
+        self.json.push('[');
+        let begin = self.json.len();
+        for item in items.into_iter().filter(|item| !item.is_empty()) {
+            if self.json.len() > begin {
+                self.json.push(',');
+            }
+            self.json.push_str(item);
+        }
+        self.json.push(']');
+        self
+    }
+
     /// Adds members that are JSON already, without braces.
     pub(crate) fn members(mut self, members: &str) -> Self {
         if !members.is_empty() {
@@ -126,72 +141,50 @@ fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
             for (key, value) in from {
-                match into.get_mut(key) {
-                    Some(known) => merge(known, value),
-                    None => {
-                        into.insert(key.clone(), value.clone());
-                    }
-                }
+                merge(into.entry(key).or_insert(Value::Null), value);
             }
         }
         (into, from) => *into = from.clone(),
     }
 }
 
-/// The members of a body besides the messages. Each key occurs once.
+/// The members of a body besides the messages.
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// The keys that come first, in this order. Others follow in the order in which they are set.
     order: &'static [&'static str],
-    keys: Vec<(usize, String, Value)>,
+    keys: Map<String, Value>,
 }
 
 impl Settings {
     pub(crate) fn new(order: &'static [&'static str]) -> Self {
-        Self {
-            order,
-            keys: Vec::new(),
-        }
+        let keys = Map::new();
+        Self { order, keys }
     }
 
     /// Adds other keys, except for these. An object is merged with the one under the same key.
     pub(crate) fn merge(&mut self, other: &Map<String, Value>, except: &[&str]) {
-        for (key, value) in other
-            .iter()
-            .filter(|(key, _)| !except.contains(&key.as_str()))
-        {
-            match self.keys.iter_mut().find(|(_, known, _)| known == key) {
-                Some((.., known)) => merge(known, value),
-                None => self.set(key, value.clone()),
-            }
+        let other = other.iter();
+        for (key, value) in other.filter(|(key, _)| !except.contains(&key.as_str())) {
+            merge(self.keys.entry(key).or_insert(Value::Null), value);
         }
     }
 
     /// Sets a key, or removes it.
     pub(crate) fn set(&mut self, key: &str, value: impl Into<Option<Value>>) {
-        let place = self.order.iter().position(|known| *known == key);
-        let place = place.unwrap_or(self.order.len());
-        let known = self.keys.iter().position(|(_, known, _)| known == key);
-        match (value.into(), known) {
-            (Some(value), Some(at)) => {
-                if let Some((_, _, known)) = self.keys.get_mut(at) {
-                    *known = value;
-                }
-            }
-            (Some(value), None) => {
-                let at = self.keys.partition_point(|(before, ..)| *before <= place);
-                self.keys.insert(at, (place, key.to_owned(), value));
-            }
-            (None, Some(at)) => {
-                self.keys.remove(at);
-            }
-            (None, None) => {}
-        }
+        match value.into() {
+            Some(value) => self.keys.insert(key.to_owned(), value),
+            None => self.keys.shift_remove(key),
+        };
     }
 
     /// Appends all members to a JSON object.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        for (_, key, value) in &self.keys {
+        let first = self.order.iter();
+        let first = first.filter_map(|key| self.keys.get_key_value(*key));
+        let rest = self.keys.iter();
+        let rest = rest.filter(|(key, _)| !self.order.contains(&key.as_str()));
+        for (key, value) in first.chain(rest) {
             out.push(b',');
             push_text(out, key);
             out.push(b':');

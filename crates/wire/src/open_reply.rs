@@ -31,8 +31,6 @@ pub struct OpenReply<B> {
     is_ended: bool,
     is_closed: bool,
     bytes: usize,
-    /// How often each byte may be counted.
-    copies: u64,
     deltas: Vec<Delta>,
 }
 
@@ -80,7 +78,6 @@ impl<B> Default for OpenReply<B> {
             is_ended: false,
             is_closed: false,
             bytes: 0,
-            copies: 1,
             deltas: Vec::new(),
         }
     }
@@ -104,19 +101,6 @@ impl<B> OpenReply<B> {
         }
     }
 
-    /// Creates the reply of a server that sends each byte twice.
-    pub(crate) fn counting_twice() -> Self {
-        Self {
-            copies: 2,
-            ..Self::default()
-        }
-    }
-
-    /// Counts each byte once from now on.
-    pub(crate) fn count_once(&mut self) {
-        self.copies = 1;
-    }
-
     /// Counts bytes that arrived.
     ///
     /// # Errors
@@ -124,7 +108,7 @@ impl<B> OpenReply<B> {
     /// [`WireError::TooLarge`] beyond [`MAX_REPLY`].
     pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), WireError> {
         self.bytes = self.bytes.saturating_add(bytes);
-        if self.bytes as u64 > MAX_REPLY.0.saturating_mul(self.copies) {
+        if self.bytes as u64 > MAX_REPLY.0 {
             return Err(WireError::TooLarge { limit: MAX_REPLY });
         }
         Ok(())
@@ -277,9 +261,14 @@ impl<B> OpenReply<B> {
         std::mem::take(&mut self.deltas)
     }
 
-    /// Rewrites the new content. `None` removes it.
-    pub(crate) fn retell(&mut self, with: impl FnMut(Delta) -> Option<Delta>) {
-        self.deltas = self.take_deltas().into_iter().filter_map(with).collect();
+    /// Reports this text in place of the new texts.
+    pub(crate) fn tell_text(&mut self, text: &str) {
+        self.deltas
+            .retain(|delta| !matches!(delta, Delta::Text { .. }));
+        if !text.is_empty() {
+            let text = text.to_owned();
+            self.deltas.push(Delta::Text { text });
+        }
     }
 
     /// Takes the usage, if the provider reports one.

@@ -18,8 +18,7 @@ mod write;
 pub use crate::compose::render;
 pub use crate::open_reply::{MAX_PARTS, MAX_REPLY};
 pub use dialect::{
-    CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent, Template,
-    ToolStyle,
+    CacheMarks, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent, Template, ToolStyle,
 };
 pub use document::FORMAT;
 pub use json_turns::TurnDecoder;

@@ -8,7 +8,6 @@ pub(crate) mod items;
 mod read;
 pub(crate) mod render;
 mod reply;
-pub(crate) mod schema;
 pub(crate) mod settings;
 mod stream;
 mod usage;
@@ -48,9 +47,6 @@ pub struct ResponsesProfile {
     pub images: bool,
     /// Whether the role of a system message within the input is `developer`, and not `system`.
     pub developer_role: bool,
-    /// Whether tools are held to their schemas, if these allow it. By default, the API does so for all
-    /// tools, and requires every optional key.
-    pub strict: bool,
     /// Whether `prompt_cache_key` is sent.
     pub cache_key: bool,
 }
@@ -81,7 +77,6 @@ impl ResponsesProfile {
             parallel_calls: true,
             images: true,
             developer_role: true,
-            strict: false,
             cache_key: true,
         }
     }

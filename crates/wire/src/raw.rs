@@ -24,12 +24,39 @@ impl<'a> RawObject<'a> {
         found.next().map(|(_, raw)| *raw)
     }
 
+    /// Like [`RawObject::get`], except for `null`.
+    pub fn given(&self, key: &str) -> Option<&'a str> {
+        self.get(key).filter(|raw| *raw != "null")
+    }
+
+    /// Returns the text under a key. Empty if there is none.
+    pub fn text(&self, key: &str) -> String {
+        let text = self.get(key).map(serde_json::from_str);
+        text.and_then(Result::ok).unwrap_or_default()
+    }
+
+    /// Returns the whole number under a key.
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.get(key)?.parse().ok()
+    }
+
     /// Returns the object as JSON text, with other values for some keys. `None` removes a key. A new
     /// key comes last.
     pub fn with(&self, changes: &[(&str, Option<String>)]) -> String {
         let changes = changes.iter();
         let changes = changes.map(|(key, raw)| (*key, raw.as_deref().map(Raw::Text)));
         self.with_raw(&changes.collect::<Vec<_>>())
+    }
+
+    /// Returns the object as JSON text, without some keys.
+    pub(crate) fn without(&self, is_left_out: impl Fn(&str, &str) -> bool) -> String {
+        let kept = Self {
+            entries: { self.entries.iter() }
+                .filter(|(key, raw)| !is_left_out(key, raw))
+                .cloned()
+                .collect(),
+        };
+        kept.with(&[])
     }
 
     /// Like [`RawObject::with`], with values that need not be one text.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::anthropic::Prefix;
+use crate::tools::EncodedTools;
 
 /// The parts of a request besides its messages.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,9 @@ pub struct RenderInput<'a> {
     pub system: Option<&'a str>,
     /// The tools. They are sent sorted by name, so that their order never changes the request.
     pub tools: &'a [ToolSpec],
+    /// These tools, if the same renderer has encoded them already. They need not be encoded again for each
+    /// request.
+    pub encoded_tools: Option<&'a EncodedTools>,
     /// The provider's own tools as JSON, sent after the others. Tools of other protocols are left out.
     /// Chat Completions has no place for them.
     pub hosted_tools: &'a [Opaque],
@@ -44,8 +48,8 @@ pub struct RenderInput<'a> {
     /// Text for this request only. It is sent after the history, in the user's role, so that it does
     /// not invalidate the provider's cache.
     pub context: Option<&'a str>,
-    /// The JSON schema that the answer must follow. Messages has no key for it; Chat Completions sends it
-    /// if every turn is held to a schema
+    /// The JSON schema that the answer must follow. Only Chat Completions sends it, if
+    /// every turn is held to a schema
     /// ([`ToolStyle::JsonSchema`](crate::openai_chat::ToolStyle::JsonSchema)).
     pub format: Option<&'a Value>,
     /// The breakpoints, the key and the lifetime of the prompt cache, as far as the protocol supports

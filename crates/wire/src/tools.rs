@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use plimsoll_context::ToolSpec;
 use serde_json::{Map, Value};
 
+use crate::anthropic::MARK;
 use crate::call_ids::is_word;
+use crate::compose::RequestRenderer;
 use crate::object::{Object, Settings};
 use crate::request::{LeftOut, Note, RenderInput, ToolChoice};
 
@@ -15,31 +17,60 @@ pub(crate) const MAX_NAME: usize = 64;
 /// The key under which arguments are sent that are not a JSON object.
 const MALFORMED: &str = "malformed_arguments";
 
-/// Returns the tools with their names on the wire, sorted by name and each name once. Notes once that a
-/// tool is renamed, and once that one is left out because another has its name.
-pub(crate) fn named<'t>(
-    tools: &'t [ToolSpec],
-    name: impl Fn(&'t str) -> Cow<'t, str>,
-    notes: &mut Vec<Note>,
-) -> Vec<(Cow<'t, str>, &'t ToolSpec)> {
-    let named = tools.iter().map(|tool| (name(&tool.name), tool));
-    let mut named: Vec<_> = named.collect();
-    named.sort_by(|(_, one), (_, other)| one.name.cmp(&other.name));
-    let mut names = BTreeSet::new();
-    let mut left_out: Vec<Note> = Vec::new();
-    named.retain(|(name, tool)| {
-        let first = names.insert(name.clone());
-        let reason = match (first, **name != tool.name) {
-            (false, _) => Some(LeftOut::RepeatedTool),
-            (true, true) => Some(LeftOut::Name),
-            (true, false) => None,
-        };
-        let note = reason.map(Note::setting);
-        left_out.extend(note.filter(|note| !left_out.contains(note)));
-        first
-    });
-    notes.append(&mut left_out);
-    named
+/// The tools of a request in the JSON of a protocol. Encoded once, they serve every request with them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncodedTools {
+    /// The definitions, sorted by name, with commas between.
+    pub(crate) list: String,
+    pub(crate) notes: Vec<Note>,
+}
+
+impl EncodedTools {
+    /// Encodes tools, each name once. Notes once that a tool is renamed, and once that one is left out
+    /// because another has its name.
+    pub(crate) fn new<'t>(
+        tools: &'t [ToolSpec],
+        name: impl Fn(&'t str) -> Cow<'t, str>,
+        definition: impl Fn(&str, &ToolSpec) -> String,
+    ) -> Self {
+        let mut sorted: Vec<&ToolSpec> = tools.iter().collect();
+        sorted.sort_by(|one, other| one.name.cmp(&other.name));
+        let mut names = BTreeSet::new();
+        let mut encoded = Self::default();
+        for tool in sorted {
+            let name = name(&tool.name);
+            let note = if !names.insert(name.clone()) {
+                Some(LeftOut::RepeatedTool)
+            } else {
+                if !encoded.list.is_empty() {
+                    encoded.list.push(',');
+                }
+                encoded.list.push_str(&definition(&name, tool));
+                (*name != tool.name).then_some(LeftOut::Name)
+            };
+            let note = note.map(Note::setting);
+            let note = note.filter(|note| !encoded.notes.contains(note));
+            encoded.notes.extend(note);
+        }
+        encoded
+    }
+
+    /// Returns the tools that a request has encoded, or encodes them.
+    pub(crate) fn of<'i>(
+        input: &RenderInput<'i>,
+        renderer: &impl RequestRenderer,
+    ) -> Cow<'i, Self> {
+        match input.encoded_tools {
+            Some(encoded) => Cow::Borrowed(encoded),
+            None => Cow::Owned(renderer.encode_tools(input.tools)),
+        }
+    }
+}
+
+/// Returns JSON objects with a breakpoint in the last one.
+pub(crate) fn marked(json: &str, mark: &str) -> String {
+    let open = json.strip_suffix('}').unwrap_or(json);
+    format!("{open},\"{MARK}\":{mark}}}")
 }
 
 /// Sets the choice of tools as OpenAI's protocols have it. `named` returns the choice of one tool.
@@ -71,15 +102,19 @@ pub(crate) fn described(name: &str, description: &str) -> Object {
     }
 }
 
-/// Returns a schema that is a JSON object with a type.
-pub(crate) fn typed(schema: &Value) -> Cow<'_, Value> {
-    let mut keys: Map<String, Value> = match schema {
-        Value::Object(keys) if keys.contains_key("type") => return Cow::Borrowed(schema),
-        Value::Object(keys) => keys.clone(),
-        _ => Map::new(),
-    };
+/// Returns a schema that is one of an object. Some APIs require properties, even if there are none.
+pub(crate) fn object_schema(schema: &Value, needs_properties: bool) -> Cow<'_, Value> {
+    let is_typed = schema.get("type").is_some_and(|kind| kind == "object");
+    let lacks = needs_properties && !schema.get("properties").is_some_and(Value::is_object);
+    if is_typed && !lacks {
+        return Cow::Borrowed(schema);
+    }
+    let mut keys = schema.as_object().cloned().unwrap_or_default();
     keys.insert("type".into(), "object".into());
-    Cow::Owned(Value::Object(keys))
+    if lacks {
+        keys.insert("properties".into(), Map::new().into());
+    }
+    Cow::Owned(keys.into())
 }
 
 /// Returns `true` if every API accepts a tool's name.

@@ -1,7 +1,8 @@
 //! Encodes a turn in the format of Chat Completions: as one completion, or as the chunks of a
 //! stream.
 
-use plimsoll_wire::openai_chat::{CallIds, Dialect};
+use plimsoll_wire::CallIdForm;
+use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{AnswerBody, HttpAnswer};
@@ -76,11 +77,11 @@ fn whole_text(turn: &Turn) -> Option<String> {
 fn calls(turn: &Turn, call: &PendingReply<'_>, dialect: &Dialect) -> Vec<Value> {
     let number = call.number;
     let id = |at: usize| match dialect.call_ids {
-        CallIds::Visible => format!("call_{number}_{at}"),
-        CallIds::NineAlphanumeric => {
+        CallIdForm::NineAlphanumeric => {
             let unique = number.saturating_mul(1_000).saturating_add(at as u64);
             format!("c{:08}", unique % 100_000_000)
         }
+        _ => format!("call_{number}_{at}"),
     };
     let calls = turn.call.iter().enumerate();
     let calls = calls.map(|(at, one)| {

@@ -2,6 +2,7 @@
 
 mod count;
 mod pairing;
+mod schema;
 mod settings;
 mod simulate;
 mod validate;

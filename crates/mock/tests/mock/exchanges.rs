@@ -287,7 +287,7 @@ fn reads(protocol: &str, status: u16, text: &str) -> Option<String> {
 fn each_dialect_has_its_own_words_for_a_full_window() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/exchanges/chat.txt");
     let cases = cases::read(&file);
-    for name in Dialect::NAMES {
+    for name in Dialect::names() {
         let begin = format!("the window in the words of each server: {name}, ");
         let of = cases.iter().filter(|case| case.name.starts_with(&begin));
         assert_eq!(of.count(), 2, "{name}");

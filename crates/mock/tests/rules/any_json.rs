@@ -4,6 +4,7 @@ use plimsoll_mock::rules::MAX_FAULTS;
 use plimsoll_mock::rules::anthropic::sign;
 use plimsoll_testkit::json_of;
 use plimsoll_wire::openai_chat::Dialect;
+use plimsoll_wire::{anthropic, openai_chat, openai_responses};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -103,8 +104,10 @@ fn converse() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_json_breaks_the_rules_of_chat(value in chat(), list in prop::collection::vec(chat(), 0..6)) {
-        let servers = Dialect::NAMES.map(|name| format!("{name}+mistral"));
-        judge("chat", &servers.each_ref().map(String::as_str), &value, &list);
+        let servers = Dialect::names().map(|name| format!("{name}+mistral"));
+        let servers: Vec<String> = servers.collect();
+        let servers: Vec<&str> = servers.iter().map(String::as_str).collect();
+        judge("chat", &servers, &value, &list);
     }
 
     #[test]
@@ -144,6 +147,23 @@ proptest! {
     )) {
         let models = ["anthropic.claude-sonnet-4-5-20250929-v1:0", "mistral.mistral-large-2407-v1:0"];
         judge("converse", &models, &value, &list);
+    }
+}
+
+proptest! {
+    #[test]
+    fn reading_never_breaks(text in ".{0,200}", more in "[\\[\\]{}\":,a-z0-9 ]{0,60}") {
+        let texts = [
+            text.clone(),
+            format!("[{{\"role\":\"user\",\"content\":{text}}}]"),
+            format!("{{\"messages\":[{{\"role\":\"user\",\"content\":{more}}}]}}"),
+            format!("{{\"input\":[{{\"type\":{text}}}],\"tools\":{text}}}"),
+            format!("{{\"content\":{more}}}"),
+        ];
+        for text in &texts {
+            let _ = (openai_chat::read(text), openai_responses::read(text), anthropic::read(text));
+            let _ = (openai_chat::read_reply(text), anthropic::read_reply(text));
+        }
     }
 }
 

@@ -12,7 +12,7 @@ fn a_dialect_without_words_for_breakpoints_sends_none() {
         key: Some("session-1".into()),
         ..CachePlan::default()
     };
-    for name in Dialect::NAMES {
+    for name in Dialect::names() {
         let input = RenderInput {
             model: "m",
             system: Some("Be brief."),

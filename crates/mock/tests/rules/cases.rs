@@ -96,7 +96,7 @@ fn servers_that_copy_openai_ignore_unknown_settings() {
     let cases = cases::read(&file("rules/chat.txt"));
     let cases: Vec<&Case> = cases.iter().filter(|case| refused(case)).collect();
     assert!(cases.len() > 20, "{}", cases.len());
-    for name in Dialect::NAMES.iter().filter(|name| **name != "openai") {
+    for name in Dialect::names().filter(|name| *name != "openai") {
         let server = Server::new("chat", name);
         for case in &cases {
             let faults = server.faults(&request(&server, case), "");
@@ -108,7 +108,7 @@ fn servers_that_copy_openai_ignore_unknown_settings() {
 #[test]
 fn every_dialect_has_its_request() {
     let cases = cases::read(&file("rendered/dialects.txt"));
-    for name in Dialect::NAMES {
+    for name in Dialect::names() {
         let has_case = cases.iter().any(|case| case.get("for") == Some(name));
         assert!(has_case, "{name}");
     }
@@ -189,6 +189,7 @@ fn rendered(protocol: &str, case: &Case) -> Vec<String> {
         model: model.as_deref().unwrap_or_default(),
         system: system.as_deref(),
         tools: &tools,
+        encoded_tools: None,
         hosted_tools: &hosted,
         tool_choice: tool_choice(case),
         max_output: setting(case, "max_output"),

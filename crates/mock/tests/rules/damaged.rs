@@ -90,10 +90,6 @@ fn profiles() -> Vec<openai_responses::ResponsesProfile> {
         openai_responses::ResponsesProfile::openai(),
         openai_responses::ResponsesProfile::plain(),
         openai_responses::ResponsesProfile::compatible(),
-        openai_responses::ResponsesProfile {
-            strict: true,
-            ..openai_responses::ResponsesProfile::openai()
-        },
     ]
 }
 

@@ -3,10 +3,7 @@
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template};
 
 pub(crate) fn dialects() -> Vec<Dialect> {
-    let mut dialects: Vec<Dialect> = Dialect::NAMES
-        .iter()
-        .filter_map(|name| Dialect::named(name))
-        .collect();
+    let mut dialects: Vec<Dialect> = Dialect::names().filter_map(Dialect::named).collect();
     for template in [
         Template::Gemma,
         Template::Mistral,
@@ -17,7 +14,7 @@ pub(crate) fn dialects() -> Vec<Dialect> {
             dialects.push(Dialect::named(name).unwrap().with_template(template));
         }
     }
-    for dialect in [Dialect::openai(), Dialect::mistral()] {
+    for dialect in [Dialect::openai(), Dialect::named("mistral").unwrap()] {
         dialects.push(Dialect {
             echo_reasoning: EchoReasoning::Always,
             ..dialect

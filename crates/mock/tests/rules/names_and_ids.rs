@@ -7,8 +7,9 @@ use plimsoll_context::{CallId, Message, Part, ToolCall};
 use plimsoll_foreign::{Reasoning, repair_request};
 use plimsoll_mock::rules as judge;
 use plimsoll_mock::rules::openai_chat::validate;
+use plimsoll_wire::CallIdForm;
 use plimsoll_wire::Target;
-use plimsoll_wire::openai_chat::{CallIds, Dialect, render};
+use plimsoll_wire::openai_chat::{Dialect, render};
 use plimsoll_wire::overflow::{Verdict, classify};
 use plimsoll_wire::{LeftOut, RenderInput};
 use plimsoll_wire::{anthropic, openai_responses};
@@ -84,7 +85,7 @@ fn an_invalid_id_is_sent_as_a_valid_one_to_every_server() {
             let sent = request["messages"][1]["tool_calls"][0]["id"]
                 .as_str()
                 .unwrap();
-            let mistral = dialect.call_ids == CallIds::NineAlphanumeric;
+            let mistral = dialect.call_ids == CallIdForm::NineAlphanumeric;
             let is_kept = kept && !mistral;
             assert_eq!((sent == id, sent.len() <= 40), (is_kept, true), "{sent}");
             assert_eq!(request["messages"][2]["tool_call_id"], sent);

@@ -159,7 +159,6 @@ fn profiles() -> Vec<ResponsesProfile> {
         ResponsesProfile::plain(),
         ResponsesProfile::compatible(),
         ResponsesProfile {
-            strict: true,
             efforts: vec![Effort::None, Effort::High, Effort::Xhigh],
             ..ResponsesProfile::openai()
         },
@@ -200,7 +199,6 @@ proptest! {
             let input = RenderInput {
                 model: "m", tools: &tools, effort, temperature, max_output,
                 context: Some("now"),
-                format: Some(&schema).filter(|schema| !schema.is_null()),
                 ..RenderInput::default()
             };
             let rendered = render(&input, &messages, &profile).unwrap();
@@ -254,13 +252,6 @@ proptest! {
         let again = Message::Assistant { parts: reply.parts };
         let again: Value = serde_json::from_slice(&bytes(&[again], &profile)).unwrap();
         prop_assert_eq!(&again["input"], &body["input"]);
-    }
-
-    #[test]
-    fn reading_never_breaks(text in ".{0,200}") {
-        let _ = read(&text);
-        let _ = read(&format!("[{{\"role\":\"user\",\"content\":{text}}}]"));
-        let _ = read(&format!("{{\"input\":[{{\"type\":{text}}}],\"tools\":{text}}}"));
     }
 }
 

@@ -83,7 +83,7 @@ impl Protocol for ChatProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let mut rendered = rendered(&input, request, &self.dialect);
+        let mut rendered = rendered(input, connection, request, &self.dialect);
         rendered.notes.extend(left_out.map(Note::setting));
         rendered
     }

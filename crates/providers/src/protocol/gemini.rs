@@ -61,7 +61,7 @@ impl Protocol for GeminiProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let mut rendered = rendered(&input, request, &self.profile);
+        let mut rendered = rendered(input, connection, request, &self.profile);
         rendered.notes.extend(no_images.map(Note::setting));
         rendered
     }

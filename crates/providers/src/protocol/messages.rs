@@ -84,7 +84,7 @@ impl Protocol for MessagesProtocol {
             extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
-        let mut rendered = rendered(&input, request, &self.profile);
+        let mut rendered = rendered(input, connection, request, &self.profile);
         rendered.notes.extend(no_images.map(Note::setting));
         rendered
     }

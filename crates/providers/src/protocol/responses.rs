@@ -103,11 +103,10 @@ impl Protocol for ResponsesProtocol {
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
             max_output: connection.most(request).map(|tokens| tokens.0),
             effort: self.effort(request.sampling.thinking),
-            // No `format`: the schema is for models that need a constraint.
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        rendered(&input, request, &self.profile)
+        rendered(input, connection, request, &self.profile)
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {

@@ -4,15 +4,15 @@ use std::ops::Range;
 
 use plimsoll_context::{CallId, Message, Part, ToolResult, ToolSpec};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::ORIGIN;
 use super::document::FORMAT;
-use super::read_block::{self, text};
+use super::read_block;
 use crate::document::{Document, MessageSpan, Places, ReadEntries, WHOLE};
 use crate::error::WireError;
 use crate::prompt_texts;
 use crate::raw::{self, RawObject, parse};
+use crate::read::{array, content};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Each result is a
 /// separate message, and text beside results is a user message.
@@ -27,7 +27,7 @@ pub fn read(text: &str) -> Result<Document, WireError> {
 
 /// Reads the system prompt beside the messages.
 pub(super) fn system(raw: &str) -> Result<Option<Message>, WireError> {
-    let parts = content(raw, "system")?;
+    let parts = parts(raw, "system")?;
     Ok((!parts.is_empty()).then_some(Message::System { parts }))
 }
 
@@ -36,17 +36,17 @@ pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
     let mut messages = Vec::new();
     for (index, raw) in entries.iter().enumerate() {
         let place = place(index);
-        let object: RawObject<'_> = object(raw, &place)?;
-        let role = text(&object, "role", &place)?;
+        let object = RawObject::read(raw, &place)?;
+        let role = object.need("role", &place)?;
         let inside = format!("{place}.content");
         let raw = object.get("content").unwrap_or("null");
         match role.as_str() {
             "assistant" => {
-                let parts = content(raw, &inside)?;
+                let parts = parts(raw, &inside)?;
                 messages.push((Message::Assistant { parts }, MessageSpan::entry(index)));
             }
             "system" => {
-                let parts = content(raw, &inside)?;
+                let parts = parts(raw, &inside)?;
                 messages.push((Message::System { parts }, MessageSpan::entry(index)));
             }
             "user" => {
@@ -88,30 +88,25 @@ impl<'r> UserReader<'r> {
 
     fn read(&mut self, raw: &str, place: &str) -> Result<(), WireError> {
         let before = self.messages.len();
-        for (at, block) in blocks(raw, place)?.into_iter().enumerate() {
-            let place = format!("{place}[{at}]");
-            let block = match block {
-                ContentEntry::Text(text) => vec![Part::text(text)],
-                ContentEntry::Raw(raw) => match result(raw, &place)? {
-                    Some(result) => {
-                        self.push(Message::ToolResult(result), at..at + 1);
-                        continue;
-                    }
-                    None => read_block::parts(raw, &place)?,
-                },
-            };
-            let own = match block.as_slice() {
-                [Part::Text { text }] => prompt_texts::own_message(text),
-                _ => None,
-            };
-            match own {
-                Some(message) => self.push(message, at..at + 1),
-                None => {
-                    if self.parts.is_empty() {
-                        self.blocks.start = at;
-                    }
-                    self.blocks.end = at + 1;
-                    self.parts.extend(block);
+        if !raw.trim().starts_with('[') {
+            let block = parts(raw, place)?;
+            self.block(block, 0);
+        } else {
+            for (at, raw) in array(raw.trim(), place, "an array")?
+                .into_iter()
+                .enumerate()
+            {
+                let place = format!("{place}[{at}]");
+                if raw.starts_with('"') {
+                    self.block(vec![Part::text(parse::<String>(raw)?)], at);
+                    continue;
+                }
+                let object = RawObject::read(raw, &place)?;
+                if object.text("type") == "tool_result" {
+                    let result = result(&object, &place)?;
+                    self.push(Message::ToolResult(result), at..at + 1);
+                } else {
+                    self.block(read_block::parts(&object, raw, &place)?, at);
                 }
             }
         }
@@ -121,6 +116,20 @@ impl<'r> UserReader<'r> {
         }
         self.end_parts();
         Ok(())
+    }
+
+    /// Adds the parts of a block.
+    fn block(&mut self, block: Vec<Part>, at: usize) {
+        if let [Part::Text { text }] = block.as_slice()
+            && let Some(message) = prompt_texts::own_message(text)
+        {
+            return self.push(message, at..at + 1);
+        }
+        if self.parts.is_empty() {
+            self.blocks.start = at;
+        }
+        self.blocks.end = at + 1;
+        self.parts.extend(block);
     }
 
     /// Adds a message behind the parts that were read so far.
@@ -142,9 +151,8 @@ impl<'r> UserReader<'r> {
 
 /// Reads the tools of a request.
 pub(super) fn tools(keys: &RawObject<'_>, document: &mut Document) -> Result<(), WireError> {
-    let tools = keys.get("tools").filter(|tools| *tools != "null");
-    let tools = tools.map_or_else(|| Ok(Vec::new()), |tools| array(tools, "tools"))?;
-    for (index, raw) in tools.into_iter().enumerate() {
+    let tools = keys.given("tools").unwrap_or("[]");
+    for (index, raw) in array(tools, "tools", "an array")?.into_iter().enumerate() {
         tool(document, raw, &format!("tools[{index}]"))?;
     }
     if !document.deferred_tools.is_empty() {
@@ -156,10 +164,9 @@ pub(super) fn tools(keys: &RawObject<'_>, document: &mut Document) -> Result<(),
 }
 
 fn tool(document: &mut Document, raw: &str, place: &str) -> Result<(), WireError> {
-    let object: RawObject<'_> = object(raw, place)?;
+    let object = RawObject::read(raw, place)?;
     if object.get("defer_loading") == Some("true") {
-        let name = text(&object, "name", place).unwrap_or_default();
-        document.deferred_tools.insert(name);
+        document.deferred_tools.insert(object.text("name"));
     }
     let Some(schema) = object.get("input_schema") else {
         let tool = raw::opaque(ORIGIN, raw.trim());
@@ -167,11 +174,11 @@ fn tool(document: &mut Document, raw: &str, place: &str) -> Result<(), WireError
         return Ok(());
     };
     let description = match object.get("description") {
-        Some(_) => text(&object, "description", place)?,
+        Some(_) => object.need("description", place)?,
         None => String::new(),
     };
     document.tools.push(ToolSpec {
-        name: text(&object, "name", place)?,
+        name: object.need("name", place)?,
         description,
         schema: parse(schema)?,
     });
@@ -208,75 +215,20 @@ fn references(block: &Value, names: &mut Vec<String>) {
     }
 }
 
-/// One entry of a content.
-enum ContentEntry<'a> {
-    /// A content that is a plain text, or a text in a list without a block around it.
-    Text(String),
-    Raw(&'a str),
+/// Reads a content. `null` and an empty text are no blocks.
+fn parts(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
+    match raw.trim() {
+        "null" | "\"\"" => Ok(Vec::new()),
+        raw => content(raw, place, "an array", read_block::parts),
+    }
 }
 
-/// Returns the blocks of a content. A text is one block; `null` and an empty text are none.
-fn blocks<'a>(raw: &'a str, place: &str) -> Result<Vec<ContentEntry<'a>>, WireError> {
-    let raw = raw.trim();
-    if raw == "null" {
-        return Ok(Vec::new());
-    }
-    if raw.starts_with('"') {
-        let text: String = parse(raw)?;
-        let text = (!text.is_empty()).then_some(ContentEntry::Text(text));
-        return Ok(text.into_iter().collect());
-    }
-    let list = array(raw, place)?;
-    let block = |raw: &'a str| {
-        if raw.starts_with('"') {
-            parse(raw).map(ContentEntry::Text)
-        } else {
-            Ok(ContentEntry::Raw(raw))
-        }
-    };
-    list.into_iter().map(block).collect()
-}
-
-fn content(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
-    let mut parts = Vec::new();
-    for (at, block) in blocks(raw, place)?.into_iter().enumerate() {
-        match block {
-            ContentEntry::Text(text) => parts.push(Part::text(text)),
-            ContentEntry::Raw(raw) => {
-                parts.extend(read_block::parts(raw, &format!("{place}[{at}]"))?)
-            }
-        }
-    }
-    Ok(parts)
-}
-
-/// Reads a tool result. Returns `None` for any other block.
-fn result(raw: &str, place: &str) -> Result<Option<ToolResult>, WireError> {
-    let object: RawObject<'_> = object(raw, place)?;
-    if object.get("type") != Some("\"tool_result\"") {
-        return Ok(None);
-    }
+/// Reads a tool result.
+fn result(object: &RawObject<'_>, place: &str) -> Result<ToolResult, WireError> {
     let inside = format!("{place}.content");
-    Ok(Some(ToolResult {
-        call: CallId(text(&object, "tool_use_id", place)?),
-        parts: content(object.get("content").unwrap_or("null"), &inside)?,
+    Ok(ToolResult {
+        call: CallId(object.need("tool_use_id", place)?),
+        parts: parts(object.get("content").unwrap_or("null"), &inside)?,
         is_error: object.get("is_error") == Some("true"),
-    }))
-}
-
-fn object<'a>(raw: &'a str, place: &str) -> Result<RawObject<'a>, WireError> {
-    if raw.starts_with('{') {
-        return parse(raw);
-    }
-    let value: Value = parse(raw)?;
-    Err(WireError::expected(place, "an object", Some(&value)))
-}
-
-fn array<'a>(raw: &'a str, place: &str) -> Result<Vec<&'a str>, WireError> {
-    if !raw.starts_with('[') {
-        let value: Value = parse(raw)?;
-        return Err(WireError::expected(place, "an array", Some(&value)));
-    }
-    let list: Vec<&RawValue> = parse(raw)?;
-    Ok(list.into_iter().map(RawValue::get).collect())
+    })
 }

@@ -2,7 +2,6 @@
 //! through byte for byte. Breakpoints are removed, because they belong to the request.
 
 use plimsoll_context::{CallId, Opaque, Part, Thinking, ToolCall};
-use serde_json::Value;
 
 use super::media;
 use super::{MARK, ORIGIN};
@@ -11,75 +10,50 @@ use crate::raw::{self, RawObject, parse};
 
 /// Returns the parts of a block. A text with citations becomes the text, followed by the original
 /// block.
-pub(super) fn parts(raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
-    let object: RawObject<'_> = parse(raw)?;
-    let kind = text(&object, "type", place)?;
-    let part = match kind.as_str() {
-        "text" => return texts(raw, &object, place),
+pub(super) fn parts(block: &RawObject<'_>, raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
+    // A breakpoint belongs to the request.
+    let opaque = || raw::opaque(ORIGIN, unmarked(block, raw));
+    let kind = block.need("type", place)?;
+    Ok(vec![match kind.as_str() {
+        "text" => {
+            let text = Part::text(block.need("text", place)?);
+            let cited = block.get("citations").map(str::trim);
+            if cited.is_some_and(|cited| cited.starts_with('[') && cited != "[]") {
+                return Ok(vec![text, Part::Opaque(opaque())]);
+            }
+            text
+        }
         "thinking" => Part::Thinking(Thinking {
-            text: text(&object, "thinking", place)?,
-            opaque: Some(opaque(raw, &object)),
+            text: block.need("thinking", place)?,
+            opaque: Some(opaque()),
         }),
         "redacted_thinking" => Part::Thinking(Thinking {
             text: String::new(),
-            opaque: Some(opaque(raw, &object)),
+            opaque: Some(opaque()),
         }),
         "tool_use" => Part::ToolCall(ToolCall {
-            id: CallId(text(&object, "id", place)?),
-            name: text(&object, "name", place)?,
-            arguments: object.get("input").unwrap_or("{}").to_owned(),
-            opaque: further_keys(&object),
+            id: CallId(block.need("id", place)?),
+            name: block.need("name", place)?,
+            arguments: block.get("input").unwrap_or("{}").to_owned(),
+            opaque: further_keys(block),
         }),
         "image" | "document" => {
-            let block = object.with(&[(MARK, None)]);
-            let block: Value = parse(&block)?;
-            let part = media::part(&kind, &block);
-            part.unwrap_or_else(|| Part::Opaque(opaque(raw, &object)))
+            let media = media::part(&kind, &parse(&unmarked(block, raw))?);
+            media.unwrap_or_else(|| Part::Opaque(opaque()))
         }
-        _ => Part::Opaque(opaque(raw, &object)),
-    };
-    Ok(vec![part])
+        _ => Part::Opaque(opaque()),
+    }])
 }
 
 /// Returns the additional keys of a call, which must be sent back with it.
 pub(super) fn further_keys(call: &RawObject<'_>) -> Option<Opaque> {
-    let known = ["type", "id", "name", "input", MARK];
-    let data = call.with(&known.map(|key| (key, None)));
-    (data != "{}").then(|| raw::opaque(ORIGIN, data))
+    call.rest(ORIGIN, &["type", "id", "name", "input", MARK])
 }
 
-fn texts(raw: &str, object: &RawObject<'_>, place: &str) -> Result<Vec<Part>, WireError> {
-    let mut parts = vec![Part::Text {
-        text: text(object, "text", place)?,
-    }];
-    let cited = object.get("citations").map(str::trim);
-    if cited.is_some_and(|cited| cited.starts_with('[') && cited != "[]") {
-        parts.push(Part::Opaque(opaque(raw, object)));
-    }
-    Ok(parts)
-}
-
-/// Returns the original block without a breakpoint.
-fn opaque(raw: &str, object: &RawObject<'_>) -> Opaque {
-    raw::opaque(
-        ORIGIN,
-        match object.get(MARK) {
-            None => raw.trim().to_owned(),
-            Some(_) => object.with(&[(MARK, None)]),
-        },
-    )
-}
-
-/// Returns the text under a key.
-pub(super) fn text(object: &RawObject<'_>, key: &str, place: &str) -> Result<String, WireError> {
-    let value = object.get(key).map(serde_json::from_str::<Value>);
-    match value {
-        Some(Ok(Value::String(text))) => Ok(text),
-        Some(Err(error)) => Err(WireError::not_json(&error)),
-        other => {
-            let other = other.and_then(Result::ok);
-            let place = format!("{place}.{key}");
-            Err(WireError::expected(place, "string", other.as_ref()))
-        }
+/// Returns a block without its breakpoint.
+pub(super) fn unmarked(block: &RawObject<'_>, raw: &str) -> String {
+    match block.get(MARK) {
+        None => raw.trim().to_owned(),
+        Some(_) => block.with(&[(MARK, None)]),
     }
 }

@@ -7,17 +7,17 @@ use std::borrow::Cow;
 use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, Opaque, ToolSpec};
 use serde_json::{Map, Value, json};
 
-use super::binding::Trace;
-use super::loops::Judge;
+use super::MessagesProfile;
 use super::pause::{self, ServerCalls};
-use super::settings::{LoopBegan, Settings};
-use super::write::{MessagesParts, MessagesWriter, RULES, block_json, own, says, unmarked};
-use super::{MARK, MessagesProfile};
+use super::read_block::unmarked;
+use super::settings::Settings;
+use super::thinking::{self, LoopBegan, Trace, is_thinking};
+use super::write::{MessagesParts, MessagesWriter, RULES, block_json, own, says};
 use crate::compose::{Composer, RequestRenderer, cache_control};
-use crate::object::{Object, array};
+use crate::object::Object;
 use crate::prompt_texts;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
-use crate::tools;
+use crate::tools::{EncodedTools, legal_name, marked, object_schema};
 use crate::turns::{Block, Content, Role, Turn};
 
 /// The beta header for files by id.
@@ -26,18 +26,21 @@ pub const FILES: &str = "files-api-2025-04-14";
 pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
 impl RequestRenderer for MessagesProfile {
+    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
+        EncodedTools::new(tools, legal_name, |name, tool| {
+            Object::new()
+                .text("name", name)
+                .text("description", &tool.description)
+                .value("input_schema", object_schema(&tool.schema, false))
+                .end()
+        })
+    }
+
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
-        let mut left_out = Vec::new();
-        let declared = match (input.tools, input.hosted_tools) {
-            ([], []) => called(messages),
-            _ => Vec::new(),
+        let tools = match (input.tools, input.hosted_tools) {
+            ([], []) => Cow::Owned(self.encode_tools(&called(messages))),
+            _ => EncodedTools::of(input, self),
         };
-        let specs = if declared.is_empty() {
-            input.tools
-        } else {
-            &declared
-        };
-        let tools = tools::named(specs, tools::legal_name, &mut left_out);
         // A paused turn is sent back unchanged, and no message may follow it.
         let server_calls = ServerCalls::of(messages);
         let paused = pause::is_paused(messages);
@@ -47,57 +50,61 @@ impl RequestRenderer for MessagesProfile {
             context,
             ..input.clone()
         };
-        let specs: Vec<&ToolSpec> = tools.iter().map(|(_, tool)| *tool).collect();
-        let start = Trace::new(input, &specs, self);
-        let judge = Judge::of(input.model, start, messages, self);
-        let unanswered = server_calls.unanswered(messages);
-        let compose = |without: &[Option<LeftOut>]| {
-            let mut parts = MessagesParts {
-                without,
-                unanswered: &unanswered,
-                files: false,
-            };
-            let mut composer = Composer::new(RULES, input.system);
-            for message in messages {
-                composer.message(message, &mut parts, &MessagesWriter);
-            }
-            let end = composer.end(input.context);
-            let turns = composer.outlines(&end);
-            let loop_began = if paused {
-                LoopBegan::of_paused(&turns)
-            } else {
-                LoopBegan::of(&turns)
-            };
-            let settings = Settings::of(input, self, loop_began);
-            (composer, end, settings, parts.files)
-        };
-        let (mut composer, mut end, mut settings, mut files) = compose(&judge.without);
-        // Only now is it known whether the model thinks.
-        if !settings.thinks
-            && !self.unasked_thinking
-            && let Some(without) = judge.without_any()
-        {
-            (composer, end, settings, files) = compose(&without);
+        let mut trace = Trace::new(input, &tools, self);
+        let mut without = thinking::judge(input.model, &mut trace, messages, self);
+        let mut settings = Settings::of(input, self, LoopBegan::of(messages, &without));
+        if !settings.thinks && !self.unasked_thinking {
+            leave_out_all(&mut without, messages);
         }
+        let unanswered = server_calls.unanswered(messages);
+        let mut parts = MessagesParts {
+            without: &without,
+            unanswered: &unanswered,
+            files: false,
+        };
+        let mut composer = Composer::new(RULES, input.system);
+        for message in messages {
+            composer.message(message, &mut parts, &MessagesWriter);
+        }
+        let files = parts.files;
+        let mut end = composer.end(input.context);
         if !paused {
             last_word(&mut end, self, &settings);
         }
         let mut notes = std::mem::take(&mut composer.normalizer.notes);
         let hosted = hosted(input.hosted_tools, &mut notes);
-        notes.append(&mut left_out);
+        notes.extend(&tools.notes);
         notes.append(&mut settings.notes);
 
         let breakpoints = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
         let breakpoints = newest(breakpoints);
-        let tools = tools.iter().map(definition).chain(hosted).collect();
-        let head = head(input, breakpoints, tools, &composer.normalizer.system);
+        let tools = if hosted.is_empty() {
+            Cow::Borrowed(tools.list.as_str())
+        } else {
+            let all = [&tools.list].into_iter().chain(&hosted);
+            let all = all.filter(|tools| !tools.is_empty());
+            Cow::Owned(all.map(String::as_str).collect::<Vec<_>>().join(","))
+        };
+        let head = head(input, breakpoints, &tools, &composer.normalizer.system);
         let marks = (breakpoints, cache_control(retention(input)));
         let head = (head, "messages");
         EncodedRequest {
             notes,
-            prefix: judge.prefix(input.context, messages),
+            prefix: trace.prefix(input.model, input.context, messages),
             betas: betas(input, files),
             ..composer.request(head, end, marks, &MessagesWriter, &settings.keys)
+        }
+    }
+}
+
+/// Leaves out all thinking if any is left. Then a longer transcript has the same beginning.
+fn leave_out_all(without: &mut [Option<LeftOut>], messages: &[&Message]) {
+    let mut judged = messages.iter().zip(without.iter());
+    let is_left = judged
+        .any(|(message, without)| without.is_none() && message.parts().iter().any(is_thinking));
+    if is_left {
+        for without in without {
+            without.get_or_insert(LeftOut::UnaskedThinking);
         }
     }
 }
@@ -107,7 +114,7 @@ impl RequestRenderer for MessagesProfile {
 fn called(messages: &[&Message]) -> Vec<ToolSpec> {
     let mut calls = messages.iter().flat_map(|message| message.calls());
     let tool = calls.next().map(|call| ToolSpec {
-        name: tools::legal_name(&call.name).into_owned(),
+        name: legal_name(&call.name).into_owned(),
         description: String::new(),
         schema: json!({"type": "object"}),
     });
@@ -118,7 +125,7 @@ fn called(messages: &[&Message]) -> Vec<ToolSpec> {
 fn head(
     input: &RenderInput<'_>,
     breakpoints: &[Breakpoint],
-    mut tools: Vec<String>,
+    tools: &str,
     system: &[Block],
 ) -> Object {
     // A longer time never follows a shorter one (AM11), because tools and system prompt come first.
@@ -127,11 +134,10 @@ fn head(
         CacheRetention::Head | CacheRetention::Long => CacheRetention::Long,
     });
     let mut head = Object::new().text("model", input.model);
-    if let Some(last) = tools.last_mut() {
-        if breakpoints.contains(&Breakpoint::Tools) {
-            *last = marked(last, mark);
-        }
-        head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+    if !tools.is_empty() && breakpoints.contains(&Breakpoint::Tools) {
+        head = head.list("tools", [marked(tools, mark).as_str()]);
+    } else if !tools.is_empty() {
+        head = head.list("tools", [tools]);
     }
     let mut system: Vec<Cow<'_, str>> = system.iter().map(block_json).collect();
     if let Some(first) = system.first_mut() {
@@ -139,7 +145,7 @@ fn head(
         if input.system.is_some_and(says) && breakpoints.contains(&Breakpoint::System) {
             *first = marked(first, mark).into();
         }
-        head = head.raw("system", &array(system.iter().map(AsRef::as_ref)));
+        head = head.list("system", system.iter().map(AsRef::as_ref));
     }
     head
 }
@@ -176,7 +182,7 @@ fn hosted(tools: &[Opaque], notes: &mut Vec<Note>) -> Vec<String> {
     let mut hosted = Vec::with_capacity(tools.len());
     for tool in tools {
         match own(tool).filter(|object| object.get("type").is_some()) {
-            Some(object) => hosted.push(unmarked(&object, tool)),
+            Some(object) => hosted.push(unmarked(&object, &tool.data)),
             None => notes.push(Note::setting(LeftOut::ForeignBlock)),
         }
     }
@@ -202,31 +208,4 @@ fn betas(input: &RenderInput<'_>, files: bool) -> Vec<&'static str> {
 fn beta_of(tool: &Opaque) -> Option<&'static str> {
     let kind: String = serde_json::from_str(own(tool)?.get("type")?).ok()?;
     super::hosted::beta_of(&kind)
-}
-
-fn definition((name, tool): &(Cow<'_, str>, &ToolSpec)) -> String {
-    Object::new()
-        .text("name", name)
-        .text("description", &tool.description)
-        .value("input_schema", schema(&tool.schema))
-        .end()
-}
-
-/// Returns a schema in the form that the API accepts: of an object.
-fn schema(schema: &Value) -> Cow<'_, Value> {
-    let mut keys = match schema {
-        Value::Object(keys) if keys.get("type").is_some_and(|kind| kind == "object") => {
-            return Cow::Borrowed(schema);
-        }
-        Value::Object(keys) => keys.clone(),
-        _ => Map::new(),
-    };
-    keys.insert("type".into(), "object".into());
-    Cow::Owned(Value::Object(keys))
-}
-
-/// Returns a JSON object with a breakpoint.
-fn marked(json: &str, mark: &str) -> String {
-    let open = json.strip_suffix('}').unwrap_or(json);
-    format!("{open},\"{MARK}\":{mark}}}")
 }

@@ -3,9 +3,9 @@
 
 use serde_json::{Value, json};
 
+use super::thinking::LoopBegan;
 use super::write::says;
 use super::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
-use crate::compose::Outline;
 use crate::object;
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools;
@@ -24,42 +24,6 @@ pub(super) struct Settings {
     pub(super) notes: Vec<Note>,
     /// Whether these settings make the model think.
     pub(super) thinks: bool,
-}
-
-/// How the current tool loop began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LoopBegan {
-    /// There is no current tool loop.
-    NoLoop,
-    WithThinking,
-    WithoutThinking,
-}
-
-impl LoopBegan {
-    /// Returns how the tool loop at the end of a request began: at the first assistant turn since the
-    /// last user turn without results.
-    pub(super) fn of(turns: &[Outline]) -> Self {
-        Self::at(turns.last().and_then(|turn| turn.loop_began_thinking))
-    }
-
-    /// Like [`LoopBegan::of`], for a request whose last turn was paused and is continued.
-    pub(super) fn of_paused(turns: &[Outline]) -> Self {
-        match turns.split_last() {
-            Some((last, turns)) => {
-                let earlier = turns.last().and_then(|turn| turn.loop_began_thinking);
-                Self::at(earlier.or(Some(last.begins_with_thinking)))
-            }
-            None => Self::NoLoop,
-        }
-    }
-
-    fn at(began_thinking: Option<bool>) -> Self {
-        match began_thinking {
-            None => Self::NoLoop,
-            Some(true) => Self::WithThinking,
-            Some(false) => Self::WithoutThinking,
-        }
-    }
 }
 
 impl Settings {

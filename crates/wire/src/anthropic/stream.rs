@@ -38,7 +38,7 @@ impl ReplyEvents<MessagesBlock> for MessagesEvents {
     fn event(&mut self, data: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<(), WireError> {
         let event: RawObject<'_> = parse(data)?;
         refuse_error(&event, data)?;
-        match kind(&event).as_str() {
+        match event.text("type").as_str() {
             "message_start" => {
                 if let Some(message) = event.get("message") {
                     self.head(&parse(message)?, reply)?;
@@ -46,12 +46,16 @@ impl ReplyEvents<MessagesBlock> for MessagesEvents {
             }
             "content_block_start" => {
                 if let Some(block) = event.get("content_block") {
-                    start(index(&event), block, reply)?;
+                    start(event.number("index").unwrap_or_default(), block, reply)?;
                 }
             }
             "content_block_delta" => {
                 if let Some(delta) = event.get("delta") {
-                    more(index(&event), &parse(delta)?, reply)?;
+                    more(
+                        event.number("index").unwrap_or_default(),
+                        &parse(delta)?,
+                        reply,
+                    )?;
                 }
             }
             "message_delta" => {
@@ -61,7 +65,7 @@ impl ReplyEvents<MessagesBlock> for MessagesEvents {
                 }
             }
             "content_block_stop" => {
-                if let Some(at) = newest(index(&event), reply) {
+                if let Some(at) = newest(event.number("index").unwrap_or_default(), reply) {
                     tell_hosted(at, reply);
                 }
             }
@@ -103,7 +107,7 @@ impl MessagesEvents {
         message: &RawObject<'_>,
         reply: &mut OpenReply<MessagesBlock>,
     ) -> Result<(), WireError> {
-        let model = Some(text(message, "model")).filter(|model| !model.is_empty());
+        let model = Some(message.text("model")).filter(|model| !model.is_empty());
         reply.model = model.or(reply.model.take());
         self.used(message, reply)
     }
@@ -132,8 +136,8 @@ fn stopped(delta: &RawObject<'_>, reply: &mut OpenReply<MessagesBlock>) {
 fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<usize, WireError> {
     reply.charge(raw.len())?;
     let object: RawObject<'_> = parse(raw)?;
-    let field = |key: &str| text(&object, key);
-    let (content, kind) = match kind(&object).as_str() {
+    let field = |key: &str| object.text(key);
+    let (content, kind) = match object.text("type").as_str() {
         "text" => {
             let citations = list(object.get("citations"))?;
             (OpenContent::text(), BlockKind::Text { citations })
@@ -217,7 +221,7 @@ fn more(
     delta: &RawObject<'_>,
     reply: &mut OpenReply<MessagesBlock>,
 ) -> Result<(), WireError> {
-    let kind = kind(delta);
+    let kind = delta.text("type");
     let (key, of) = match kind.as_str() {
         "text_delta" => ("text", "text"),
         "thinking_delta" => ("thinking", "thinking"),
@@ -270,10 +274,6 @@ fn more(
     Ok(())
 }
 
-fn text(object: &RawObject<'_>, key: &str) -> String {
-    object.get(key).and_then(some_text).unwrap_or_default()
-}
-
 fn some_text(raw: &str) -> Option<String> {
     serde_json::from_str(raw).ok()
 }
@@ -286,20 +286,10 @@ fn list(raw: Option<&str>) -> Result<Vec<String>, WireError> {
     Ok(list.into_iter().map(|raw| raw.get().to_owned()).collect())
 }
 
-fn kind(object: &RawObject<'_>) -> String {
-    text(object, "type")
-}
-
-fn index(event: &RawObject<'_>) -> u64 {
-    let index = event.get("index").map(str::parse);
-    index.and_then(Result::ok).unwrap_or_default()
-}
-
 /// Returns an error if the body or an event contains one. Some servers report errors with status 200,
 /// or in the middle of a stream.
 fn refuse_error(event: &RawObject<'_>, body: &str) -> Result<(), WireError> {
-    let has_error = event.get("error").is_some_and(|error| error != "null");
-    if has_error || kind(event) == "error" {
+    if event.given("error").is_some() || event.text("type") == "error" {
         return Err(WireError::Provider { body: body.into() });
     }
     Ok(())

@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use plimsoll_context::{Opaque, Part, Thinking, ToolCall};
 
-use super::binding::LocatedThinking;
 use super::pause::At;
-use super::{MARK, ORIGIN, media};
+use super::read_block::{further_keys, unmarked};
+use super::thinking::LocatedThinking;
+use super::{ORIGIN, media};
 use crate::block_list::BlockWriter;
 use crate::normalize::Native;
 use crate::object::{Object, array};
@@ -67,7 +68,7 @@ impl Native for MessagesParts<'_> {
                 return Err(LeftOut::Citations);
             }
         }
-        blocks.push(Content::Json(unmarked(&object, opaque)).into());
+        blocks.push(Content::Json(unmarked(&object, &opaque.data)).into());
         Ok(())
     }
 
@@ -96,13 +97,10 @@ impl Native for MessagesParts<'_> {
     }
 
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
-        let object = call.opaque.as_ref().and_then(own);
-        let object = object.map(|object| {
-            let known = ["type", "id", "name", "input", MARK];
-            object.with(&known.map(|key| (key, None)))
-        });
-        let members = object.as_deref().and_then(|object| {
-            let members = object.strip_prefix('{')?;
+        let keys = call.opaque.as_ref().and_then(own);
+        let keys = keys.as_ref().and_then(further_keys);
+        let members = keys.as_ref().and_then(|keys| {
+            let members = keys.data.strip_prefix('{')?;
             members.strip_suffix('}')
         });
         (false, members.unwrap_or_default().to_owned(), None)
@@ -157,14 +155,6 @@ pub(super) fn block_json(block: &Block) -> Cow<'_, str> {
 /// Returns the JSON object of a block of this protocol.
 pub(super) fn own(opaque: &Opaque) -> Option<RawObject<'_>> {
     raw::own(opaque, ORIGIN)
-}
-
-/// Returns the original JSON of a block of this protocol, without a breakpoint.
-pub(super) fn unmarked(object: &RawObject<'_>, opaque: &Opaque) -> String {
-    match object.get(MARK) {
-        None => opaque.data.trim().to_owned(),
-        Some(_) => object.with(&[(MARK, None)]),
-    }
 }
 
 /// Returns `true` if a text contains more than white space. The API refuses others (AM6).

@@ -1,9 +1,10 @@
 //! [`render`]: a transcript as the body of a Converse request. Deterministic: an older request, up to the
 //! end of its messages, is a byte prefix of a newer one with the same tools.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Breakpoint, Message};
+use plimsoll_context::{Breakpoint, Message, ToolSpec};
 use serde_json::{Value, json};
 
 use super::settings::{budget, by_budget, settings};
@@ -11,11 +12,17 @@ use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, began_with_reason
 use super::{ConverseProfile, Maker};
 use crate::compose::{Composer, RequestRenderer};
 use crate::object::{Object, array};
-use crate::request::{EncodedRequest, Note, RenderInput, ToolChoice};
-use crate::tools;
-use crate::tools::legal_name;
+use crate::request::{EncodedRequest, RenderInput, ToolChoice};
+use crate::tools::{EncodedTools, described, legal_name, object_schema};
 
 impl RequestRenderer for ConverseProfile {
+    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
+        EncodedTools::new(tools, legal_name, |name, tool| {
+            let schema = object_schema(&tool.schema, false);
+            declaration(described(name, &tool.description), &schema)
+        })
+    }
+
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         let budget = match &self.maker {
             Maker::Anthropic(claude) => budget(input, claude)
@@ -40,7 +47,13 @@ impl RequestRenderer for ConverseProfile {
             let blocks = std::iter::once(text.as_str()).chain(mark.then_some(CACHE_POINT));
             head = head.raw("system", &array(blocks));
         }
-        if let Some(config) = tool_config(input, messages, breakpoints, &mut notes) {
+        let tools = match input.tool_choice {
+            ToolChoice::None => Cow::default(),
+            _ => EncodedTools::of(input, self),
+        };
+        notes.extend(&tools.notes);
+        let mark = breakpoints.contains(&Breakpoint::Tools);
+        if let Some(config) = tool_config(&tools, &input.tool_choice, messages, mark) {
             head = head.raw("toolConfig", &config);
         }
         let settings = settings(input, budget, self, &mut notes);
@@ -58,39 +71,31 @@ impl RequestRenderer for ConverseProfile {
 /// The API has no choice `none`, and requires tools if the messages contain calls (BR5). In that case
 /// only the names of the called tools are declared.
 fn tool_config(
-    input: &RenderInput<'_>,
+    tools: &EncodedTools,
+    choice: &ToolChoice,
     messages: &[&Message],
-    breakpoints: &[Breakpoint],
-    notes: &mut Vec<Note>,
+    has_breakpoint: bool,
 ) -> Option<String> {
-    let specs = match input.tool_choice {
-        ToolChoice::None => &[],
-        _ => input.tools,
-    };
-    let tools = tools::named(specs, legal_name, notes);
-    let tools = tools.iter().map(|(name, tool)| {
-        let schema = tools::typed(&tool.schema);
-        declaration(tools::described(name, &tool.description), &schema)
-    });
-    let mut tools: Vec<String> = tools.collect();
-    if tools.is_empty() {
+    let called: String;
+    let list = if tools.list.is_empty() {
         let schema = json!({"type": "object"});
         let calls = messages.iter().flat_map(|message| message.calls());
-        let called: BTreeSet<_> = calls.map(|call| legal_name(&call.name)).collect();
-        tools = { called.iter() }
-            .map(|name| declaration(tools::described(name, ""), &schema))
-            .collect();
-    }
-    let choice = match &input.tool_choice {
-        _ if tools.is_empty() => return None,
+        let names: BTreeSet<_> = calls.map(|call| legal_name(&call.name)).collect();
+        let names = names.iter();
+        let names = names.map(|name| declaration(described(name, ""), &schema));
+        called = names.collect::<Vec<_>>().join(",");
+        &called
+    } else {
+        &tools.list
+    };
+    let choice = match choice {
+        _ if list.is_empty() => return None,
         ToolChoice::Auto | ToolChoice::None => None,
         ToolChoice::Required => Some(json!({"any": {}})),
         ToolChoice::Tool(name) => Some(json!({"tool": {"name": legal_name(name)}})),
     };
-    if breakpoints.contains(&Breakpoint::Tools) {
-        tools.push(CACHE_POINT.to_owned());
-    }
-    let config = Object::new().raw("tools", &array(tools.iter().map(String::as_str)));
+    let mark = has_breakpoint.then_some(CACHE_POINT);
+    let config = Object::new().list("tools", [list.as_str()].into_iter().chain(mark));
     Some(match choice {
         Some(choice) => config.value("toolChoice", choice).end(),
         None => config.end(),

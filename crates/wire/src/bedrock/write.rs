@@ -4,7 +4,7 @@ use plimsoll_context::{Message, Part, Source, Thinking};
 use serde::Deserialize;
 
 use super::{ConverseProfile, Maker, ORIGIN};
-use crate::anthropic::loops::asks;
+use crate::anthropic::thinking::asks;
 use crate::block_list::BlockWriter;
 use crate::normalize::Native;
 use crate::object::{Object, array};

@@ -1,7 +1,9 @@
 //! [`render`]: a transcript as the body of a `generateContent` request. Deterministic: an older request,
 //! up to the end of its contents, is a byte prefix of a newer one.
 
-use plimsoll_context::Message;
+use std::borrow::Cow;
+
+use plimsoll_context::{Message, ToolSpec};
 use serde_json::Value;
 
 use super::GeminiProfile;
@@ -9,11 +11,29 @@ use super::settings::settings;
 use super::write::{GeminiParts, GeminiWriter, RULES, declared};
 use crate::compose::{Composer, RequestRenderer};
 use crate::object::{Object, array};
-use crate::request::{EncodedRequest, Note, RenderInput};
-use crate::tools;
-use crate::tools::legal_name;
+use crate::request::{EncodedRequest, RenderInput};
+use crate::tools::{EncodedTools, described, legal_name, object_schema};
 
 impl RequestRenderer for GeminiProfile {
+    /// The declarations are one tool.
+    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
+        let name = |name| match legal_name(name) {
+            Cow::Borrowed(name) => declared(name),
+            Cow::Owned(name) => declared(&name).into_owned().into(),
+        };
+        let mut tools = EncodedTools::new(tools, name, |name, tool| {
+            let schema = object_schema(&tool.schema, false);
+            described(name, &tool.description)
+                .value("parametersJsonSchema", schema)
+                .end()
+        });
+        if !tools.list.is_empty() {
+            let list = Object::new().list("functionDeclarations", [tools.list.as_str()]);
+            tools.list = list.end();
+        }
+        tools
+    }
+
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         let mut composer = Composer::new(RULES, input.system);
         for message in messages {
@@ -26,15 +46,15 @@ impl RequestRenderer for GeminiProfile {
             let parts = Object::new().raw("parts", &array([part.as_str()]));
             head = head.raw("systemInstruction", &parts.end());
         }
-        let declarations = declarations(input, &mut notes);
-        let callable = declarations.is_some();
+        let tools = EncodedTools::of(input, self);
+        notes.extend(&tools.notes);
+        let callable = !tools.list.is_empty();
         let own = input.extra.and_then(|extra| extra.get("tools"));
         let own = own.and_then(Value::as_array).into_iter().flatten();
-        let tools: Vec<String> = { declarations.into_iter() }
-            .chain(own.map(Value::to_string))
-            .collect();
-        if !tools.is_empty() {
-            head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+        let own: Vec<String> = own.map(Value::to_string).collect();
+        if callable || !own.is_empty() {
+            let own = own.iter().map(String::as_str);
+            head = head.list("tools", std::iter::once(tools.list.as_str()).chain(own));
         }
         let settings = settings(input, callable, self, &mut notes);
         let (head, end) = ((head, "contents"), composer.end(input.context));
@@ -43,21 +63,4 @@ impl RequestRenderer for GeminiProfile {
             ..composer.request(head, end, (&[], ""), &GeminiWriter(self), &settings)
         }
     }
-}
-
-/// Returns the declarations of all tools as one tool, if there are any.
-fn declarations(input: &RenderInput<'_>, notes: &mut Vec<Note>) -> Option<String> {
-    let name = |name| match legal_name(name) {
-        std::borrow::Cow::Borrowed(name) => declared(name),
-        std::borrow::Cow::Owned(name) => declared(&name).into_owned().into(),
-    };
-    let tools = tools::named(input.tools, name, notes);
-    let tools = tools.iter().map(|(name, tool)| {
-        let schema = tools::typed(&tool.schema);
-        let tool = tools::described(name, &tool.description);
-        tool.value("parametersJsonSchema", schema).end()
-    });
-    let tools: Vec<String> = tools.collect();
-    let list = array(tools.iter().map(String::as_str));
-    (!tools.is_empty()).then(|| Object::new().raw("functionDeclarations", &list).end())
 }

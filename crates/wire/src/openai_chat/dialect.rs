@@ -2,9 +2,15 @@
 //! request. `render.rs` and the crate `mock` follow it. Model names, windows and prices are configured
 //! elsewhere.
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::call_ids::CallIdForm;
+
+/// The prefix of rows that are not dialects.
+const TEMPLATE: &str = "template-";
 
 /// The requirements of a server. The default is `compatible`. A configuration may start from a named
 /// dialect and change single fields.
@@ -28,8 +34,8 @@ pub struct Dialect {
     /// Whether a user message may directly follow a tool result. If not, a short assistant message goes
     /// between them (T2, OC7).
     pub user_after_tool: bool,
-    /// The accepted ids of tool calls.
-    pub call_ids: CallIds,
+    /// The accepted ids of tool calls. Others are mapped to this form, equal ones to the same id.
+    pub call_ids: CallIdForm,
     /// Whether the arguments of earlier tool calls must be JSON objects, because a template parses them
     /// (OC4). Other texts are wrapped into one.
     pub object_arguments: bool,
@@ -74,25 +80,6 @@ pub enum NoContent {
     Empty,
     /// No `content` key.
     Omit,
-}
-
-/// The accepted ids of tool calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CallIds {
-    /// 1 to 40 visible ASCII characters. Others are mapped to this form, equal ones to the same id.
-    Visible,
-    /// Nine letters or digits (OC7). Others are mapped to this form, equal ones to the same id.
-    NineAlphanumeric,
-}
-
-impl CallIds {
-    pub(super) fn form(self) -> CallIdForm {
-        match self {
-            Self::Visible => CallIdForm::Visible,
-            Self::NineAlphanumeric => CallIdForm::NineAlphanumeric,
-        }
-    }
 }
 
 /// The messages in which reasoning is sent back.
@@ -162,96 +149,73 @@ pub enum ErrorStyle {
     Template,
 }
 
-/// A family of chat templates with its own requirements, regardless of the server.
+/// A family of chat templates with its own requirements, regardless of the server. `data/dialects.txt`
+/// has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Template {
-    /// Gemma: strict alternation (T1), one system message (T3). Some of its templates ignore tool calls
-    /// and results when they check the roles, so a user message must not follow a result (T2). Some
-    /// servers turn each result into a user message, so the calls of a batch are sent one by one.
+    /// Gemma.
     Gemma,
-    /// Mistral and Devstral: strict alternation (T1), one system message (T3), no user message after
-    /// a tool result (T2), and their ids of tool calls (OC7).
+    /// Mistral and Devstral.
     Mistral,
-    /// Qwen 3: there must be a user message (T4).
+    /// Qwen 3.
     Qwen,
-    /// Llama 3.1: one tool call per message (T5).
+    /// Llama 3.1.
     Llama31,
 }
 
+/// The names and the keys in `data/dialects.txt`.
+static ROWS: LazyLock<Vec<(&str, Map<String, Value>)>> = LazyLock::new(|| {
+    let lines = include_str!("../../data/dialects.txt").lines();
+    let lines = lines.filter(|line| !line.starts_with('#'));
+    let rows = lines.map(str::split_whitespace).filter_map(|mut words| {
+        let name = words.next()?;
+        let keys = words.map(
+            |word| match (word.strip_prefix('!'), word.split_once('=')) {
+                (Some(key), _) => (key.to_owned(), false.into()),
+                (None, Some((key, value))) => (key.to_owned(), value.into()),
+                (None, None) => (word.to_owned(), true.into()),
+            },
+        );
+        Some((name, keys.collect()))
+    });
+    rows.collect()
+});
+
 impl Dialect {
-    /// The names that [`Dialect::named`] knows.
-    pub const NAMES: [&'static str; 14] = [
-        "compatible",
-        "openai",
-        "llama.cpp",
-        "ollama",
-        "lmstudio",
-        "vllm",
-        "mistral",
-        "deepseek",
-        "kimi",
-        "groq",
-        "openrouter",
-        "xai",
-        "together",
-        "cohere",
-    ];
+    /// Returns the names that [`Dialect::named`] knows.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let names = ROWS.iter().map(|(name, _)| *name);
+        names.filter(|name| !name.starts_with(TEMPLATE))
+    }
 
     /// Returns the dialect of that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
-        let dialect = match name {
-            "compatible" => Self::compatible(),
-            "openai" => Self::openai(),
-            "vllm" | "ollama" => Self::local(name),
-            // Answers an image with status 500 unless it was started with a projector.
-            "llama.cpp" => Self {
-                images: false,
-                ..Self::local(name)
-            },
-            // Older versions refused a null content.
-            "lmstudio" => Self {
-                no_content: NoContent::Empty,
-                ..Self::local(name)
-            },
-            "mistral" => Self::mistral(),
-            "deepseek" => Self {
-                echo_reasoning: EchoReasoning::ToolExchanges,
-                empty_reasoning: EmptyReasoning::Empty,
-                images: false,
-                voice: ErrorStyle::DeepSeek,
-                ..Self::hosted(name)
-            },
-            "kimi" => Self {
-                echo_reasoning: EchoReasoning::ToolTurns,
-                empty_reasoning: EmptyReasoning::Space,
-                voice: ErrorStyle::Kimi,
-                ..Self::hosted(name)
-            },
-            "openrouter" | "groq" | "xai" | "together" => Self::hosted(name),
-            // Its compatibility API refuses the key that requests usage.
-            "cohere" => Self {
-                asks_for_usage: false,
-                ..Self::hosted(name)
-            },
-            _ => return None,
+        let dialect = Self {
+            name: name.to_owned(),
+            ..Self::compatible()
         };
-        Some(dialect)
+        Self::names()
+            .any(|known| known == name)
+            .then(|| dialect.with(name))
+    }
+
+    /// Returns the dialect with the keys of a row. A test reads all of them.
+    fn with(self, row: &str) -> Self {
+        let keys = ROWS.iter().find(|(name, _)| *name == row);
+        let changed = keys.and_then(|(_, keys)| {
+            let mut dialect = serde_json::to_value(&self).ok()?;
+            dialect.as_object_mut()?.extend(keys.clone());
+            serde_json::from_value(dialect).ok()
+        });
+        changed.unwrap_or(self)
     }
 
     /// Returns the dialect of OpenAI itself, with the most features.
     #[must_use]
     pub fn openai() -> Self {
-        Self {
-            name: "openai".into(),
-            completion_tokens_key: true,
-            joins_texts: false,
-            object_arguments: false,
-            prefill: true,
-            cache: CacheMarks::Key,
-            ..Self::compatible()
-        }
+        Self::named("openai").unwrap_or_default()
     }
 
     /// Returns the dialect of a compatible server: the features that OpenAI and nearly all others
@@ -266,7 +230,7 @@ impl Dialect {
             joins_texts: true,
             merges_roles: false,
             user_after_tool: true,
-            call_ids: CallIds::Visible,
+            call_ids: CallIdForm::Visible,
             object_arguments: true,
             echo_reasoning: EchoReasoning::Never,
             empty_reasoning: EmptyReasoning::Omit,
@@ -283,80 +247,22 @@ impl Dialect {
         }
     }
 
-    /// Returns the dialect of Mistral's own API.
-    #[must_use]
-    pub fn mistral() -> Self {
-        Self {
-            random_seed_key: true,
-            no_content: NoContent::Empty,
-            // System messages must not follow a tool or assistant message, nor one assistant message
-            // another.
-            system_first: true,
-            merges_roles: true,
-            user_after_tool: false,
-            call_ids: CallIds::NineAlphanumeric,
-            // The last chunk contains the usage anyway, and the API does not have the key.
-            asks_for_usage: false,
-            voice: ErrorStyle::Mistral,
-            ..Self::hosted("mistral")
-        }
-    }
-
     /// Returns the dialect for a model whose chat template has its own requirements.
     #[must_use]
     pub fn with_template(self, template: Template) -> Self {
-        match template {
-            Template::Gemma => Self {
-                merges_roles: true,
-                system_first: true,
-                user_after_tool: false,
-                parallel_calls: false,
-                ..self
-            },
-            Template::Mistral => Self {
-                merges_roles: true,
-                system_first: true,
-                user_after_tool: false,
-                call_ids: CallIds::NineAlphanumeric,
-                ..self
-            },
-            Template::Qwen => Self {
-                needs_user: true,
-                ..self
-            },
-            Template::Llama31 => Self {
-                parallel_calls: false,
-                ..self
-            },
-        }
+        self.with(match template {
+            Template::Gemma => "template-gemma",
+            Template::Mistral => "template-mistral",
+            Template::Qwen => "template-qwen",
+            Template::Llama31 => "template-llama31",
+        })
     }
 
     /// Returns the dialect with the requirements of most chat templates (T1, T3, T4). Other servers
     /// accept such requests, too, so it is for all servers that may run a template.
     #[must_use]
     pub fn for_templates(self) -> Self {
-        Self {
-            merges_roles: true,
-            system_first: true,
-            needs_user: true,
-            ..self
-        }
-    }
-
-    /// Returns the dialect of a server that runs the model's own chat template.
-    fn local(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            voice: ErrorStyle::Template,
-            ..Self::compatible().for_templates()
-        }
-    }
-
-    fn hosted(name: &str) -> Self {
-        Self {
-            name: name.into(),
-            ..Self::compatible()
-        }
+        self.with("template-any")
     }
 }
 
@@ -372,7 +278,15 @@ mod tests {
 
     #[test]
     fn every_name_has_its_dialect() {
-        for name in Dialect::NAMES {
+        let compatible = serde_json::to_value(Dialect::compatible()).unwrap();
+        for (name, keys) in ROWS.iter() {
+            let dialect = serde_json::to_value(Dialect::compatible().with(name)).unwrap();
+            for (key, value) in keys {
+                assert_eq!(dialect[key], *value, "{name}");
+                assert_ne!(compatible[key], *value, "{name} {key}");
+            }
+        }
+        for name in Dialect::names() {
             assert_eq!(Dialect::named(name).map(|d| d.name), Some(name.to_owned()));
         }
         assert_eq!(Dialect::named("gopher"), None);

@@ -1,5 +1,7 @@
 //! The messages of Chat Completions as the entries of a list.
 
+use std::sync::LazyLock;
+
 use plimsoll_context::Message;
 use serde_json::Value;
 
@@ -24,8 +26,8 @@ pub static FORMAT: DocumentFormat = DocumentFormat {
 
 /// Writes the message in the dialect with the most features. A message without content has no entry.
 fn written(message: &Message) -> Result<Vec<String>, WireError> {
-    let input = crate::RenderInput::default();
-    let body = render(&input, [message], &Dialect::openai())?.body;
+    static DIALECT: LazyLock<Dialect> = LazyLock::new(Dialect::openai);
+    let body = render(&crate::RenderInput::default(), [message], &*DIALECT)?.body;
     let mut body: Value =
         serde_json::from_slice(&body).map_err(|error| WireError::not_json(&error))?;
     let first = body.get_mut("messages").and_then(|list| list.get_mut(0));

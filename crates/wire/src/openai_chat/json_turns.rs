@@ -4,16 +4,12 @@
 //! only needs `response_format`, not tool support. Models that can call tools should use the native
 //! way, which is better.
 
-use std::collections::HashMap;
-
-use plimsoll_context::{
-    CallId, Delta, Message, Part, Reply, StopReason, ToolCall, ToolResult, ToolSpec,
-};
+use plimsoll_context::{CallId, Message, Part, Reply, StopReason, ToolCall, ToolResult, ToolSpec};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Dialect, ToolStyle};
 use super::pieces::CallState;
-use super::stream::ChatEvents;
+use super::stream::{ChatEvents, TEXT};
 use crate::compose::RequestRenderer;
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
@@ -30,43 +26,33 @@ const MAX_STRING: u64 = 1_500;
 /// call that tool.
 const STUCK: usize = 3;
 
+/// The longest escape in a JSON string: two surrogates.
+const MAX_ESCAPE: usize = 12;
+
 /// Renders a view in which calls, results and answers are plain texts.
 pub(super) fn render(
     input: &RenderInput<'_>,
     messages: &[&Message],
     dialect: &Dialect,
 ) -> EncodedRequest {
-    let system = match input.format {
-        Some(_) => input.system.unwrap_or_default().to_owned(),
-        None => system(input),
+    let mut tools: Vec<&ToolSpec> = input.tools.iter().collect();
+    tools.sort_by(|one, other| one.name.cmp(&other.name));
+    let (system, format) = match input.format {
+        Some(schema) => {
+            let system = input.system.unwrap_or_default().to_owned();
+            (system, json_schema("answer", schema))
+        }
+        None => (
+            system(input, &tools),
+            response_format(input, &tools, stuck_in(messages)),
+        ),
     };
     let mut extra = input.extra.cloned().unwrap_or_default();
-    let mut calls = HashMap::new();
-    let mut tail = Tail::default();
-    let mut broken: Vec<Note> = Vec::new();
-    let turns: Vec<Message> = { messages.iter() }
-        .enumerate()
-        .map(|(index, message)| {
-            tail.see(message);
-            if message.calls().any(is_broken) {
-                broken.push(Note {
-                    message: Some(index),
-                    what: LeftOut::BrokenArguments,
-                });
-            }
-            plain(message, &mut calls)
-        })
-        .collect();
-    extra.insert(
-        "response_format".to_owned(),
-        match input.format {
-            Some(schema) => json_schema("answer", schema),
-            None => response_format(input, tail.stuck_in()),
-        },
-    );
-    let plain = RenderInput {
+    extra.insert("response_format".to_owned(), format);
+    let plain_input = RenderInput {
         system: Some(&system),
         tools: &[],
+        encoded_tools: None,
         tool_choice: ToolChoice::Auto,
         extra: Some(&extra),
         ..input.clone()
@@ -75,80 +61,22 @@ pub(super) fn render(
         tools: ToolStyle::Native,
         ..dialect.clone()
     };
+    let turns: Vec<Message> = (0..messages.len())
+        .filter_map(|index| plain(messages, index))
+        .collect();
     let turns: Vec<&Message> = turns.iter().collect();
-    let mut rendered = dialect.render(&plain, &turns);
+    let mut rendered = dialect.render(&plain_input, &turns);
     rendered.from.clear();
-    rendered.notes.extend(broken);
+    let broken = messages.iter().enumerate();
+    let broken = broken.filter(|(_, message)| message.calls().any(is_broken));
+    rendered.notes.extend(broken.map(|(index, _)| Note {
+        message: Some(index),
+        what: LeftOut::BrokenArguments,
+    }));
     // Notes about settings come last.
     let of = |note: &Note| note.message.unwrap_or(usize::MAX);
     rendered.notes.sort_by_key(of);
     rendered
-}
-
-/// Converts the JSON object in the text of such a reply to a call or an answer.
-///
-/// The call's id is derived from `number`; use the number of messages in the request. An object that
-/// was cut off is dropped. Thinking is kept.
-fn read_turn(reply: Reply, number: usize) -> Reply {
-    let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
-    let thought = reply.parts.iter();
-    let thought = thought.filter(|part| matches!(part, Part::Thinking(_)));
-    let mut parts: Vec<Part> = thought.cloned().collect();
-    parts.extend(match serde_json::from_str::<Value>(texts.concat().trim()) {
-        Ok(Value::Object(turn)) => turn_parts(turn, number),
-        _ => Vec::new(),
-    });
-    let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
-    let stop = match reply.stop {
-        StopReason::Stop if calls => StopReason::ToolCalls,
-        other => other,
-    };
-    Reply {
-        parts,
-        stop,
-        ..reply
-    }
-}
-
-/// Extracts the answer from a turn while it arrives, so that it can be displayed.
-#[derive(Debug, Default)]
-struct AnswerStream {
-    received: String,
-    /// The number of decoded bytes of `received`. `None` before the answer begins.
-    at: Option<usize>,
-    over: bool,
-}
-
-impl AnswerStream {
-    /// Reports the answer instead of the JSON text around it.
-    fn retell(&mut self, delta: Delta) -> Option<Delta> {
-        let Delta::Text { text } = delta else {
-            return Some(delta);
-        };
-        let text = self.push(&text);
-        (!text.is_empty()).then_some(Delta::Text { text })
-    }
-
-    /// Takes the next piece of JSON text and returns the new part of the answer.
-    fn push(&mut self, piece: &str) -> String {
-        self.received.push_str(piece);
-        if self.at.is_none() {
-            self.at = answer_start(&self.received);
-        }
-        let mut added = String::new();
-        while let Some(at) = self.at.filter(|_| !self.over) {
-            let rest = self.received.get(at..).unwrap_or_default();
-            match next_char(rest) {
-                Next::Char(c, len) => {
-                    added.push(c);
-                    self.at = Some(at + len);
-                }
-                Next::More => break,
-                Next::End => self.over = true,
-            }
-        }
-        added
-    }
 }
 
 /// A decoder for replies that are one JSON object: a tool call or an answer. The text of an answer is
@@ -159,7 +87,8 @@ pub type TurnDecoder = decoder::StreamState<TurnEvents, CallState>;
 #[derive(Debug)]
 pub struct TurnEvents {
     chat: ChatEvents,
-    answer: AnswerStream,
+    /// The length of the answer that was reported.
+    told: usize,
     number: usize,
 }
 
@@ -170,7 +99,7 @@ impl TurnDecoder {
     pub fn new(number: usize) -> Self {
         Self::of(TurnEvents {
             chat: ChatEvents::default(),
-            answer: AnswerStream::default(),
+            told: 0,
             number,
         })
     }
@@ -185,13 +114,13 @@ impl ReplyEvents<CallState> for TurnEvents {
 
     fn event(&mut self, data: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
         self.chat.event(data, reply)?;
-        reply.retell(|delta| self.answer.retell(delta));
+        self.tell(reply);
         Ok(())
     }
 
     fn whole(&mut self, body: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
         self.chat.whole(body, reply)?;
-        reply.retell(|delta| self.answer.retell(delta));
+        self.tell(reply);
         Ok(())
     }
 
@@ -204,193 +133,140 @@ impl ReplyEvents<CallState> for TurnEvents {
     }
 }
 
-/// The newest call, and the number of times it was made in a row.
-#[derive(Debug, Default)]
-struct Tail<'a> {
-    call: Option<&'a ToolCall>,
-    times: usize,
-}
-
-impl<'a> Tail<'a> {
-    fn see(&mut self, message: &'a Message) {
-        match message {
-            Message::Assistant { .. } => {
-                let call = message.calls().next();
-                let same = call.zip(self.call).is_some_and(|(new, old)| {
-                    new.name == old.name && new.arguments == old.arguments
-                });
-                self.times = if same { self.times + 1 } else { 1 };
-                self.call = call;
-            }
-            Message::User { .. } => *self = Self::default(),
-            _ => {}
-        }
-    }
-
-    /// Returns the tool that is called again and again, if the model is stuck.
-    fn stuck_in(&self) -> Option<&'a str> {
-        self.call
-            .filter(|_| self.times >= STUCK)
-            .map(|call| call.name.as_str())
+impl TurnEvents {
+    /// Reports the answer instead of the JSON text around it.
+    fn tell(&mut self, reply: &mut OpenReply<CallState>) {
+        let turn = reply.blocks().get(TEXT).map(|block| block.text());
+        let answer = answer_so_far(&turn.unwrap_or_default()).unwrap_or_default();
+        reply.tell_text(answer.get(self.told..).unwrap_or_default());
+        self.told = self.told.max(answer.len());
     }
 }
 
-enum Next {
-    Char(char, usize),
-    More,
-    End,
-}
-
-/// Returns the start of the text after `{"answer": "`, if the turn begins with that.
-fn answer_start(seen: &str) -> Option<usize> {
-    let mut rest = seen;
-    for token in ["{", "\"answer\"", ":", "\""] {
-        rest = rest.trim_start().strip_prefix(token)?;
+/// Returns the answer in the beginning of a turn, as far as it can be decoded. `None` if the turn is none.
+fn answer_so_far(turn: &str) -> Option<String> {
+    let mut rest = turn.trim_start();
+    for token in ["{", "\"answer\"", ":"] {
+        rest = rest.strip_prefix(token)?.trim_start();
     }
-    Some(seen.len() - rest.len())
-}
-
-/// Returns the first character in the rest of a JSON string.
-fn next_char(rest: &str) -> Next {
-    let Some(first) = rest.chars().next() else {
-        return Next::More;
+    let closed = |text: &str| {
+        let mut texts = serde_json::Deserializer::from_str(text).into_iter::<String>();
+        texts.next()?.ok()
     };
-    match first {
-        '"' => Next::End,
-        '\\' => {
-            // Two surrogates are the longest escape.
-            for len in [2, 6, 12] {
-                let Some(escape) = rest.get(..len) else {
-                    return Next::More;
-                };
-                if let Ok(text) = serde_json::from_str::<String>(&format!("\"{escape}\""))
-                    && let Some(c) = text.chars().next()
-                {
-                    return Next::Char(c, len);
-                }
+    // The last escape may not be whole yet.
+    let before = |cut| Some(format!("{}\"", rest.get(..rest.len().checked_sub(cut)?)?));
+    closed(rest).or_else(|| (0..=MAX_ESCAPE).find_map(|cut| closed(&before(cut)?)))
+}
+
+/// Converts the JSON object in the text of such a reply to a call or an answer.
+///
+/// The call's id is derived from `number`. An object that was cut off is dropped. Thinking is kept.
+fn read_turn(reply: Reply, number: usize) -> Reply {
+    let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
+    let turn: Map<String, Value> = serde_json::from_str(texts.concat().trim()).unwrap_or_default();
+    let thoughts = reply.parts.iter();
+    let thoughts = thoughts.filter(|part| matches!(part, Part::Thinking(_)));
+    let mut parts: Vec<Part> = thoughts.cloned().collect();
+    let mut stop = reply.stop;
+    match (turn.get("answer"), turn.get("tool")) {
+        (Some(Value::String(answer)), _) => parts.push(Part::text(answer.as_str())),
+        (_, Some(Value::String(name))) => {
+            let arguments = turn.get("arguments").cloned();
+            parts.push(Part::ToolCall(ToolCall {
+                id: CallId(format!("call_{number}")),
+                name: name.clone(),
+                arguments: arguments.unwrap_or_else(|| json!({})).to_string(),
+                opaque: None,
+            }));
+            if stop == StopReason::Stop {
+                stop = StopReason::ToolCalls;
             }
-            Next::End
         }
-        c => Next::Char(c, c.len_utf8()),
+        _ => {}
+    }
+    Reply {
+        parts,
+        stop,
+        ..reply
     }
 }
 
-fn turn_parts(mut turn: Map<String, Value>, number: usize) -> Vec<Part> {
-    if let Some(Value::String(answer)) = turn.get("answer") {
-        return vec![Part::text(answer.as_str())];
-    }
-    let Some(Value::String(name)) = turn.get("tool").cloned() else {
-        return Vec::new();
-    };
-    let arguments = turn.remove("arguments").unwrap_or_else(|| json!({}));
-    let id = CallId(format!("call_{number}"));
-    vec![Part::ToolCall(ToolCall {
-        id,
-        name,
-        arguments: arguments.to_string(),
-        opaque: None,
-    })]
+/// Returns the tool that the model has called again and again since a person spoke.
+fn stuck_in<'a>(messages: &[&'a Message]) -> Option<&'a str> {
+    let newest = messages.iter().rev();
+    let newest = newest.take_while(|message| !matches!(message, Message::User { .. }));
+    let mut calls = newest.filter_map(|message| message.calls().next());
+    let last = calls.next()?;
+    let same = |call: &&ToolCall| call.name == last.name && call.arguments == last.arguments;
+    (calls.take_while(same).count() + 1 >= STUCK).then_some(last.name.as_str())
 }
 
-/// Returns the system prompt with the rules for turns and the tools.
-fn system(input: &RenderInput<'_>) -> String {
+/// Returns the system prompt with the rules for turns and the tools. The examples of tools have the
+/// required parameters only, because small models copy everything they see.
+fn system(input: &RenderInput<'_>, tools: &[&ToolSpec]) -> String {
     let mut text = input.system.unwrap_or_default().trim_end().to_owned();
     if !text.is_empty() {
         text.push_str("\n\n");
     }
     text.push_str(JSON_TURNS);
     text.push('\n');
-    for tool in sorted(input.tools) {
-        let turn = json!({ "tool": tool.name, "arguments": example(&tool.schema) });
-        let more = optional(&tool.schema);
-        text.push_str(&format!("\n{turn}  {}{more}", tool.description.trim()));
+    for tool in tools {
+        let required = tool.schema.get("required").and_then(Value::as_array);
+        let properties = tool.schema.get("properties").and_then(Value::as_object);
+        let (mut example, mut optional) = (Map::new(), Vec::new());
+        for (name, property) in properties.into_iter().flatten() {
+            if required.is_some_and(|required| required.iter().any(|one| one == name.as_str())) {
+                let value = match first_type(property) {
+                    Some("integer" | "number") => json!(1),
+                    Some("boolean") => json!(false),
+                    Some("array") => json!([]),
+                    Some("object") => json!({}),
+                    _ => json!(name.to_uppercase()),
+                };
+                example.insert(name.clone(), value);
+            } else {
+                optional.push(name.as_str());
+            }
+        }
+        let turn = json!({ "tool": tool.name, "arguments": example });
+        text.push_str(&format!("\n{turn}  {}", tool.description.trim()));
+        if !optional.is_empty() {
+            text.push_str(&format!(" (may have {})", optional.join(", ")));
+        }
     }
     text.push_str("\n{\"answer\":\"TEXT\"}  ends the task with the final answer");
     text
 }
 
-/// Returns example arguments with the required parameters only, because small models copy everything
-/// they see.
-fn example(schema: &Value) -> Value {
-    let shown = parameters(schema, Need::Required).map(|(name, property)| {
-        let value = match first_type(property.get("type")) {
-            Some("integer" | "number") => json!(1),
-            Some("boolean") => json!(false),
-            Some("array") => json!([]),
-            Some("object") => json!({}),
-            _ => json!(name.to_uppercase()),
-        };
-        (name.clone(), value)
-    });
-    Value::Object(shown.collect())
-}
-
-/// Returns the list of optional parameters, such as ` (may have offset, limit)`.
-fn optional(schema: &Value) -> String {
-    let names: Vec<&str> = parameters(schema, Need::Optional)
-        .map(|(name, _)| name.as_str())
-        .collect();
-    if names.is_empty() {
-        String::new()
-    } else {
-        format!(" (may have {})", names.join(", "))
-    }
-}
-
-#[derive(PartialEq, Eq)]
-enum Need {
-    Required,
-    Optional,
-}
-
-fn parameters(schema: &Value, need: Need) -> impl Iterator<Item = (&String, &Value)> {
-    let required = schema.get("required").and_then(Value::as_array);
-    let properties = schema.get("properties").and_then(Value::as_object);
-    properties.into_iter().flatten().filter(move |(name, _)| {
-        let listed = required
-            .into_iter()
-            .flatten()
-            .any(|one| one == name.as_str());
-        listed == (need == Need::Required)
-    })
-}
-
-fn first_type(kind: Option<&Value>) -> Option<&str> {
-    match kind? {
+fn first_type(property: &Value) -> Option<&str> {
+    match property.get("type")? {
         Value::String(kind) => Some(kind),
-        Value::Array(kinds) => kinds
-            .iter()
-            .filter_map(Value::as_str)
-            .find(|kind| *kind != "null"),
+        Value::Array(kinds) => {
+            let mut kinds = kinds.iter().filter_map(Value::as_str);
+            kinds.find(|kind| *kind != "null")
+        }
         _ => None,
     }
 }
 
-fn response_format(input: &RenderInput<'_>, stuck_in: Option<&str>) -> Value {
-    let answer = json!({
-        "type": "object",
-        "properties": { "answer": { "type": "string", "minLength": 1, "maxLength": MAX_STRING } },
-        "required": ["answer"],
-        "additionalProperties": false,
-    });
-    let tools: Vec<&ToolSpec> = match &input.tool_choice {
-        ToolChoice::None => Vec::new(),
-        ToolChoice::Tool(name) => sorted(input.tools)
-            .into_iter()
-            .filter(|tool| tool.name == *name)
-            .collect(),
-        ToolChoice::Auto | ToolChoice::Required => sorted(input.tools),
+fn response_format(input: &RenderInput<'_>, tools: &[&ToolSpec], stuck_in: Option<&str>) -> Value {
+    let is_open = |tool: &ToolSpec| match &input.tool_choice {
+        _ if Some(tool.name.as_str()) == stuck_in => false,
+        ToolChoice::None => false,
+        ToolChoice::Tool(name) => tool.name == *name,
+        ToolChoice::Auto | ToolChoice::Required => true,
     };
-    let open = tools
-        .iter()
-        .filter(|tool| Some(tool.name.as_str()) != stuck_in);
+    let open = tools.iter().filter(|tool| is_open(tool));
     let mut turns: Vec<Value> = open.map(|tool| call_schema(tool)).collect();
-    let forced = matches!(
-        input.tool_choice,
-        ToolChoice::Required | ToolChoice::Tool(_)
-    );
-    if !forced || turns.is_empty() {
-        turns.push(answer);
+    let may_answer = matches!(input.tool_choice, ToolChoice::Auto | ToolChoice::None);
+    if may_answer || turns.is_empty() {
+        let answer = json!({ "type": "string", "minLength": 1, "maxLength": MAX_STRING });
+        turns.push(json!({
+            "type": "object",
+            "properties": { "answer": answer },
+            "required": ["answer"],
+            "additionalProperties": false,
+        }));
     }
     json_schema("turn", &json!({ "anyOf": turns }))
 }
@@ -399,9 +275,20 @@ fn json_schema(name: &str, schema: &Value) -> Value {
     json!({ "type": "json_schema", "json_schema": { "name": name, "strict": true, "schema": schema } })
 }
 
+/// Returns the schema of a call. All strings of the top level have a maximum length.
 fn call_schema(tool: &ToolSpec) -> Value {
     let mut arguments = tool.schema.clone();
-    bound_strings(&mut arguments);
+    let properties = arguments
+        .get_mut("properties")
+        .and_then(Value::as_object_mut);
+    for property in properties.into_iter().flat_map(Map::values_mut) {
+        let is_string = first_type(property) == Some("string");
+        if let Some(property) = property.as_object_mut().filter(|_| is_string) {
+            property.remove("description");
+            let length = property.entry("maxLength");
+            length.or_insert_with(|| json!(MAX_STRING));
+        }
+    }
     if let Some(object) = arguments.as_object_mut() {
         object.insert("additionalProperties".to_owned(), Value::Bool(false));
     }
@@ -413,53 +300,31 @@ fn call_schema(tool: &ToolSpec) -> Value {
     })
 }
 
-/// Limits the length of all strings of the top level that have no limit yet.
-fn bound_strings(schema: &mut Value) {
-    let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
-    for property in properties.into_iter().flat_map(Map::values_mut) {
-        let is_string = first_type(property.get("type")) == Some("string");
-        if let Some(property) = property.as_object_mut().filter(|_| is_string) {
-            property.remove("description");
-            property
-                .entry("maxLength")
-                .or_insert_with(|| json!(MAX_STRING));
-        }
-    }
-}
-
-fn sorted(tools: &[ToolSpec]) -> Vec<&ToolSpec> {
-    let mut sorted: Vec<&ToolSpec> = tools.iter().collect();
-    sorted.sort_by(|a, b| a.name.cmp(&b.name));
-    sorted
-}
-
 /// Converts a message to plain text: calls and answers become the JSON that the model wrote, results
 /// become user messages that name their call.
-fn plain(message: &Message, calls: &mut HashMap<CallId, ToolCall>) -> Message {
-    match message {
+fn plain(messages: &[&Message], index: usize) -> Option<Message> {
+    let (before, message) = (messages.get(..index)?, *messages.get(index)?);
+    Some(match message {
         Message::Assistant { parts } => {
-            calls.clear();
-            let mut lines = Vec::new();
-            for part in parts {
-                match part {
-                    Part::Text { text } => lines.push(json!({ "answer": text }).to_string()),
-                    Part::ToolCall(call) => {
-                        lines.push(call_line(call));
-                        calls.insert(call.id.clone(), call.clone());
-                    }
-                    _ => {}
+            let lines = parts.iter().filter_map(|part| match part {
+                Part::Text { text } => Some(json!({ "answer": text }).to_string()),
+                Part::ToolCall(call) => {
+                    let arguments = serde_json::from_str(&object_text(&call.arguments));
+                    let arguments: Value = arguments.unwrap_or_default();
+                    Some(json!({ "tool": call.name, "arguments": arguments }).to_string())
                 }
-            }
-            Message::assistant(lines.join("\n"))
+                _ => None,
+            });
+            Message::assistant(lines.collect::<Vec<_>>().join("\n"))
         }
-        Message::ToolResult(result) => result_message(result, calls.get(&result.call)),
+        Message::ToolResult(result) => {
+            let mut turns = before.iter().rev();
+            let turn = turns.find(|message| matches!(message, Message::Assistant { .. }));
+            let mut calls = turn.into_iter().flat_map(|turn| turn.calls());
+            result_message(result, calls.find(|call| call.id == result.call))
+        }
         other => other.clone(),
-    }
-}
-
-fn call_line(call: &ToolCall) -> String {
-    let arguments: Value = serde_json::from_str(&object_text(&call.arguments)).unwrap_or_default();
-    json!({ "tool": call.name, "arguments": arguments }).to_string()
+    })
 }
 
 /// Returns `true` if the arguments of a call must be sent inside an object.
@@ -470,15 +335,13 @@ fn is_broken(call: &ToolCall) -> bool {
 fn result_message(result: &ToolResult, call: Option<&ToolCall>) -> Message {
     let head = match call {
         Some(call) => {
-            let arguments: Value = serde_json::from_str(&call.arguments).unwrap_or_default();
-            let values = arguments.as_object().into_iter().flat_map(Map::values);
-            let values: Vec<String> = values
-                .map(|value| {
-                    value
-                        .as_str()
-                        .map_or_else(|| value.to_string(), str::to_owned)
-                })
-                .collect();
+            let arguments: Map<String, Value> =
+                serde_json::from_str(&call.arguments).unwrap_or_default();
+            let values = arguments.values().map(|value| match value {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            });
+            let values: Vec<String> = values.collect();
             format!("Result of {}({}):", call.name, values.join(", "))
         }
         None => "Result:".to_owned(),
@@ -495,6 +358,8 @@ fn result_message(result: &ToolResult, call: Option<&ToolCall>) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decoder::StreamDecoder as _;
+    use plimsoll_context::Delta;
 
     fn tools() -> Vec<ToolSpec> {
         vec![ToolSpec {
@@ -654,7 +519,7 @@ mod tests {
     fn the_answer_can_be_read_along() {
         let turn = r#" { "answer" : "a \"b\"\n\u00e9 \ud83e\udd80 ü" , "x": 1}"#;
         for step in 1..turn.len() {
-            let mut stream = AnswerStream::default();
+            let mut decoder = TurnDecoder::new(0);
             let mut answer = String::new();
             let mut rest = turn;
             while !rest.is_empty() {
@@ -662,12 +527,18 @@ mod tests {
                     .find(|at| rest.is_char_boundary(*at))
                     .unwrap_or(rest.len());
                 let (piece, after) = rest.split_at(cut);
-                answer.push_str(&stream.push(piece));
+                let chunk = json!({"choices": [{"delta": {"content": piece}}]});
+                for delta in decoder.push(&chunk.to_string()).unwrap() {
+                    match delta {
+                        Delta::Text { text } => answer.push_str(&text),
+                        other => panic!("{other:?}"),
+                    }
+                }
                 rest = after;
             }
             assert_eq!(answer, "a \"b\"\né 🦀 ü", "{step}");
         }
-        assert_eq!(AnswerStream::default().push(r#"{"tool": "read"}"#), "");
+        assert_eq!(answer_so_far(r#"{"tool": "read"}"#), None);
     }
 
     #[test]

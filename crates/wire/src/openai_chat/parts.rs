@@ -4,67 +4,22 @@
 use std::borrow::Cow;
 
 use plimsoll_context::{File, Image, Source};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+
+use crate::object::Object;
 
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-chat";
 /// The type of calls of tools that take free text.
 pub const CUSTOM: &str = "custom";
 
-/// One part of a message's content.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct ContentPart<'a> {
-    /// `text`, `image_url`, `file`, or one that this crate passes through.
-    #[serde(rename = "type")]
-    pub(super) kind: Cow<'a, str>,
-    /// The text of a `text` part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) text: Option<Cow<'a, str>>,
-    /// The image of an `image_url` part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) image_url: Option<ImageUrl<'a>>,
-    /// The file of a `file` part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) file: Option<FilePart<'a>>,
-    /// All other keys.
-    #[serde(flatten)]
-    pub(super) extra: Map<String, Value>,
-}
-
-/// An image by address. A `data:` URL contains the bytes.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct ImageUrl<'a> {
-    /// The address.
-    pub(super) url: Cow<'a, str>,
-    /// `low`, `high` or `auto`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) detail: Option<Cow<'a, str>>,
-}
-
-/// A file by id or by value.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct FilePart<'a> {
-    /// The file's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) filename: Option<Cow<'a, str>>,
-    /// The file's bytes as a `data:` URL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) file_data: Option<Cow<'a, str>>,
-    /// The file's id at the provider.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) file_id: Option<Cow<'a, str>>,
-}
-
-pub(super) fn image_part(image: &Image) -> ContentPart<'_> {
-    ContentPart {
-        kind: "image_url".into(),
-        image_url: Some(ImageUrl {
-            url: address(&image.source),
-            detail: image.detail.as_deref().map(Cow::Borrowed),
-        }),
-        ..ContentPart::default()
+/// Returns the part of an image.
+pub(super) fn image_part(image: &Image) -> String {
+    let mut url = Object::new().text("url", &address(&image.source));
+    if let Some(detail) = &image.detail {
+        url = url.text("detail", detail);
     }
+    let kind = "image_url";
+    Object::of(kind).raw(kind, &url.end()).end()
 }
 
 /// Returns `true` if a file has a web address.
@@ -77,20 +32,18 @@ pub(super) fn is_elsewhere(file: &File) -> bool {
     }
 }
 
-pub(super) fn file_part(file: &File) -> ContentPart<'_> {
-    let (file_data, file_id) = match &file.source {
-        Source::Data { .. } => (Some(address(&file.source)), None),
-        Source::Url { url } => (None, Some(Cow::Borrowed(url.as_str()))),
-    };
-    ContentPart {
-        kind: "file".into(),
-        file: Some(FilePart {
-            filename: file.name.as_deref().map(Cow::Borrowed),
-            file_data,
-            file_id,
-        }),
-        ..ContentPart::default()
+/// Returns the part of a file.
+pub(super) fn file_part(file: &File) -> String {
+    let mut part = Object::new();
+    if let Some(name) = &file.name {
+        part = part.text("filename", name);
     }
+    let key = match &file.source {
+        Source::Data { .. } => "file_data",
+        Source::Url { .. } => "file_id",
+    };
+    let part = part.text(key, &address(&file.source)).end();
+    Object::of("file").raw("file", &part).end()
 }
 
 /// Returns the address of a source. Bytes become a `data:` URL.

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use super::parts::CUSTOM;
 use crate::open_reply::OpenBlock;
+use crate::tools::is_json_object;
 
 /// The keys of an object.
 pub(super) type Keys = Map<String, Value>;
@@ -42,21 +43,12 @@ pub struct CallState {
     server_id: Option<String>,
     /// The state of scanning the arguments.
     scan: JsonScan,
-    form: PieceForm,
+    /// The last piece of the arguments, and the one before it.
+    last: String,
+    previous: String,
     /// Whether the name was sent again after the arguments were complete. The next arguments may belong
     /// to another call.
     named_again: bool,
-}
-
-/// The form of the pieces of the arguments.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum PieceForm {
-    #[default]
-    Unknown,
-    /// Each piece contains only new text.
-    New,
-    /// Each piece contains all earlier text, and more.
-    All,
 }
 
 /// Finds the end of a JSON value in a text by its brackets. It keeps its state, so no text is scanned
@@ -67,8 +59,6 @@ struct JsonScan {
     quoted: bool,
     escaped: bool,
     begun: bool,
-    /// Whether there is text behind the end.
-    beyond: bool,
 }
 
 /// The call that a piece belongs to.
@@ -160,44 +150,30 @@ impl CallState {
         }
     }
 
-    /// Returns the new text of the arguments in a piece. It replaces an empty object that came first.
-    pub(super) fn new_arguments(&mut self, call: &mut ToolCall, more: &str) -> String {
-        let new = if self.is_all(call, more) {
-            more.get(call.arguments.len()..).unwrap_or_default()
-        } else {
-            if call.arguments.trim() == "{}" && more.trim_start().starts_with('{') {
-                call.arguments.clear();
-                self.scan = JsonScan::default();
-            } else if !call.arguments.is_empty() && !more.is_empty() {
-                self.form = PieceForm::New;
-            }
-            more
-        };
-        self.scan.take(new);
-        new.to_owned()
+    /// Takes a piece of the arguments. It replaces an empty object that came first.
+    pub(super) fn take(&mut self, call: &mut ToolCall, more: &str) {
+        if call.arguments.trim() == "{}" && more.trim_start().starts_with('{') {
+            call.arguments.clear();
+            self.scan = JsonScan::default();
+        }
+        self.scan.take(more);
+        if !more.is_empty() {
+            self.previous = std::mem::replace(&mut self.last, more.to_owned());
+        }
     }
 
-    /// Returns `true` if a piece repeats all earlier text, possibly with more.
-    ///
-    /// Inside JSON that begins with a brace, a continuation rarely looks like this. A piece that would
-    /// close more brackets than are open is a continuation, and so are all pieces of a stream that had
-    /// one.
-    fn is_all(&mut self, call: &ToolCall, more: &str) -> bool {
-        let earlier = call.arguments.as_str();
-        let same = earlier.starts_with('{') && more.starts_with(earlier);
-        if !same {
-            return false;
+    /// Returns the arguments of a whole call. Some servers repeat all earlier pieces in each or in the last
+    /// one: the pieces are no object together, but the last one is.
+    pub(super) fn settled(&self, call: ToolCall) -> ToolCall {
+        let earlier = call.arguments.strip_suffix(&self.last).unwrap_or_default();
+        let previous = self.previous.as_str();
+        let repeats =
+            self.last == earlier || previous.starts_with('{') && self.last.starts_with(previous);
+        if repeats && is_json_object(&self.last) && !is_json_object(&call.arguments) {
+            let arguments = self.last.clone();
+            return ToolCall { arguments, ..call };
         }
-        let mut whole = self.scan;
-        whole.take(more.get(earlier.len()..).unwrap_or_default());
-        if self.scan.is_over() {
-            return !whole.beyond || self.form != PieceForm::New;
-        }
-        let all = self.form != PieceForm::New && !whole.beyond;
-        if all && more.len() > earlier.len() {
-            self.form = PieceForm::All;
-        }
-        all
+        call
     }
 
     /// Remembers that the call was named again.
@@ -232,7 +208,6 @@ impl CallState {
 impl JsonScan {
     fn take(&mut self, text: &str) {
         for byte in text.bytes() {
-            self.beyond |= self.is_over() && !byte.is_ascii_whitespace();
             match byte {
                 _ if self.escaped => self.escaped = false,
                 b'\\' if self.quoted => self.escaped = true,

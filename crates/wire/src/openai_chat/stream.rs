@@ -18,7 +18,7 @@ use crate::raw::{self, parse};
 
 /// The places of the two blocks that every reply has. The calls follow.
 const THINKING: usize = 0;
-const TEXT: usize = 1;
+pub(super) const TEXT: usize = 1;
 
 /// A reply while it arrives.
 pub type ChatStreamState = decoder::StreamState<ChatEvents, CallState>;
@@ -68,7 +68,13 @@ impl ReplyEvents<CallState> for ChatEvents {
 
     fn parts(&self, reply: &OpenReply<CallState>, stop: StopReason) -> Vec<Part> {
         let blocks = reply.blocks().iter();
-        let mut parts: Vec<Part> = blocks.filter_map(|block| block.part(stop)).collect();
+        let parts = blocks.filter_map(|block| match block.part(stop)? {
+            Part::ToolCall(call) if stop == StopReason::ToolCalls => {
+                Some(Part::ToolCall(block.state.settled(call)))
+            }
+            part => Some(part),
+        });
+        let mut parts: Vec<Part> = parts.collect();
         let thoughts = parts.partition_point(|part| matches!(part, Part::Thinking(_)));
         // Details without an answer or a call are useless.
         if parts.len() > thoughts && !self.details.is_empty() {
@@ -192,15 +198,13 @@ impl ChatEvents {
             call.name = name;
         }
         let is_named = !call.name.is_empty();
-        let more = if open.is_text {
-            arguments
-        } else {
-            state.new_arguments(call, &arguments)
-        };
+        if !open.is_text {
+            state.take(call, &arguments);
+        }
         if is_named {
             reply.tell_call(at);
         }
-        reply.push(at, &more);
+        reply.push(at, &arguments);
         Ok(())
     }
 

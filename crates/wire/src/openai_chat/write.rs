@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::details;
 use super::dialect::{Dialect, EchoReasoning, EmptyReasoning, NoContent};
-use super::parts::{CUSTOM, ContentPart, ORIGIN, file_part, image_part, is_elsewhere};
+use super::parts::{CUSTOM, ORIGIN, file_part, image_part, is_elsewhere};
 use crate::compose::{Spot, Spots, TurnWriter};
 use crate::normalize::Native;
 use crate::object::{members, push_text};
@@ -28,9 +28,9 @@ impl Native for ChatWriter<'_> {
             return None;
         }
         match part {
-            Part::Image(image) => json(&image_part(image)),
+            Part::Image(image) => Some(image_part(image)),
             // The protocol accepts files by id and by value, but not by address.
-            Part::File(file) if !is_elsewhere(file) => json(&file_part(file)),
+            Part::File(file) if !is_elsewhere(file) => Some(file_part(file)),
             _ => None,
         }
     }
@@ -49,9 +49,10 @@ impl Native for ChatWriter<'_> {
             }
             return Ok(());
         }
-        let part: Option<ContentPart<'_>> = own(opaque, ORIGIN);
-        let part = part.as_ref().and_then(json).ok_or(LeftOut::ForeignBlock)?;
-        blocks.push(Content::Json(part).into());
+        let part: Option<Map<String, Value>> = own(opaque, ORIGIN);
+        let part = part.filter(|keys| keys.get("type").is_some_and(Value::is_string));
+        let part = Value::Object(part.ok_or(LeftOut::ForeignBlock)?);
+        blocks.push(Content::Json(part.to_string()).into());
         Ok(())
     }
 
@@ -177,10 +178,6 @@ fn write_call(call: &TurnCall, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-fn json(part: &ContentPart<'_>) -> Option<String> {
-    serde_json::to_string(part).ok()
-}
-
 impl Dialect {
     /// Returns the server's requirements for the messages.
     pub(super) fn rules(&self) -> ServerRules {
@@ -196,7 +193,7 @@ impl Dialect {
             })
         };
         ServerRules {
-            ids: self.call_ids.form(),
+            ids: self.call_ids,
             arguments: if self.object_arguments {
                 Arguments::ObjectText
             } else {

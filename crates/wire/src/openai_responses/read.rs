@@ -2,19 +2,19 @@
 //! repaired.
 
 use plimsoll_context::{
-    CallId, File, Image, Message, Opaque, Part, Source, ToolCall, ToolResult, ToolSpec,
+    CallId, File, Image, Message, Part, Source, ToolCall, ToolResult, ToolSpec,
 };
-use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::document::FORMAT;
-use super::items;
+use super::items::{self, ORIGIN};
+use super::reply::OF_MESSAGE;
 use super::write::AUTO;
 use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::openai_chat::parts::{from_data_url, from_url};
 use crate::prompt_texts;
 use crate::raw::{RawObject, parse};
+use crate::read::{array, content, wrong};
 
 /// Reads a bare array of items, or an object with `input` and any other keys. One message may consist of
 /// several items: a turn of the model is one message. Instructions beside the input come first.
@@ -29,13 +29,10 @@ pub fn read(text: &str) -> Result<Document, WireError> {
 
 /// Reads instructions beside the input.
 pub(super) fn instructions(raw: &str) -> Result<Option<Message>, WireError> {
-    match parse(raw)? {
-        Value::Null => Ok(None),
-        Value::String(text) => Ok(Some(Message::system(text))),
-        other => {
-            let expected = "string or null";
-            Err(WireError::expected("instructions", expected, Some(&other)))
-        }
+    match raw {
+        "null" => Ok(None),
+        text if text.starts_with('"') => Ok(Some(Message::system(parse::<String>(text)?))),
+        other => Err(wrong(other, "instructions", "string or null")),
     }
 }
 
@@ -54,22 +51,19 @@ pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
 
 /// Reads the tools of a request.
 pub(super) fn tools(keys: &RawObject<'_>, document: &mut Document) -> Result<(), WireError> {
-    let list: Option<Vec<&RawValue>> = match keys.get("tools") {
-        Some(raw) => parse(raw)?,
-        None => None,
-    };
-    for (index, raw) in list.into_iter().flatten().enumerate() {
-        let tool: Value = parse(raw.get())?;
-        if tool.get("type").and_then(Value::as_str) != Some("function") {
-            document.hosted_tools.push(items::opaque(raw.get()));
+    let list = keys.given("tools").unwrap_or("[]");
+    for (index, raw) in array(list, "tools", "an array")?.into_iter().enumerate() {
+        let place = format!("tools[{index}]");
+        let tool = RawObject::read(raw, &place)?;
+        if tool.text("type") != "function" {
+            document.hosted_tools.push(items::opaque(raw));
             continue;
         }
-        let place = format!("tools[{index}]");
-        let description = tool.get("description").and_then(Value::as_str);
+        let schema = tool.get("parameters").map(parse).transpose()?;
         document.tools.push(ToolSpec {
-            name: string(&tool, "name", &place)?,
-            description: description.unwrap_or_default().to_owned(),
-            schema: tool.get("parameters").cloned().unwrap_or_default(),
+            name: tool.need("name", &place)?,
+            description: tool.text("description"),
+            schema: schema.unwrap_or_default(),
         });
     }
     Ok(())
@@ -95,68 +89,63 @@ struct ItemReader {
 
 impl ItemReader {
     fn item(&mut self, raw: &str, place: &str) -> Result<(), WireError> {
-        let item: Value = parse(raw)?;
-        if !item.is_object() {
-            return Err(WireError::expected(place, "an object", Some(&item)));
-        }
-        match items::kind(&item) {
-            "" => {
-                let place = format!("{place}.type");
-                return Err(WireError::expected(place, "string", item.get("type")));
-            }
-            "message" => self.message(&item, raw, place)?,
+        let item = RawObject::read(raw, place)?;
+        let kind = match item.given("type") {
+            None if item.get("role").is_some() => "message".to_owned(),
+            _ => item.need("type", place)?,
+        };
+        let opaque = || Part::Opaque(items::opaque(raw));
+        match kind.as_str() {
+            "message" => self.message(&item, place)?,
             "reasoning" => {
-                let thinking = items::thinking(&item, raw);
+                let thinking = items::thinking(&parse(raw)?, raw);
                 self.model(vec![Part::Thinking(thinking)]);
             }
-            kind @ ("function_call" | "custom_tool_call") => {
-                // The type of a custom call is kept: its tool takes free text.
-                let (taken, usual) = match kind {
-                    "function_call" => ("arguments", "type"),
-                    _ => ("input", ""),
-                };
-                let arguments = string(&item, taken, place)?;
-                let known = [usual, "call_id", "name", taken, "status"];
-                let call = call(&item, place, arguments, &known)?;
-                self.model(vec![Part::ToolCall(call)]);
+            "function_call" => {
+                let known = ["type", "call_id", "name", "arguments", "status"];
+                let arguments = item.need("arguments", place)?;
+                self.model(vec![call(&item, place, arguments, &known)?]);
+            }
+            "custom_tool_call" => {
+                // The type is kept: its tool takes free text.
+                let known = ["call_id", "name", "input", "status"];
+                let arguments = item.need("input", place)?;
+                self.model(vec![call(&item, place, arguments, &known)?]);
             }
             "function_call_output" | "custom_tool_call_output" => {
-                let object: RawObject<'_> = parse(raw)?;
-                let parts = content(&object, "output", &format!("{place}.output"))?;
-                let call = CallId(string(&item, "call_id", place)?);
-                let result = ToolResult {
+                let parts = parts(&item, "output", place)?;
+                let call = CallId(item.need("call_id", place)?);
+                self.push(Message::ToolResult(ToolResult {
                     call,
                     parts,
                     is_error: false,
-                };
-                self.push(Message::ToolResult(result));
+                }));
             }
             kind if items::is_content(kind) => {
+                let got = item.get("type").unwrap_or("null");
                 let place = format!("{place}.type");
-                let got = item.get("type");
-                return Err(WireError::expected(place, "the type of an item", got));
+                return Err(wrong(got, &place, "the type of an item"));
             }
             kind if items::is_instruction(kind) => {
-                let parts = vec![Part::Opaque(items::opaque(raw))];
+                let parts = vec![opaque()];
                 self.push(Message::System { parts });
             }
             kind if items::is_clients(kind) => {
-                self.push(user(vec![Part::Opaque(items::opaque(raw))]));
+                let parts = vec![opaque()];
+                self.push(Message::User { parts });
             }
-            _ => self.model(vec![Part::Opaque(items::opaque(raw))]),
+            _ => self.model(vec![opaque()]),
         }
         Ok(())
     }
 
-    fn message(&mut self, item: &Value, raw: &str, place: &str) -> Result<(), WireError> {
-        let object: RawObject<'_> = parse(raw)?;
-        let parts = content(&object, "content", &format!("{place}.content"))?;
-        match string(item, "role", place)?.as_str() {
+    fn message(&mut self, item: &RawObject<'_>, place: &str) -> Result<(), WireError> {
+        let parts = parts(item, "content", place)?;
+        match item.need("role", place)?.as_str() {
             "system" | "developer" => self.push(Message::System { parts }),
             "user" => self.push(prompt_texts::parse_user_message(parts)),
             "assistant" => {
-                let known = ["type", "role", "content", "id", "status"];
-                let extra = extra_keys(item, &known);
+                let extra = item.rest(ORIGIN, &OF_MESSAGE);
                 // Two messages in a row are two turns, unless the second names its relation to the
                 // first.
                 if self.last == Last::Said && extra.is_none() {
@@ -203,75 +192,50 @@ impl ItemReader {
     }
 }
 
-fn user(parts: Vec<Part>) -> Message {
-    Message::User { parts }
-}
-
 /// Reads a tool call. `known` are the keys that the part contains already.
-pub(super) fn call(
-    item: &Value,
+fn call(
+    item: &RawObject<'_>,
     place: &str,
     arguments: String,
     known: &[&str],
-) -> Result<ToolCall, WireError> {
-    Ok(ToolCall {
-        id: CallId(string(item, "call_id", place)?),
-        name: string(item, "name", place)?,
+) -> Result<Part, WireError> {
+    Ok(Part::ToolCall(ToolCall {
+        id: CallId(item.need("call_id", place)?),
+        name: item.need("name", place)?,
         arguments,
-        opaque: extra_keys(item, known),
-    })
-}
-
-/// Returns the additional keys of an item, which must be sent back with it.
-pub(super) fn extra_keys(item: &Value, known: &[&str]) -> Option<Opaque> {
-    let mut extra = item.as_object()?.clone();
-    extra.retain(|key, value| !known.contains(&key.as_str()) && !value.is_null());
-    (!extra.is_empty()).then(|| items::opaque(&Value::Object(extra).to_string()))
+        opaque: item.rest(ORIGIN, known),
+    }))
 }
 
 /// Returns the parts of a text or a list of parts.
-fn content(object: &RawObject<'_>, key: &str, place: &str) -> Result<Vec<Part>, WireError> {
-    let raw = object.get(key).unwrap_or("null");
-    let value: Value = parse(raw)?;
-    match value {
-        Value::String(text) => Ok(vec![Part::text(text)]),
-        Value::Array(_) => {
-            let raws: Vec<&RawValue> = parse(raw)?;
-            let parts = raws.into_iter().enumerate();
-            let parts = parts.map(|(index, raw)| part(raw.get(), &format!("{place}[{index}]")));
-            parts.collect()
-        }
-        other => Err(WireError::expected(place, "string or array", Some(&other))),
-    }
+fn parts(item: &RawObject<'_>, key: &str, place: &str) -> Result<Vec<Part>, WireError> {
+    let raw = item.get(key).unwrap_or("null");
+    content(raw, &format!("{place}.{key}"), "string or array", part)
 }
 
-fn part(raw: &str, place: &str) -> Result<Part, WireError> {
-    let part: Value = parse(raw)?;
-    // Some clients put bare texts into the list.
-    if let Value::String(text) = part {
-        return Ok(Part::text(text));
-    }
-    if !part.is_object() {
-        return Err(WireError::expected(place, "an object", Some(&part)));
-    }
-    match string(&part, "type", place)?.as_str() {
-        "input_text" | "output_text" | "text" => Ok(Part::text(string(&part, "text", place)?)),
-        "input_image" => Ok(image(&part).unwrap_or_else(|| Part::Opaque(items::opaque(raw)))),
-        "input_file" => Ok(file(&part).unwrap_or_else(|| Part::Opaque(items::opaque(raw)))),
-        kind if items::is_content(kind) => Ok(Part::Opaque(items::opaque(raw))),
+fn part(part: &RawObject<'_>, raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
+    let media = match part.need("type", place)?.as_str() {
+        "input_text" | "output_text" | "text" => {
+            return Ok(vec![Part::text(part.need("text", place)?)]);
+        }
+        "input_image" => image(part),
+        "input_file" => file(part),
+        kind if items::is_content(kind) => None,
         // It would be mistaken for an item.
         _ => {
+            let got = part.get("type").unwrap_or("null");
             let place = format!("{place}.type");
-            let expected = "the type of a part of a message";
-            Err(WireError::expected(place, expected, part.get("type")))
+            return Err(wrong(got, &place, "the type of a part of a message"));
         }
-    }
+    };
+    Ok(vec![
+        media.unwrap_or_else(|| Part::Opaque(items::opaque(raw))),
+    ])
 }
 
 /// Reads an image with an address or an id. Returns `None` for any other form.
-fn image(part: &Value) -> Option<Part> {
-    let text = |key| part.get(key).and_then(Value::as_str).map(str::to_owned);
-    let source = match (text("image_url"), text("file_id")) {
+fn image(part: &RawObject<'_>) -> Option<Part> {
+    let source = match (part.some_text("image_url"), part.some_text("file_id")) {
         (Some(url), None) => from_url(url),
         (None, Some(url)) => Source::Url { url },
         _ => return None,
@@ -279,29 +243,18 @@ fn image(part: &Value) -> Option<Part> {
     Some(Part::Image(Image {
         source,
         size: None,
-        detail: text("detail").filter(|detail| detail != AUTO),
+        detail: part.some_text("detail").filter(|detail| detail != AUTO),
     }))
 }
 
 /// Reads a file with bytes, an address or an id. Returns `None` for any other form.
-fn file(part: &Value) -> Option<Part> {
-    let text = |key| part.get(key).and_then(Value::as_str).map(str::to_owned);
-    let source = match (text("file_data"), text("file_url"), text("file_id")) {
-        (Some(data), None, None) => from_data_url(&data)?,
-        (None, Some(url), None) | (None, None, Some(url)) => Source::Url { url },
+fn file(part: &RawObject<'_>) -> Option<Part> {
+    let source = ["file_data", "file_url", "file_id"].map(|key| part.some_text(key));
+    let source = match source {
+        [Some(data), None, None] => from_data_url(&data)?,
+        [None, Some(url), None] | [None, None, Some(url)] => Source::Url { url },
         _ => return None,
     };
-    let name = text("filename");
+    let name = part.some_text("filename");
     Some(Part::File(File { name, source }))
-}
-
-fn string(object: &Value, key: &str, place: &str) -> Result<String, WireError> {
-    match object.get(key) {
-        Some(Value::String(text)) => Ok(text.clone()),
-        other => Err(WireError::expected(
-            format!("{place}.{key}"),
-            "string",
-            other,
-        )),
-    }
 }

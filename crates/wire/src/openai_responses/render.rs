@@ -1,20 +1,30 @@
 //! [`render`]: a transcript as the body of a Responses request. Deterministic. It repairs nothing: if other
 //! messages separate a call from its result, the body does, too, and the crate `mock` reports it.
 
-use plimsoll_context::Message;
+use plimsoll_context::{Message, ToolSpec};
 
 use super::ResponsesProfile;
 use super::items;
-use super::schema;
 use super::settings::settings;
 use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::compose::{Composer, RequestRenderer};
-use crate::object::{Object, array};
+use crate::object::Object;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
-use crate::tools;
-use crate::tools::legal_name;
+use crate::tools::{EncodedTools, legal_name, object_schema};
 
 impl RequestRenderer for ResponsesProfile {
+    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
+        EncodedTools::new(tools, legal_name, |name, tool| {
+            // By default, the API holds all tools to their schemas, and requires every optional key.
+            Object::of("function")
+                .text("name", name)
+                .text("description", &tool.description)
+                .value("parameters", object_schema(&tool.schema, true))
+                .value("strict", false)
+                .end()
+        })
+    }
+
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         let writer = InputWriter(self);
         let mut composer = Composer::new(RULES, None);
@@ -26,42 +36,24 @@ impl RequestRenderer for ResponsesProfile {
         if let Some(system) = input.system {
             head = head.text("instructions", system);
         }
-        let tools = tools(input, self, &mut notes);
-        if !tools.is_empty() {
-            head = head.raw("tools", &array(tools.iter().map(String::as_str)));
+        let tools = EncodedTools::of(input, self);
+        notes.extend(&tools.notes);
+        let mut all = vec![tools.list.as_str()];
+        for tool in input.hosted_tools {
+            match items::own(tool) {
+                Some((_, raw)) => all.push(raw.get()),
+                None => notes.push(Note::setting(LeftOut::ForeignBlock)),
+            }
         }
-        let settings = settings(input, !tools.is_empty(), self, &mut notes);
+        let has_tools = all.iter().any(|tools| !tools.is_empty());
+        if has_tools {
+            head = head.list("tools", all);
+        }
+        let settings = settings(input, has_tools, self, &mut notes);
         let (head, end) = ((head, "input"), composer.end(input.context));
         EncodedRequest {
             notes,
             ..composer.request(head, end, (&[], ""), &writer, &settings)
         }
     }
-}
-
-fn tools(
-    input: &RenderInput<'_>,
-    profile: &ResponsesProfile,
-    notes: &mut Vec<Note>,
-) -> Vec<String> {
-    let specs = tools::named(input.tools, legal_name, notes);
-    let functions = specs.iter().map(|(name, spec)| {
-        let parameters = schema::object(&spec.schema);
-        let fits = || schema::unfit_for_strict(&parameters).is_none();
-        let strict = profile.strict && fits();
-        Object::of("function")
-            .text("name", name)
-            .text("description", &spec.description)
-            .value("parameters", &parameters)
-            .value("strict", strict)
-            .end()
-    });
-    let mut tools: Vec<String> = functions.collect();
-    for block in input.hosted_tools {
-        match items::own(block) {
-            Some((_, raw)) => tools.push(raw.get().to_owned()),
-            None => notes.push(Note::setting(LeftOut::ForeignBlock)),
-        }
-    }
-    tools
 }

@@ -3,88 +3,64 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{CallId, Part, StopReason, ToolCall};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use plimsoll_context::{CallId, Opaque, Part, StopReason, ToolCall};
 use serde_json::{Value, json};
 
 use super::items;
-use super::read::extra_keys;
 use crate::call_ids::fnv1a;
 use crate::error::WireError;
+use crate::object::Object;
+use crate::raw::{RawObject, parse};
 
 /// The keys of a message that a transcript represents, or that must not be sent back.
 pub(super) const OF_MESSAGE: [&str; 5] = ["type", "role", "content", "id", "status"];
 
-/// A Response object, its output in raw pieces.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Response<'a> {
-    pub(super) id: Option<Value>,
-    pub(super) object: Option<Value>,
-    pub(super) model: Option<Value>,
-    pub(super) status: Option<Value>,
-    pub(super) error: Option<Value>,
-    pub(super) incomplete_details: Option<Value>,
-    #[serde(borrow)]
-    pub(super) output: Option<Vec<&'a RawValue>>,
-    pub(super) usage: Option<Value>,
-    /// The message of errors without a wrapper.
-    pub(super) message: Option<Value>,
-    pub(super) detail: Option<Value>,
+/// Returns the status of a response. The default is a complete one.
+pub(super) fn status(response: &RawObject<'_>) -> String {
+    Some(response.text("status"))
+        .filter(|status| !status.is_empty())
+        .unwrap_or_else(|| "completed".to_owned())
 }
 
-impl Response<'_> {
-    pub(super) fn status(&self) -> &str {
-        text(self.status.as_ref()).unwrap_or("completed")
+/// Returns the stop reason. `None` if the model has not stopped.
+pub(super) fn stop(response: &RawObject<'_>) -> Option<StopReason> {
+    match status(response).as_str() {
+        "completed" => Some(StopReason::Stop),
+        "incomplete" => {
+            let details = response.given("incomplete_details").map(parse::<Value>);
+            let details = details.and_then(Result::ok).unwrap_or_default();
+            Some(match text(details.get("reason")) {
+                Some("max_output_tokens" | "max_tokens" | "length") => StopReason::Length,
+                Some("model_context_window_exceeded") => StopReason::Window,
+                Some("content_filter") => StopReason::ContentFilter,
+                _ => StopReason::Other,
+            })
+        }
+        "in_progress" | "queued" => None,
+        _ => Some(StopReason::Other),
     }
+}
 
-    pub(super) fn model(&self) -> Option<String> {
-        let model = text(self.model.as_ref());
-        model.filter(|model| !model.is_empty()).map(str::to_owned)
-    }
-
-    /// Returns the stop reason. `None` if the model has not stopped.
-    pub(super) fn stop(&self) -> Option<StopReason> {
-        match self.status() {
-            "completed" => Some(StopReason::Stop),
-            "incomplete" => {
-                let details = self.incomplete_details.as_ref();
-                let reason = details.and_then(|details| details.get("reason")?.as_str());
-                Some(match reason {
-                    Some("max_output_tokens" | "max_tokens" | "length") => StopReason::Length,
-                    Some("model_context_window_exceeded") => StopReason::Window,
-                    Some("content_filter") => StopReason::ContentFilter,
-                    _ => StopReason::Other,
-                })
-            }
-            "in_progress" | "queued" => None,
-            _ => Some(StopReason::Other),
-        }
-    }
-
-    /// Returns an error if the response contains one. Some servers report errors with status 200.
-    pub(super) fn refuse_error(&self, body: &str) -> Result<(), WireError> {
-        let error = self.error.as_ref().filter(|error| !error.is_null());
-        if let Some(error) = error {
-            // The rest of the response repeats the request and is not part of the error.
-            let body = json!({ "error": error }).to_string();
-            return Err(WireError::Provider { body });
-        }
-        if self.status() == "failed" {
-            let error = json!({"message": "the response failed, and nothing says why",
-                "type": "server_error"});
-            let body = json!({ "error": error }).to_string();
-            return Err(WireError::Provider { body });
-        }
-        let bare = self.output.is_none()
-            && self.id.is_none()
-            && (self.message.is_some() || self.detail.is_some());
-        if bare || text(self.object.as_ref()) == Some("error") {
-            return Err(WireError::Provider { body: body.into() });
-        }
-        Ok(())
-    }
+/// Returns an error if the response contains one. Some servers report errors with status 200.
+pub(super) fn refuse_error(response: &RawObject<'_>, body: &str) -> Result<(), WireError> {
+    // The rest of the response repeats the request and is not part of the error.
+    let only = |error: &str| Object::new().raw("error", error).end();
+    let bare = response.given("output").is_none()
+        && response.given("id").is_none()
+        && ["message", "detail"]
+            .iter()
+            .any(|key| response.given(key).is_some());
+    let body = if let Some(error) = response.given("error") {
+        only(error)
+    } else if status(response) == "failed" {
+        let words = "the response failed, and nothing says why";
+        only(&json!({"message": words, "type": "server_error"}).to_string())
+    } else if bare || response.text("object") == "error" {
+        body.to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(WireError::Provider { body })
 }
 
 /// Returns the parts of an output item, in their order.
@@ -100,8 +76,7 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
             with_extra_keys(item, texts.collect())
         }
         "reasoning" => vec![Part::Thinking(items::thinking(item, raw))],
-        "function_call" => vec![Part::ToolCall(tool_call(item, "arguments"))],
-        "custom_tool_call" => vec![Part::ToolCall(tool_call(item, "input"))],
+        "function_call" | "custom_tool_call" => vec![Part::ToolCall(tool_call(item))],
         // An item without a type cannot be sent back.
         "" => Vec::new(),
         _ => vec![Part::Opaque(items::opaque(raw))],
@@ -118,36 +93,44 @@ pub(super) fn with_extra_keys(item: &Value, texts: Vec<Part>) -> Vec<Part> {
 }
 
 /// Reads a tool call of a reply. The item's id is dropped, because the server has not stored the item.
-pub(super) fn tool_call(item: &Value, arguments: &str) -> ToolCall {
+pub(super) fn tool_call(item: &Value) -> ToolCall {
     let get = |key: &str| text(item.get(key)).unwrap_or_default();
-    let own = match arguments {
-        "input" => "",
-        _ => "type",
+    let (input, own) = match items::kind(item) {
+        // The type of a custom call is kept: its tool takes free text.
+        "custom_tool_call" => ("input", ""),
+        _ => ("arguments", "type"),
     };
     let call_id = match get("call_id") {
         "" => get("id"),
         id => id,
     };
-    let known = [own, "id", "call_id", "name", arguments, "status"];
-    let arguments_text = match item.get(arguments) {
+    let arguments = match item.get(input) {
         Some(Value::String(text)) => text.clone(),
         None | Some(Value::Null) => String::new(),
         // Some servers send the object itself.
         Some(other) => other.to_string(),
     };
-    let complete = get("status") != "incomplete" && arguments == "arguments";
+    // Some servers send empty arguments for a tool without parameters. Arguments that were cut stay as
+    // they are.
+    let is_whole = get("status") != "incomplete" && input == "arguments";
+    let arguments = if is_whole && arguments.trim().is_empty() {
+        "{}".to_owned()
+    } else {
+        arguments
+    };
     ToolCall {
         id: CallId(call_id.to_owned()),
         name: get("name").to_owned(),
-        // Some servers send empty arguments for a tool without parameters. Arguments that were cut stay
-        // as they are.
-        arguments: if arguments_text.trim().is_empty() && complete {
-            "{}".to_owned()
-        } else {
-            arguments_text
-        },
-        opaque: extra_keys(item, &known),
+        arguments,
+        opaque: extra_keys(item, &[own, "id", "call_id", "name", input, "status"]),
     }
+}
+
+/// Returns the additional keys of an item, which must be sent back with it.
+fn extra_keys(item: &Value, known: &[&str]) -> Option<Opaque> {
+    let mut extra = item.as_object()?.clone();
+    extra.retain(|key, value| !known.contains(&key.as_str()) && !value.is_null());
+    (!extra.is_empty()).then(|| items::opaque(&Value::Object(extra).to_string()))
 }
 
 /// Returns the text of one part of a message's content, or of a refusal.

@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-use super::schema;
 use super::{ReasoningItems, ResponsesProfile};
 use crate::object::{Settings, some_members};
 use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput};
@@ -14,8 +13,6 @@ pub const MIN_OUTPUT: u64 = 16;
 /// The value of `include` for reasoning that can be sent back, needed because the server stores
 /// nothing.
 pub const ENCRYPTED: &str = "reasoning.encrypted_content";
-/// The name of the format of an answer that follows a schema.
-const ANSWER: &str = "answer";
 /// The order of the members behind the input. They may change from turn to turn, so an older request, up to
 /// the end of its input, is a byte prefix of a newer one.
 const ORDER: [&str; 10] = [
@@ -56,13 +53,6 @@ pub(super) fn settings(
         ("summary", summary.then(|| "auto".into())),
     ]);
     settings.set("reasoning", reasoning.map(Value::from));
-    let format = input.format.map(|schema| {
-        let strict = schema::unfit_for_strict(schema).is_none();
-        let format =
-            json!({"type": "json_schema", "name": ANSWER, "schema": schema, "strict": strict});
-        json!({ "format": format })
-    });
-    settings.set("text", format);
     // A model that does not reason accepts a temperature.
     if profile.sampling || effort == Some(Effort::None) {
         settings.set("temperature", input.temperature.map(Value::from));

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use plimsoll_wire::__internals::openai_chat::{AUDIO, CUSTOM, reasons};
 use plimsoll_wire::__internals::{is_json_object, is_legal_name};
 use plimsoll_wire::CallIdForm;
-use plimsoll_wire::openai_chat::{CallIds, Dialect, EchoReasoning, ErrorStyle, NoContent};
+use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, ErrorStyle, NoContent};
 use serde_json::{Value, json};
 
 use super::echo;
@@ -60,7 +60,7 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
             }),
             ("id", |check, _, id| {
                 let accepts = |id| CallIdForm::NineAlphanumeric.accepts(id);
-                check.profile.call_ids != CallIds::NineAlphanumeric
+                check.profile.call_ids != CallIdForm::NineAlphanumeric
                     || id.and_then(Value::as_str).is_none_or(accepts)
             }),
             // Other servers only know `function` tools.

@@ -1,12 +1,11 @@
 //! Judges the settings of a request: limits, efforts, tools, formats. Part of the validator.
 
-use plimsoll_wire::__internals::openai_responses::{
-    ENCRYPTED, TOOLS, unfit_for_strict, unfit_for_tool,
-};
+use plimsoll_wire::__internals::openai_responses::{ENCRYPTED, TOOLS};
 use plimsoll_wire::Effort;
 use plimsoll_wire::openai_responses::ReasoningItems;
 use serde_json::Value;
 
+use super::schema::{unfit_for_strict, unfit_for_tool};
 use super::validate::{ResponsesCheck, list};
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::{entries, text};

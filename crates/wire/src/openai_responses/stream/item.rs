@@ -1,55 +1,125 @@
-//! One output item while it arrives: its content so far, and the part that has been reported.
+//! One output item while it arrives, and the item that an event is about.
+//!
+//! Most servers send the item's index in the output. Some send none, or always 0; then the id or the type
+//! decides.
 
 use plimsoll_context::{Part, StopReason, ToolCall};
 use serde_json::{Value, json};
 
 use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
 use crate::openai_responses::items;
-use crate::openai_responses::reply::{output_parts, tool_call, with_extra_keys};
+use crate::openai_responses::reply::{output_parts, text, tool_call, with_extra_keys};
 
 /// An output item while it arrives.
 pub(super) type OpenItem = OpenBlock<ItemState>;
 
 /// The state of an item besides its pieces.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ItemState {
     /// The item's index in the output, as reported by the server.
-    pub(super) place: Option<u64>,
-    /// The id of its first piece, if that came before the item.
-    pub(super) named: Option<String>,
+    pub(super) index: Option<u64>,
+    /// The id in its first piece.
+    pub(super) piece_id: String,
     /// The latest version of the item: nearly empty at first, whole at its end.
     pub(super) item: Value,
     /// The JSON text of the item, once it is whole.
     pub(super) raw: Option<String>,
+    /// The number of bytes that were counted.
+    pub(super) bytes: usize,
 }
 
 impl ItemState {
     /// Creates an empty item of a type.
     pub(super) fn of(kind: &str) -> (OpenContent, Self) {
-        let state = Self {
-            place: None,
-            named: None,
-            item: json!({ "type": kind }),
-            raw: None,
+        let item = json!({ "type": kind });
+        let content = match kind {
+            "message" => OpenContent::text(),
+            "reasoning" => OpenContent::thinking(),
+            "function_call" | "custom_tool_call" => OpenContent::from(ToolCall {
+                arguments: String::new(),
+                ..tool_call(&item)
+            }),
+            _ => OpenContent::opaque(),
         };
-        (content(kind), state)
+        let state = Self {
+            item,
+            ..Self::default()
+        };
+        (content, state)
     }
 }
 
-/// Returns empty content for a type of item.
-pub(super) fn content(kind: &str) -> OpenContent {
-    match kind {
-        "message" => OpenContent::text(),
-        "reasoning" => OpenContent::thinking(),
-        "function_call" | "custom_tool_call" => OpenContent::from(ToolCall {
-            arguments: String::new(),
-            ..call_of(&json!({ "type": kind }))
-        }),
-        _ => OpenContent::opaque(),
-    }
+/// Returns the item that a piece with this id continues.
+pub(super) fn of_piece(
+    items: &[OpenItem],
+    index: Option<u64>,
+    kind: &str,
+    id: &str,
+) -> Option<usize> {
+    let last = |fits: &dyn Fn(&OpenItem) -> bool| {
+        let fits = |open: &OpenItem| open.is(kind) && open.may_be_at(index) && fits(open);
+        items.iter().rposition(fits)
+    };
+    let named = last(&|open| !id.is_empty() && open.is_named(id));
+    named.or_else(|| last(&|open| open.state.raw.is_none()))
+}
+
+/// Returns the item of which an event has a version: one with its id or, if none is known to have it, the
+/// first that may still become it.
+pub(super) fn of_item(items: &[OpenItem], index: Option<u64>, item: &Value) -> Option<usize> {
+    let kind = items::kind(item);
+    let whole = item_text(item);
+    let first = |fits: &dyn Fn(&OpenItem) -> bool| {
+        let fits = |open: &OpenItem| open.is(kind) && open.may_be_at(index) && fits(open);
+        items.iter().position(fits)
+    };
+    let grows = |open: &OpenItem| {
+        let begins = whole.is_empty() || whole.starts_with(&open.text());
+        open.state.raw.is_none() && begins
+    };
+    let placed = |open: &OpenItem| index.is_some() && open.state.index == index;
+    first(&|open| open.is_same(item) == Some(true))
+        .or_else(|| first(&|open| grows(open) && open.is_same(item).is_none()))
+        // Some servers change the ids of an item.
+        .or_else(|| first(&|open| grows(open) && placed(open) && !whole.is_empty()))
 }
 
 impl OpenItem {
+    /// Returns `true` if it is of this type.
+    pub(super) fn is(&self, kind: &str) -> bool {
+        let own = items::kind(&self.state.item);
+        match self.content {
+            OpenContent::Call(_) => matches!(kind, "function_call" | "custom_tool_call"),
+            _ => own == kind,
+        }
+    }
+
+    fn may_be_at(&self, index: Option<u64>) -> bool {
+        index.is_none() || self.state.index.is_none() || self.state.index == index
+    }
+
+    fn is_named(&self, id: &str) -> bool {
+        let own = ["id", "call_id"].map(|key| self.state.item.get(key));
+        self.state.piece_id == id || own.iter().any(|own| text(*own) == Some(id))
+    }
+
+    /// Compares two items by id. A call's `call_id` comes first, because items of one reply have been
+    /// seen to share their `id`. Returns `None` if the ids do not tell.
+    pub(super) fn is_same(&self, item: &Value) -> Option<bool> {
+        let id = |item: &'_ Value, key| text(item.get(key)).unwrap_or_default().to_owned();
+        for key in ["call_id", "id"] {
+            let (own, other) = (id(&self.state.item, key), id(item, key));
+            if !own.is_empty() && !other.is_empty() {
+                return Some(own == other);
+            }
+        }
+        let piece_id = &self.state.piece_id;
+        let named = ["id", "call_id"]
+            .iter()
+            .any(|key| id(item, key) == *piece_id);
+        (named && !piece_id.is_empty()).then_some(true)
+    }
+
     /// Returns the parts of the item so far.
     pub(super) fn parts(&self) -> Vec<Part> {
         if let Some(raw) = &self.state.raw {
@@ -70,17 +140,23 @@ impl OpenItem {
         if let OpenContent::Call(open) = &mut self.content {
             open.call = ToolCall {
                 arguments: std::mem::take(&mut open.call.arguments),
-                ..call_of(&item)
+                ..tool_call(&item)
             };
         }
         self.state.item = item;
     }
 }
 
-fn call_of(item: &Value) -> ToolCall {
+/// Returns the model's output in an item.
+fn item_text(item: &Value) -> String {
     match items::kind(item) {
-        "custom_tool_call" => tool_call(item, "input"),
-        _ => tool_call(item, "arguments"),
+        "reasoning" => items::reasoning_text(item),
+        "function_call" => text(item.get("arguments")).unwrap_or_default().to_owned(),
+        "custom_tool_call" => text(item.get("input")).unwrap_or_default().to_owned(),
+        _ => {
+            let parts = output_parts(item, "");
+            parts.iter().filter_map(Part::as_text).collect()
+        }
     }
 }
 
@@ -98,23 +174,14 @@ pub(super) fn tell_rest(at: usize, reply: &mut OpenReply<ItemState>) {
     let Some(block) = reply.blocks().get(at) else {
         return;
     };
-    let parts = block.parts();
-    match block.content {
-        OpenContent::Text(_) => {
-            let all = parts.iter().filter_map(Part::as_text).collect();
-            reply.settle(at, all);
+    let item = &block.state.item;
+    let all = match block.content {
+        OpenContent::Opaque { .. } => {
+            let parts = block.parts();
+            return reply.tell_hosted(at, &parts);
         }
-        OpenContent::Thinking(_) => {
-            let all = items::reasoning_text(&block.state.item);
-            reply.settle(at, all);
-        }
-        OpenContent::Call(_) => {
-            let mut calls = parts.into_iter().filter_map(|part| match part {
-                Part::ToolCall(call) => Some(call.arguments),
-                _ => None,
-            });
-            reply.settle(at, calls.next().unwrap_or_default());
-        }
-        OpenContent::Opaque { .. } => reply.tell_hosted(at, &parts),
-    }
+        OpenContent::Call(_) => tool_call(item).arguments,
+        OpenContent::Text(_) | OpenContent::Thinking(_) => item_text(item),
+    };
+    reply.settle(at, all);
 }

@@ -1,9 +1,7 @@
-//! JSON schemas in the form that this protocol accepts: for a tool's input, which must be an object,
-//! and for strict mode. Only schemas are judged, not values.
+//! JSON schemas that OpenAI refuses: of a tool's input, which must be an object, and in strict mode. Only
+//! schemas are judged, not values.
 
-use std::borrow::Cow;
-
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 /// The maximum depth to which a schema is examined. OpenAI refuses strict schemas with more than ten
 /// levels.
@@ -26,26 +24,8 @@ const NOT_PERMITTED: [&str; 13] = [
     "prefixItems",
 ];
 
-/// Returns a tool's schema in the accepted form: an object with `properties`, even if there are none.
-pub(super) fn object(schema: &Value) -> Cow<'_, Value> {
-    match unfit_for_tool(schema) {
-        None => Cow::Borrowed(schema),
-        Some(_) => {
-            let mut object = match schema {
-                Value::Object(object) => object.clone(),
-                _ => Map::new(),
-            };
-            object.insert("type".into(), "object".into());
-            if !object.get("properties").is_some_and(Value::is_object) {
-                object.insert("properties".into(), json!({}));
-            }
-            Cow::Owned(Value::Object(object))
-        }
-    }
-}
-
 /// Returns OpenAI's error for a schema that no tool may have. `None` for a valid one.
-pub fn unfit_for_tool(schema: &Value) -> Option<String> {
+pub(super) fn unfit_for_tool(schema: &Value) -> Option<String> {
     let kind = match schema.get("type") {
         Some(Value::String(kind)) if kind == "object" => {
             let properties = schema.get("properties").is_some_and(Value::is_object);
@@ -61,7 +41,7 @@ pub fn unfit_for_tool(schema: &Value) -> Option<String> {
 }
 
 /// Returns OpenAI's error for a schema that does not allow strict mode. `None` for a valid one.
-pub fn unfit_for_strict(schema: &Value) -> Option<String> {
+pub(super) fn unfit_for_strict(schema: &Value) -> Option<String> {
     let mut context = Vec::new();
     unfit(schema, &mut context, MAX_DEPTH)
 }
@@ -151,31 +131,10 @@ fn tuple(context: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
-    fn a_tools_schema_is_an_object_with_properties() {
-        for (given, sent) in [
-            (json!(null), json!({"type": "object", "properties": {}})),
-            (
-                json!({"type": "object"}),
-                json!({"type": "object", "properties": {}}),
-            ),
-            (
-                json!({"properties": {"a": {}}}),
-                json!({"properties": {"a": {}}, "type": "object"}),
-            ),
-            (
-                json!({"type": "object", "properties": {}, "x": 1}),
-                json!({"type": "object", "properties": {}, "x": 1}),
-            ),
-        ] {
-            assert_eq!(*object(&given), sent);
-            assert_eq!(unfit_for_tool(&sent), None);
-        }
-    }
-
-    #[test]
-    fn what_no_model_can_be_held_to_is_named() {
+    fn schemas_that_strict_mode_refuses_are_named() {
         let fits = json!({"type": "object", "additionalProperties": false, "required": ["a"],
             "properties": {"a": {"type": "array", "items": {"type": "string"}}}});
         assert_eq!(unfit_for_strict(&fits), None);
