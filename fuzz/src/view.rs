@@ -22,9 +22,7 @@ pub const MODELS: [&str; 8] = [
 
 /// Every dialect, with every template.
 pub fn chat_dialects() -> Vec<Dialect> {
-    let named = Dialect::NAMES
-        .iter()
-        .filter_map(|name| Dialect::named(name));
+    let named = Dialect::names().filter_map(Dialect::named);
     let mut dialects: Vec<Dialect> = named.collect();
     for template in [
         Template::Gemma,
@@ -33,7 +31,7 @@ pub fn chat_dialects() -> Vec<Dialect> {
         Template::Llama31,
     ] {
         dialects.push(Dialect::openai().with_template(template));
-        dialects.push(Dialect::mistral().with_template(template));
+        dialects.push(Dialect::named("mistral").unwrap_or_default().with_template(template));
     }
     dialects.push(Dialect {
         echo_reasoning: EchoReasoning::Always,

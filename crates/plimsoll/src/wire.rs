@@ -19,8 +19,8 @@ pub use plimsoll_wire::{
 /// OpenAI's Chat Completions, and compatible servers.
 pub mod openai_chat {
     pub use plimsoll_wire::openai_chat::{
-        CacheMarks, CallIds, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent,
-        Template, ToolStyle, render,
+        CacheMarks, Dialect, EchoReasoning, EmptyReasoning, ErrorStyle, NoContent, Template,
+        ToolStyle, render,
     };
 }
 

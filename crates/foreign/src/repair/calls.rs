@@ -7,7 +7,6 @@ use std::ops::Range;
 
 use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_caller};
 use plimsoll_wire::__internals::is_word;
-use plimsoll_wire::openai_chat::CallIds;
 use plimsoll_wire::{CallIdForm, CallIdMap, Target};
 
 use super::pairs::{Call, Pairs};
@@ -280,8 +279,8 @@ impl IdRule {
     fn of(target: &Target) -> Self {
         let (form, longest, is_per_message) = match target {
             Target::Chat(dialect) => match dialect.call_ids {
-                CallIds::NineAlphanumeric => (CallIdForm::NineAlphanumeric, usize::MAX, true),
-                CallIds::Visible => (CallIdForm::Visible, 40, true),
+                CallIdForm::NineAlphanumeric => (CallIdForm::NineAlphanumeric, usize::MAX, true),
+                form => (form, 40, true),
             },
             Target::Responses(_) => (CallIdForm::Visible, 64, false),
             Target::Messages(_) => (CallIdForm::Word, usize::MAX, false),

@@ -21,10 +21,7 @@ const MODELS: [&str; 6] = [
 fn target(protocol: usize, which: usize) -> (Value, &'static str, Target) {
     match protocol {
         0 => {
-            let mut dialects: Vec<Dialect> = Dialect::NAMES
-                .iter()
-                .filter_map(|name| Dialect::named(name))
-                .collect();
+            let mut dialects: Vec<Dialect> = Dialect::names().filter_map(Dialect::named).collect();
             let local = || Dialect::named("vllm").unwrap();
             for template in [
                 Template::Gemma,
