@@ -103,16 +103,20 @@ impl RetryConfig {
         }
     }
 
-    /// Returns a warning if another attempt is left, but the provider asks for too long a wait.
-    fn too_long(&self, attempt: u32, failure: &Failure) -> Option<String> {
-        let wanted = retry_after(failure).filter(|wanted| *wanted > self.retry_after_cap)?;
-        let (wanted, cap) = (wanted.as_secs(), self.retry_after_cap.as_secs_f64());
-        (attempt < self.attempts(failure)).then(|| {
-            format!(
-                "the provider asks to wait {wanted} s, and no more than {cap} s is waited for \
-                 (retry.retry_after_cap)"
-            )
-        })
+    /// Returns the final failure, which says so if the provider asked for too long a wait.
+    fn given_up(&self, attempt: u32, mut failure: Failure) -> Failure {
+        let wanted = retry_after(&failure).filter(|wanted| *wanted > self.retry_after_cap);
+        if let Some(wanted) = wanted.filter(|_| attempt < self.attempts(&failure))
+            && let Failure::RateLimited { message, .. } | Failure::Transient { message, .. } =
+                &mut failure
+        {
+            *message += &format!(
+                "; it asks to wait {} s, and no more than {} s is waited for (retry.retry_after_cap)",
+                wanted.as_secs(),
+                self.retry_after_cap.as_secs_f64()
+            );
+        }
+        failure
     }
 }
 
@@ -202,10 +206,7 @@ pub(crate) async fn call_with_retries(
         // A panic is a bug of the client, which waiting does not cure.
         let wait = retry.wait(attempt, &failure).filter(|_| !has_panicked);
         let Some(wait) = wait else {
-            if let Some(text) = retry.too_long(attempt, &failure) {
-                tell(Event::Warning { text });
-            }
-            return Err(failure);
+            return Err(retry.given_up(attempt, failure));
         };
         attempt += 1;
         retried(provider, attempt, wait, &failure);
@@ -338,16 +339,13 @@ mod tests {
         );
         assert_eq!(config.wait(1, &limited(Some(u64::MAX))), None);
         assert_eq!(config.wait(3, &limited(None)), None, "three tries in all");
-        let says = |attempt, asked| config.too_long(attempt, &limited(asked));
-        assert_eq!(
-            says(1, Some(3_600_000)).as_deref(),
-            Some(
-                "the provider asks to wait 3600 s, and no more than 120 s is waited for (retry.retry_after_cap)"
-            )
-        );
+        let says = |attempt, asked| config.given_up(attempt, limited(asked)).to_string();
+        let hour = says(1, Some(3_600_000));
+        let told = "; it asks to wait 3600 s, and no more than 120 s is waited for (retry.retry_after_cap)";
+        assert!(hour.ends_with(told), "{hour}");
         // It would have waited if an attempt had been left.
-        assert_eq!(says(3, Some(7_000)), None);
-        assert_eq!(says(3, Some(3_600_000)), None);
+        assert!(!says(3, Some(7_000)).contains("asks to wait"));
+        assert!(!says(3, Some(3_600_000)).contains("asks to wait"));
         let refused = Failure::Auth {
             message: String::new(),
         };
