@@ -1,8 +1,8 @@
-//! Bounds of streamed replies of Chat Completions, and their pieces cut anywhere. Other streams are cases in
+//! The arguments of calls in Chat Completions, cut into pieces anywhere. Other streams are cases in
 //! `tests/cases/streams`.
 
 use plimsoll_context::{Delta, Part, Reply, ToolCall};
-use plimsoll_wire::openai_chat::{ChatStreamState, MAX_PARTS, MAX_REPLY};
+use plimsoll_wire::openai_chat::ChatStreamState;
 use plimsoll_wire::{StreamDecoder, WireError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -76,34 +76,6 @@ fn many_pieces_with_a_name_take_no_longer_than_others() {
     assert_eq!(calls(&reply)[0].2.len(), 7_000_000 + 8);
 }
 
-#[test]
-fn a_reply_has_a_bound() {
-    let mut state = ChatStreamState::new();
-    let big = chunk(json!({"content": "x".repeat(1024 * 1024)}));
-    let mut pushed = 0;
-    let error = loop {
-        match state.push(&big) {
-            Ok(_) => pushed += 1,
-            Err(error) => break error,
-        }
-    };
-    assert_eq!(error, WireError::TooLarge { limit: MAX_REPLY });
-    assert_eq!(pushed, MAX_REPLY.0 / (1024 * 1024));
-}
-
-#[test]
-fn the_calls_of_a_reply_have_a_bound() {
-    let mut state = ChatStreamState::new();
-    let error = (0..).find_map(|index| {
-        let call = json!({"index": index, "id": index.to_string(), "function": {"name": "f"}});
-        state.push(&piece(call)).err().map(|error| (index, error))
-    });
-    let limit = MAX_PARTS;
-    assert_eq!(error, Some((1024, WireError::TooManyParts { limit })));
-    let (_, error) = error.unwrap();
-    assert!(!error.to_string().contains("bytes"), "{error}");
-}
-
 proptest! {
     /// However the arguments are cut into pieces, and with or without ids and indexes after the
     /// first piece, the reply is the same; cut short anywhere, it is an error that keeps a part.
@@ -147,14 +119,5 @@ proptest! {
         }).collect();
         let whole: String = calls(&reply).into_iter().map(|call| call.2).collect();
         prop_assert_eq!(streamed, whole);
-    }
-
-    #[test]
-    fn no_chunk_breaks_it(chunks in proptest::collection::vec(".{0,60}", 0..6)) {
-        let mut state = ChatStreamState::new();
-        for chunk in &chunks {
-            let _ = state.push(chunk);
-        }
-        let _ = state.finish();
     }
 }
