@@ -9,9 +9,7 @@ use plimsoll_testkit::messages::{
     BatchCall, arguments, batch, between, data, file, history, image, opaque, some_text, thinking,
     url,
 };
-use plimsoll_testkit::repair;
-use plimsoll_wire::StreamDecoder;
-use plimsoll_wire::anthropic::{MessagesProfile, MessagesStreamState, read, read_reply, render};
+use plimsoll_wire::anthropic::{MessagesProfile, read, render};
 use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -281,31 +279,6 @@ proptest! {
         }
     }
 
-    /// Messages in any order, dropped and doubled, once they are repaired.
-    #[test]
-    fn a_damaged_request_is_accepted_after_its_repair(
-        messages in history(exchange()),
-        picks in proptest::collection::vec(any::<proptest::sample::Index>(), 0..30),
-        effort in effort(),
-        whole in any::<bool>(),
-    ) {
-        let picked: Vec<Message> = match (whole, messages.is_empty()) {
-            (_, true) => Vec::new(),
-            (true, false) => messages,
-            (false, false) => picks.iter().map(|pick| pick.get(&messages).clone()).collect(),
-        };
-        let repaired = repair(picked).messages;
-        let repaired: Vec<Message> = repaired.into_iter().map(|(_, message)| message).collect();
-        for model in MODELS {
-            let profile = MessagesProfile::of_model(model);
-            let input = RenderInput { model, effort, ..RenderInput::default() };
-            let body = bytes(&repaired, &input, &profile);
-            let body: Value = serde_json::from_slice(&body).unwrap();
-            let faults = validate(&body, &profile);
-            prop_assert!(faults.is_empty(), "{model} {faults:?} {body}");
-        }
-    }
-
     #[test]
     fn a_rendered_history_is_read_back(messages in history(exchange())) {
         // Its thinking goes back, whether or not it is asked to think on.
@@ -322,76 +295,6 @@ proptest! {
         prop_assert_eq!(&chat.messages, &held);
         prop_assert_eq!(bytes(&chat.messages, &input, &profile), body.into_bytes());
     }
-
-    /// A valid request and a valid stream with bytes changed, dropped and put in anywhere.
-    #[test]
-    fn no_damage_to_the_bytes_breaks_anything(
-        messages in history(exchange()),
-        edits in proptest::collection::vec((any::<proptest::sample::Index>(), 0_u8..4, any::<u8>()), 1..6),
-    ) {
-        let model = "claude-opus-5-5";
-        let profile = MessagesProfile::of_model(model);
-        let input = RenderInput { model, system: Some("s"), ..RenderInput::default() };
-        let body = damaged(bytes(&messages, &input, &profile), &edits);
-        if let Ok(chat) = read(&body) {
-            let again = render(&input, &chat.messages, &profile).unwrap().body;
-            prop_assert!(serde_json::from_slice::<Value>(&again).is_ok());
-        }
-        if let Ok(request) = serde_json::from_str(&body) {
-            let _ = validate(&request, &profile);
-        }
-        let events = [
-            r#"{"type":"message_start","message":{"model":"m","usage":{"input_tokens":1}}}"#,
-            r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
-            r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"Eq"}}"#,
-            r#"{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"a","name":"f","input":{}}}"#,
-            r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}"#,
-            r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":2}}"#,
-        ];
-        let stream = damaged(events.join("\n").into_bytes(), &edits);
-        let mut state = MessagesStreamState::new();
-        for event in stream.lines() {
-            let _ = state.push(event);
-        }
-        let parts = state.partial().parts;
-        let _ = state.finish();
-        let said = [Message::user("q"), Message::Assistant { parts }];
-        let again = render(&input, &said, &profile).unwrap().body;
-        prop_assert!(serde_json::from_slice::<Value>(&again).is_ok(), "{}", String::from_utf8_lossy(&again));
-    }
-
-    #[test]
-    fn reading_never_breaks(text in ".{0,200}", more in "[\\[\\]{}\":,a-z0-9 ]{0,60}") {
-        let event = |kind: &str, key: &str| format!("{{\"type\":\"{kind}\",\"{key}\":{more}}}");
-        let _ = read(&text);
-        let _ = read(&format!("[{{\"role\":\"user\",\"content\":{text}}}]"));
-        let _ = read(&format!("{{\"messages\":[{{\"role\":\"user\",\"content\":{more}}}]}}"));
-        let _ = read_reply(&text);
-        let _ = read_reply(&format!("{{\"content\":{more}}}"));
-        let mut state = MessagesStreamState::new();
-        let _ = state.push(&text);
-        for (kind, key) in [
-            ("message_start", "message"), ("content_block_start", "content_block"),
-            ("content_block_delta", "delta"), ("message_delta", "delta"), ("x", "usage"),
-        ] {
-            let _ = state.push(&event(kind, key));
-        }
-        let _ = state.partial();
-    }
-}
-
-/// A text with bytes changed, dropped, doubled or put in.
-fn damaged(mut bytes: Vec<u8>, edits: &[(proptest::sample::Index, u8, u8)]) -> String {
-    for (at, how, byte) in edits {
-        let at = at.index(bytes.len());
-        match how {
-            0 => bytes[at] = *byte,
-            1 => drop(bytes.remove(at)),
-            2 => bytes.insert(at, b"{}[]\",:"[usize::from(byte % 7)]),
-            _ => bytes.insert(at, bytes[at]),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The messages without what the wire cannot hold.
