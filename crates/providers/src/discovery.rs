@@ -136,14 +136,7 @@ async fn at_ollama(http: &Http, model: &str, loading: ModelLoading) -> Report {
         return Ok(None);
     }
     let list = ask_at_root(http, "api/ps", None).await;
-    let window = list.ok().and_then(|list| running(&list, model));
-    if window.is_some() {
-        return Ok(window);
-    }
-    // Older versions do not list the window. Then it is known only if the model's file sets it.
-    let show = json!({"model": model});
-    let show = ask_at_root(http, "api/show", Some(&show)).await;
-    Ok(show.ok().and_then(|show| set_in_file(&show)))
+    Ok(list.ok().and_then(|list| running(&list, model)))
 }
 
 async fn at_lmstudio(http: &Http, model: &str) -> Report {
@@ -225,19 +218,6 @@ fn running(list: &Value, model: &str) -> Option<Tokens> {
 /// Returns the window of a model that LM Studio has loaded.
 fn loaded_at_lmstudio(list: &Value, model: &str) -> Option<Tokens> {
     tokens(entry(list, model)?.get("loaded_context_length"))
-}
-
-/// Returns `num_ctx` of an Ollama model's file, limited to the trained context length.
-fn set_in_file(show: &Value) -> Option<Tokens> {
-    let parameters = show.get("parameters")?.as_str()?;
-    let set = parameters.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        (words.next() == Some("num_ctx")).then(|| words.next()?.parse().ok())?
-    });
-    let trained = show.get("model_info")?.as_object()?.iter();
-    let mut trained = trained.filter(|(key, _)| key.ends_with(".context_length"));
-    let trained = trained.find_map(|(_, value)| value.as_u64());
-    Some(Tokens(set?)).map(|set: Tokens| set.min(trained.map_or(Tokens::MAX, Tokens)))
 }
 
 fn tokens(value: Option<&Value>) -> Option<Tokens> {
