@@ -281,9 +281,8 @@ impl LoopBegan {
             }
             while let Some((message, without)) = rest.next_if(|(message, _)| is_answer(message)) {
                 let mut parts = message.parts().iter();
-                let first = parts.find(|part| part.as_text().is_none_or(says));
-                began = match first {
-                    Some(part) if is_thinking(part) && without.is_none() => Self::WithThinking,
+                began = match parts.find(|part| is_sent(part, without.is_some())) {
+                    Some(part) if is_thinking(part) => Self::WithThinking,
                     Some(_) => Self::WithoutThinking,
                     None => began,
                 };
@@ -299,12 +298,17 @@ fn speaks(message: &Message, is_without: bool) -> bool {
         Message::Notice { text } => says(text),
         Message::Summary { .. } | Message::ToolResult(_) => true,
         Message::System { parts } | Message::User { parts } | Message::Assistant { parts } => {
-            parts.iter().any(|part| match part {
-                Part::Text { text } => says(text),
-                Part::Thinking(_) => !is_without,
-                _ => true,
-            })
+            parts.iter().any(|part| is_sent(part, is_without))
         }
+    }
+}
+
+fn is_sent(part: &Part, is_without: bool) -> bool {
+    match part {
+        Part::Text { text } => says(text),
+        Part::Thinking(_) => !is_without,
+        Part::Opaque(opaque) => opaque.origin == ORIGIN,
+        _ => true,
     }
 }
 
