@@ -1,5 +1,4 @@
-//! Tool calls as a client shows them: a title, a kind, the affected files, and the changes. Nothing
-//! is sent here.
+//! Tool calls as a client shows them: a title, a kind, the affected files, and the changes.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -15,6 +14,7 @@ use plimsoll::tokens::Bytes;
 use plimsoll::tools::FileChange;
 use serde_json::Value;
 
+use super::outbox::Outbox;
 use crate::diff::Previews;
 use crate::lock;
 use crate::terminal::text::{clean, fenced};
@@ -28,6 +28,7 @@ const MAX_CHANGE: usize = 512 * 1024;
 /// The calls of one session. Each gets an id that is unique in the session, because the model's own
 /// ids are unique only within one message.
 pub(super) struct Calls {
+    pub(super) outbox: Outbox,
     root: PathBuf,
     previews: Arc<Previews>,
     state: Mutex<CallsState>,
@@ -44,21 +45,22 @@ struct CallsState {
 }
 
 impl Calls {
-    pub(super) fn new(root: PathBuf, previews: Arc<Previews>) -> Self {
+    pub(super) fn new(outbox: Outbox, root: PathBuf, previews: Arc<Previews>) -> Self {
         Self {
+            outbox,
             root,
             previews,
             state: Mutex::default(),
         }
     }
 
-    /// Begins a new message of the model. Returns the calls of the last message that never ended.
-    pub(super) fn next_message(&self) -> Vec<ToolCallId> {
+    /// Begins a new message of the model. Ends the calls of the last message that never ended.
+    pub(super) fn next_message(&self, why: &str) {
         let mut state = lock(&self.state);
-        let open = std::mem::take(&mut state.open);
-        let ids = open.keys().map(|call| state.id(call)).collect();
+        for call in std::mem::take(&mut state.open).into_keys() {
+            self.end(state.id(&call), true, why);
+        }
         state.message += 1;
-        ids
     }
 
     /// Creates an id for the question about a call of a sub-agent.
@@ -75,33 +77,44 @@ impl Calls {
         state.id(call)
     }
 
-    /// Returns the update for a call that has ended. Without a text, the client keeps the shown
-    /// content. The result of a successful change is its diff.
-    pub(super) fn close(&self, call: &CallId, is_error: bool, text: &str) -> SessionUpdate {
+    /// Ends a call. Without a text, the client keeps the shown content. The result of a successful
+    /// change is its diff.
+    pub(super) fn close(&self, call: &CallId, is_error: bool, text: &str) {
         let mut state = lock(&self.state);
         let has_diff = state.open.remove(call).unwrap_or(false);
-        ended(
-            state.id(call),
-            is_error,
-            if has_diff && !is_error { "" } else { text },
-        )
+        let text = if has_diff && !is_error { "" } else { text };
+        self.end(state.id(call), is_error, text);
     }
 
-    /// Returns the message to the client about a call: a new call, or an update.
-    pub(super) fn update(
-        &self,
-        call: &CallId,
-        of: ToolCallUpdateFields,
-        status: ToolCallStatus,
-    ) -> SessionUpdate {
+    fn end(&self, id: ToolCallId, is_error: bool, text: &str) {
+        let status = if is_error {
+            ToolCallStatus::Failed
+        } else {
+            ToolCallStatus::Completed
+        };
+        let content = (!text.trim().is_empty()).then(|| vec![output(text)]);
+        let fields = ToolCallUpdateFields::new().status(status).content(content);
+        let update = ToolCallUpdate::new(id, fields);
+        self.outbox.send(SessionUpdate::ToolCallUpdate(update));
+    }
+
+    /// Shows a call, or how it goes on.
+    pub(super) fn show(&self, call: &CallId, of: ToolCallUpdateFields, status: ToolCallStatus) {
         let mut state = lock(&self.state);
         let is_known = state.open.contains_key(call);
         *state.open.entry(call.clone()).or_default() |= of.content.is_some();
         let update = ToolCallUpdate::new(state.id(call), of.status(status));
-        match ToolCall::try_from(update.clone()) {
+        self.outbox.send(match ToolCall::try_from(update.clone()) {
             Ok(call) if !is_known => SessionUpdate::ToolCall(call),
             _ => SessionUpdate::ToolCallUpdate(update),
-        }
+        });
+    }
+
+    /// Shows the progress of a running call.
+    pub(super) fn progress(&self, call: &CallId, shown: &str) {
+        let fields = ToolCallUpdateFields::new().content(vec![output(shown)]);
+        let update = ToolCallUpdate::new(self.open(call), fields);
+        self.outbox.send(SessionUpdate::ToolCallUpdate(update));
     }
 
     /// Describes a call before it runs.
@@ -178,24 +191,6 @@ impl CallsState {
     fn id(&self, call: &CallId) -> ToolCallId {
         ToolCallId::new(format!("{}-{}", self.message, call.0))
     }
-}
-
-/// Returns the update for a call that has ended.
-pub(super) fn ended(id: ToolCallId, is_error: bool, text: &str) -> SessionUpdate {
-    let status = if is_error {
-        ToolCallStatus::Failed
-    } else {
-        ToolCallStatus::Completed
-    };
-    let content = (!text.trim().is_empty()).then(|| vec![output(text)]);
-    let fields = ToolCallUpdateFields::new().status(status).content(content);
-    SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
-}
-
-/// Returns the update with the progress of a running call.
-pub(super) fn progress(id: ToolCallId, shown: &str) -> SessionUpdate {
-    let fields = ToolCallUpdateFields::new().content(vec![output(shown)]);
-    SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
 }
 
 /// Creates content from a text of Plimsoll.

@@ -13,7 +13,6 @@ use plimsoll::permissions::{Answer, Question};
 use plimsoll::{Gate, PermissionMode};
 
 use super::calls::{self, Calls};
-use super::outbox::Outbox;
 use crate::approvals::{Approvals, Offer, is_edit};
 use crate::ask::{self, PROTECTED, Reply};
 use crate::lock;
@@ -35,7 +34,6 @@ pub(super) fn mode_of(mode: &Mode) -> PermissionMode {
 /// Asks the user at the client.
 #[derive(Clone)]
 pub(super) struct Permission {
-    pub(super) outbox: Outbox,
     pub(super) calls: Arc<Calls>,
     pub(super) approvals: Arc<Approvals>,
     pub(super) mode: Mode,
@@ -77,16 +75,15 @@ impl Permission {
             call.id.clone()
         };
         let of = self.calls.describe(&call.name, &call.arguments);
-        let pending = ToolCallStatus::Pending;
-        self.outbox
-            .send(self.calls.update(&id, of.clone(), pending));
+        self.calls.show(&id, of.clone(), ToolCallStatus::Pending);
         let offer = self.approvals.offer(question);
+        let outbox = &self.calls.outbox;
         let request = RequestPermissionRequest::new(
-            self.outbox.session.clone(),
+            outbox.session.clone(),
             self.shown(question, of, &id),
             options(&offer),
         );
-        let response = self.outbox.client.send_request(request).block_task().await;
+        let response = outbox.client.send_request(request).block_task().await;
         let reply = match response.map(|response| response.outcome) {
             Ok(RequestPermissionOutcome::Selected(selected)) => {
                 match selected.option_id.0.as_ref() {
@@ -104,7 +101,7 @@ impl Permission {
         };
         if self.is_below {
             let is_error = !matches!(reply, Reply::Yes | Reply::Always | Reply::Pattern);
-            self.outbox.send(self.calls.close(&id, is_error, ""));
+            self.calls.close(&id, is_error, "");
         }
         self.approvals.take(&reply, offer);
         reply

@@ -8,48 +8,41 @@ use plimsoll::machine::Entry;
 use plimsoll::model::Source;
 use plimsoll::{Message, Part};
 
-use super::calls::{self, Calls};
-use super::outbox::Outbox;
+use super::calls::Calls;
 
 /// Sends all messages, as fast as the client reads.
-pub(super) async fn replay(log: &[Entry], outbox: &Outbox, calls: &Calls) {
+pub(super) async fn replay(log: &[Entry], calls: &Calls) {
     for message in messages(log) {
-        outbox.space().await;
+        calls.outbox.space().await;
         match message {
             Message::User { parts } => {
                 for block in parts.iter().filter_map(block) {
-                    outbox.send(SessionUpdate::UserMessageChunk(ContentChunk::new(block)));
+                    let chunk = SessionUpdate::UserMessageChunk(ContentChunk::new(block));
+                    calls.outbox.send(chunk);
                 }
             }
             Message::Assistant { parts } => {
-                end_calls(outbox, calls);
+                calls.next_message("");
                 for part in parts {
-                    send_part(part, outbox, calls);
+                    send_part(part, calls);
                 }
             }
             Message::ToolResult(result) => {
-                outbox.send(calls.close(&result.call, result.is_error, &message.text()));
+                calls.close(&result.call, result.is_error, &message.text());
             }
             Message::System { .. } | Message::Notice { .. } | Message::Summary { .. } => {}
         }
     }
-    end_calls(outbox, calls);
+    calls.next_message("");
 }
 
-/// Ends the calls that have no result.
-fn end_calls(outbox: &Outbox, calls: &Calls) {
-    for id in calls.next_message() {
-        outbox.send(calls::ended(id, true, ""));
-    }
-}
-
-fn send_part(part: &Part, outbox: &Outbox, calls: &Calls) {
+fn send_part(part: &Part, calls: &Calls) {
     match part {
-        Part::Text { text } => outbox.say(text),
-        Part::Thinking(thinking) if !thinking.text.is_empty() => outbox.think(&thinking.text),
+        Part::Text { text } => calls.outbox.say(text),
+        Part::Thinking(thinking) if !thinking.text.is_empty() => calls.outbox.think(&thinking.text),
         Part::ToolCall(call) => {
             let of = calls.describe_past(&call.name, &call.arguments);
-            outbox.send(calls.update(&call.id, of, ToolCallStatus::Pending));
+            calls.show(&call.id, of, ToolCallStatus::Pending);
         }
         _ => {}
     }

@@ -92,12 +92,11 @@ impl OpenSession {
         let prepared = agent::prepare(&sources, said, store.clone(), None).await?;
         let previews = Arc::new(Previews::new(folder));
         let approvals = Approvals::open(&paths::data()?, folder, Arc::clone(&previews));
-        let calls = Arc::new(Calls::new(folder.to_owned(), previews));
-        let updates = Updates::new(outbox.clone(), Arc::clone(&calls));
-        let updates = Arc::new(updates);
+        let calls = Calls::new(outbox.clone(), folder.to_owned(), previews);
+        let calls = Arc::new(calls);
+        let updates = Arc::new(Updates::new(Arc::clone(&calls)));
         let mode = Mode::new(prepared.config.settings().permission_mode().into());
         let gate = Permission {
-            outbox: outbox.clone(),
             calls: Arc::clone(&calls),
             approvals: Arc::new(approvals),
             mode: Arc::clone(&mode),
@@ -111,7 +110,7 @@ impl OpenSession {
         let host = SessionHost::open(prepared, sources, store, id, user).await?;
         if history == History::Replayed {
             let log = host.store.load(host.session.id()).await?;
-            replay(&log, &outbox, &calls).await;
+            replay(&log, &calls).await;
         }
         let session = Self {
             outbox,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::{
-    self, SessionUpdate, ToolCall, ToolCallId, ToolCallStatus, ToolKind, UsageUpdate,
+    self, SessionUpdate, ToolCall, ToolCallStatus, ToolKind, UsageUpdate,
 };
 use plimsoll::events::ToolPhase;
 use plimsoll::machine::Outcome;
@@ -12,8 +12,7 @@ use plimsoll::model::{CallId, StopReason};
 use plimsoll::pricing::Cost;
 use plimsoll::{Delta, Event, Money, Observer, SessionEvent, Tokens};
 
-use super::calls::{self, Calls};
-use super::outbox::Outbox;
+use super::calls::Calls;
 use crate::event_printer::{StreamedText, below};
 use crate::lock;
 use crate::outcome::plan_text;
@@ -28,7 +27,6 @@ const NOT_RUN: &str = "it did not run";
 
 /// Sends the updates of one session.
 pub(super) struct Updates {
-    outbox: Outbox,
     calls: Arc<Calls>,
     state: Mutex<UpdatesState>,
 }
@@ -41,9 +39,8 @@ struct UpdatesState {
 }
 
 impl Updates {
-    pub(super) fn new(outbox: Outbox, calls: Arc<Calls>) -> Self {
+    pub(super) fn new(calls: Arc<Calls>) -> Self {
         Self {
-            outbox,
             calls,
             state: Mutex::default(),
         }
@@ -60,30 +57,20 @@ impl Updates {
         let cost = cost.filter(|cost| cost.unpriced == 0 && cost.known > Money(0));
         let cost = cost.map(|cost| schema::Cost::new(cost.known.0 as f64 / DOLLAR, "USD"));
         let usage = UsageUpdate::new(used.0, window.0).cost(cost);
-        self.send(SessionUpdate::UsageUpdate(usage));
-    }
-
-    fn send(&self, update: SessionUpdate) {
-        self.outbox.send(update);
+        self.calls.outbox.send(SessionUpdate::UsageUpdate(usage));
     }
 
     /// Ends all open calls after a run.
     pub(super) fn end_calls(&self) {
-        self.void(self.calls.next_message(), NOT_RUN);
-    }
-
-    fn void(&self, calls: Vec<ToolCallId>, why: &str) {
-        for id in calls {
-            self.send(calls::ended(id, true, why));
-        }
+        self.calls.next_message(NOT_RUN);
     }
 
     /// Discards a partial response before a retry.
     fn again(&self, state: &mut UpdatesState, why: &str) {
-        self.void(self.calls.next_message(), VOID);
+        self.calls.next_message(VOID);
         if state.text.discard() {
-            self.outbox
-                .say(&format!("\n\n*[{why}; the answer starts again]*\n\n"));
+            let outbox = &self.calls.outbox;
+            outbox.say(&format!("\n\n*[{why}; the answer starts again]*\n\n"));
         }
     }
 
@@ -92,7 +79,7 @@ impl Updates {
         state.text.complete();
         self.end_calls();
         if let Some(rest) = state.text.rest(outcome, "\n\n") {
-            self.outbox.say(&rest);
+            self.calls.outbox.say(&rest);
         }
     }
 
@@ -102,19 +89,19 @@ impl Updates {
         let call = ToolCall::new(id, title)
             .kind(ToolKind::Fetch)
             .status(ToolCallStatus::InProgress);
-        self.send(SessionUpdate::ToolCall(call));
+        self.calls.outbox.send(SessionUpdate::ToolCall(call));
     }
 
     fn delta(&self, state: &mut UpdatesState, delta: &Delta) {
         match delta {
             Delta::Text { text } => {
-                self.outbox.say(text);
+                self.calls.outbox.say(text);
                 state.text.push(text);
             }
-            Delta::Thinking { text } => self.outbox.think(text),
+            Delta::Thinking { text } => self.calls.outbox.think(text),
             Delta::CallStarted { call, name } => {
                 let of = self.calls.describe_past(name, "");
-                self.send(self.calls.update(call, of, ToolCallStatus::Pending));
+                self.calls.show(call, of, ToolCallStatus::Pending);
             }
             Delta::HostedCall { call, name, text } => self.hosted(call, name, text),
             Delta::HostedResult {
@@ -122,7 +109,7 @@ impl Updates {
                 text,
                 is_error,
                 ..
-            } => self.send(self.calls.close(call, *is_error, text)),
+            } => self.calls.close(call, *is_error, text),
             _ => {}
         }
     }
@@ -134,7 +121,7 @@ impl Observer for Updates {
         let state = &mut *guard;
         match event {
             Event::TurnStart { tokens, window, .. } => {
-                self.void(self.calls.next_message(), NOT_RUN);
+                self.end_calls();
                 self.usage(*tokens, *window, None);
             }
             Event::Delta(delta) => self.delta(state, delta),
@@ -149,23 +136,21 @@ impl Observer for Updates {
             } => {
                 state.text.complete();
                 let of = self.calls.describe(&clean(name), whole);
-                self.send(self.calls.update(call, of, ToolCallStatus::InProgress));
+                self.calls.show(call, of, ToolCallStatus::InProgress);
             }
             Event::ToolCall {
                 phase, call, whole, ..
             } => {
                 state.text.complete();
                 let is_error = *phase != ToolPhase::Success;
-                self.send(self.calls.close(call, is_error, whole));
+                self.calls.close(call, is_error, whole);
             }
-            Event::ToolUpdate { call, text, .. } => {
-                self.send(calls::progress(self.calls.open(call), text));
-            }
+            Event::ToolUpdate { call, text, .. } => self.calls.progress(call, text),
             Event::SubAgent {
                 call, name, event, ..
             } => {
                 if let Some(line) = below(name, &event.event) {
-                    self.send(calls::progress(self.calls.open(call), line.trim_start()));
+                    self.calls.progress(call, line.trim_start());
                 }
             }
             Event::TurnEnd { stop, .. } => {
