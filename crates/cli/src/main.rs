@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     if let Command::Sandbox(args) = &cli.command {
         return ended(sandbox::run(args));
     }
-    let telemetry = telemetry::begin();
+    let exporter = telemetry::begin();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) if args.exact => wait_for(count::exact(args)),
@@ -114,7 +114,7 @@ fn main() -> ExitCode {
     };
     let code = ended(code);
     // Done last, so that the output above does not wait for a collector.
-    if let Some(warning) = telemetry.finish() {
+    if let Some(warning) = exporter.and_then(telemetry::Exporter::finish) {
         say(&warning);
     }
     code

@@ -31,7 +31,7 @@ const MAX_BATCH: usize = 64;
 /// The maximum number of bytes that are read of a collector's response.
 const MAX_ANSWER: u64 = 64 * 1024;
 /// The maximum time to send the remaining spans at the end. Unsent ones are lost.
-pub(super) const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(3);
 /// The name of the service, unless the environment has another.
 const SERVICE: &str = "plimsoll";
 /// An attribute that is a list in the conventions and a single text in a field of `tracing`.
@@ -42,7 +42,7 @@ type FirstFault = Arc<OnceLock<String>>;
 
 /// The exporter of spans.
 #[derive(Debug)]
-pub(super) struct Exporter {
+pub(crate) struct Exporter {
     traces: SdkTracerProvider,
     fault: FirstFault,
 }
@@ -85,7 +85,7 @@ pub(super) fn begin(
 impl Exporter {
     /// Sends the remaining spans, within [`FINISH_TIMEOUT`]. Returns a sentence if something could
     /// not be sent.
-    pub(super) fn finish(self) -> Option<String> {
+    pub(crate) fn finish(self) -> Option<String> {
         let in_time = self.traces.shutdown_with_timeout(FINISH_TIMEOUT).is_ok();
         let why = match (self.fault.get(), in_time) {
             (Some(why), _) => why.clone(),

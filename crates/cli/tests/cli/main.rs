@@ -15,6 +15,7 @@ mod chat_docs;
 mod chat_terminal;
 mod chats;
 mod chatting;
+mod collector;
 mod command;
 mod compact;
 mod compact_bad;

@@ -2,13 +2,10 @@
 //! requested, nor any key.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
+use super::collector::{Collector, SentSpan};
 use super::command::{CommandOutput, Home, feed, with};
 use super::fake::{Fake, FakeAnswer};
 
@@ -16,98 +13,6 @@ use super::fake::{Fake, FakeAnswer};
 const SAID: &str = "sentinel-4711";
 /// The provider's key, and a header of the collector's.
 const KEYS: [&str; 2] = ["key-of-the-provider", "key-of-the-collector"];
-
-/// What was sent: heads and bodies.
-type ReceivedRequests = Mutex<Vec<(String, Vec<u8>)>>;
-
-/// Keeps every body that it is sent, with its path and headers.
-struct Collector {
-    address: String,
-    kept: Arc<ReceivedRequests>,
-    ended: Arc<AtomicBool>,
-    accepting: Option<JoinHandle<()>>,
-}
-
-impl Collector {
-    fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap().to_string();
-        let (kept, ended) = (
-            Arc::new(Mutex::new(Vec::new())),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let (keeps, ends) = (Arc::clone(&kept), Arc::clone(&ended));
-        let accepting = std::thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept()
-                && !ends.load(Ordering::SeqCst)
-            {
-                let keeps = Arc::clone(&keeps);
-                std::thread::spawn(move || while take(&stream, &keeps).is_some() {});
-            }
-        });
-        Self {
-            address,
-            kept,
-            ended,
-            accepting: Some(accepting),
-        }
-    }
-
-    fn reads(&self, text: &str) -> bool {
-        let kept = self.kept.lock().unwrap();
-        let has = |body: &[u8]| {
-            body.windows(text.len())
-                .any(|piece| piece == text.as_bytes())
-        };
-        kept.iter().any(|(_, body)| has(body))
-    }
-
-    fn heads(&self) -> Vec<String> {
-        self.kept
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|(head, _)| head.clone())
-            .collect()
-    }
-}
-
-impl Drop for Collector {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::SeqCst);
-        // Wakes it up.
-        let _ = TcpStream::connect(&self.address);
-        self.accepting.take().unwrap().join().unwrap();
-    }
-}
-
-/// Takes one request; `None` where there is no more.
-fn take(stream: &TcpStream, kept: &ReceivedRequests) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    let (mut head, mut size) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        if let Some(length) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            size = length.trim().parse().unwrap();
-        }
-        if line == "\r\n" {
-            break;
-        }
-        head.push_str(&line);
-    }
-    let mut body = vec![0; size];
-    reader.read_exact(&mut body).ok()?;
-    kept.lock().unwrap().push((head, body));
-    let mut stream = stream;
-    stream
-        .write_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
-        .ok()?;
-    stream.shutdown(Shutdown::Both).ok()?;
-    None
-}
 
 /// A run that reads a file, with these variables.
 fn run(home: &Home, variables: &[(&str, &str)]) -> CommandOutput {
@@ -130,7 +35,7 @@ fn set(command: &mut Command, variables: &[(&str, &str)]) {
 #[test]
 fn a_collector_is_sent_spans_and_nothing_that_was_said() {
     let (home, collector) = (Home::new(), Collector::start());
-    let endpoint = format!("http://{}", collector.address);
+    let endpoint = collector.address.clone();
     let headers = format!("x-key={}", KEYS[1]);
     let said = run(
         &home,
@@ -149,7 +54,6 @@ fn a_collector_is_sent_spans_and_nothing_that_was_said() {
     let heads = collector.heads();
     assert!(!heads.is_empty());
     for head in &heads {
-        assert!(head.contains("/v1/traces"), "{head}");
         assert!(
             head.contains("application/x-protobuf") && head.contains(KEYS[1]),
             "{head}"
@@ -165,10 +69,10 @@ fn a_collector_is_sent_spans_and_nothing_that_was_said() {
         "night-watch",
         "deployment.environment.name",
     ] {
-        assert!(collector.reads(there), "{there}");
+        assert!(collector.has_read(there), "{there}");
     }
     for never in [SAID, KEYS[0], KEYS[1], "It says so", "here it says"] {
-        assert!(!collector.reads(never), "{never}");
+        assert!(!collector.has_read(never), "{never}");
     }
     let doubt = "there is no setting PLIMSOLL_LOG";
     assert!(!said.err.contains(doubt), "{}", said.err);
@@ -191,6 +95,44 @@ fn a_collector_is_sent_spans_and_nothing_that_was_said() {
     }
 }
 
+#[test]
+fn spans_are_one_trace_with_their_kinds_states_and_events() {
+    let (home, collector) = (Home::with_notes(), Collector::start());
+    let fake = Fake::new([
+        FakeAnswer::error(429, SAID).header("retry-after", "0"),
+        FakeAnswer::call(&[
+            ("read", r#"{"path":"notes.txt"}"#),
+            ("read", r#"{"path":"none.txt"}"#),
+            ("invented", "{}"),
+        ]),
+        FakeAnswer::say("It is there."),
+    ]);
+    let mut command = home.command(with(&fake, &["Look."]));
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.address);
+    feed(command, b"").done();
+    let spans = collector.spans();
+    let run = spans.iter().find(|span| span.name == "invoke_agent");
+    let run = run.unwrap();
+    assert!(run.parent.is_empty());
+    assert_eq!((run.kind, run.status), (1, 0));
+    let [(event, retry)] = &run.events[..] else {
+        panic!("{:?}", run.events);
+    };
+    assert_eq!((&**event, &*retry["error.type"]), ("retry", "rate_limited"));
+    for span in spans.iter().filter(|span| span.id != run.id) {
+        assert_eq!((&span.trace, &span.parent), (&run.trace, &run.id));
+    }
+    let chats: Vec<_> = spans.iter().filter(|span| span.kind == 3).collect();
+    let [refused, calling, answering] = &chats[..] else {
+        panic!("{chats:?}");
+    };
+    assert_eq!((refused.status, calling.status), (2, 0));
+    let reasons = |span: &SentSpan| span.attributes["gen_ai.response.finish_reasons"].clone();
+    assert_eq!(reasons(calling), "[tool_call]");
+    assert_eq!(reasons(answering), "[stop]");
+    assert_eq!(collector.resource()["service.name"], "plimsoll");
+}
+
 /// The library that speaks to them logs what is said.
 #[test]
 fn nothing_that_a_server_of_tools_says_is_sent_or_logged() {
@@ -201,7 +143,7 @@ fn nothing_that_a_server_of_tools_says_is_sent_or_logged() {
         FakeAnswer::say("Aye."),
     ]);
     let mut command = home.command(with(&fake, &[&NAMED[..], &["Look."]].concat()));
-    let endpoint = format!("http://{}", collector.address);
+    let endpoint = collector.address.clone();
     set(
         &mut command,
         &[
@@ -210,8 +152,8 @@ fn nothing_that_a_server_of_tools_says_is_sent_or_logged() {
         ],
     );
     let said = feed(command, b"").done();
-    assert!(collector.reads("execute_tool ship_look"));
-    assert!(!collector.reads("starboard-hush"));
+    assert!(collector.has_read("execute_tool ship_look"));
+    assert!(!collector.has_read("starboard-hush"));
     let mut logged = said.err.lines().filter(|line| line.starts_with("20"));
     assert!(
         logged.all(|line| !line.contains("starboard-hush")),
@@ -223,7 +165,7 @@ fn nothing_that_a_server_of_tools_says_is_sent_or_logged() {
 #[test]
 fn contents_are_sent_where_the_variable_asks_for_them() {
     let (home, collector) = (Home::new(), Collector::start());
-    let endpoint = format!("http://{}/v1/traces", collector.address);
+    let endpoint = format!("{}/v1/traces", collector.address);
     run(
         &home,
         &[
@@ -240,9 +182,9 @@ fn contents_are_sent_where_the_variable_asks_for_them() {
         "here it says",
         "gen_ai.tool.call.result",
     ] {
-        assert!(collector.reads(there), "{there}");
+        assert!(collector.has_read(there), "{there}");
     }
-    assert!(!collector.reads(KEYS[0]));
+    assert!(!collector.has_read(KEYS[0]));
 }
 
 #[test]
@@ -274,8 +216,16 @@ fn what_cannot_be_sent_is_said_once_and_changes_nothing() {
     assert_eq!(told(&[endpoint, ("OTEL_SDK_DISABLED", "true")]), [""; 0]);
     let grpc = told(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
     assert_eq!(grpc.len(), 1, "{grpc:?}");
-    let wrong = told(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318")]);
-    assert!(wrong[0].contains("http://host:4318"), "{wrong:?}");
+    for wrong in ["localhost:4318", "ftp://x", "no address at all"] {
+        let wrong = told(&[("OTEL_EXPORTER_OTLP_ENDPOINT", wrong)]);
+        assert!(wrong[0].contains("http://host:4318"), "{wrong:?}");
+    }
+    let log = run(&home, &[("PLIMSOLL_LOG", "plimsoll=loud")]);
+    assert!(
+        log.err.contains("PLIMSOLL_LOG cannot be read"),
+        "{}",
+        log.err
+    );
 }
 
 /// What is full, on Linux.
@@ -285,7 +235,7 @@ fn why_a_command_failed_is_said_before_a_collector_is_waited_for() {
     let home = Home::new();
     // It takes connections and never answers.
     let dead = TcpListener::bind("127.0.0.1:0").unwrap();
-    let endpoint = format!("http://{}", dead.local_addr().unwrap());
+    let endpoint = format!("http://user:pass-word@{}", dead.local_addr().unwrap());
     let fake = Fake::new([FakeAnswer::say("It says so.")]);
     let mut command = home.command(with(&fake, &["--json", "What is it?"]));
     set(&mut command, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &endpoint)]);
@@ -303,4 +253,5 @@ fn why_a_command_failed_is_said_before_a_collector_is_waited_for() {
         "{}",
         said.err
     );
+    assert!(!said.err.contains("pass-word"), "{}", said.err);
 }

@@ -8,15 +8,13 @@ use std::thread::JoinHandle;
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use prost::Message;
 use tokio::sync::oneshot;
-
-use super::super::settings::Settings;
 
 pub(crate) type Attributes = BTreeMap<String, String>;
 
@@ -37,6 +35,7 @@ pub(crate) struct SentSpan {
 
 #[derive(Default)]
 struct CollectedData {
+    heads: Vec<String>,
     bodies: Vec<Vec<u8>>,
     spans: Vec<SentSpan>,
     resource: Attributes,
@@ -81,10 +80,9 @@ impl Collector {
         }
     }
 
-    pub(crate) fn settings(&self) -> Settings {
-        Settings::from_variables(|name| {
-            (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| self.address.clone())
-        })
+    /// The names and values of all headers that came with it.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        self.kept.lock().unwrap().heads.clone()
     }
 
     pub(crate) fn spans(&self) -> Vec<SentSpan> {
@@ -113,11 +111,16 @@ impl Drop for Collector {
     }
 }
 
-async fn traces(State(kept): State<Arc<Mutex<CollectedData>>>, body: Bytes) -> StatusCode {
+async fn traces(
+    State(kept): State<Arc<Mutex<CollectedData>>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> StatusCode {
     let Ok(request) = ExportTraceServiceRequest::decode(body.clone()) else {
         return StatusCode::BAD_REQUEST;
     };
     let mut kept = kept.lock().unwrap();
+    kept.heads.push(format!("{headers:?}"));
     kept.bodies.push(body.to_vec());
     for resource in request.resource_spans {
         kept.resource = read(resource.resource.unwrap().attributes);
