@@ -1,8 +1,7 @@
 //! [`Ask`]: the gate of a terminal. If nobody can be asked, every question is denied.
 
-use std::collections::HashSet;
 use std::io::{self, IsTerminal};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use plimsoll::permissions::{AllowAll, Answer, DenyAll, Question};
@@ -11,7 +10,6 @@ use plimsoll::{Gate, PermissionMode};
 use crate::approvals::{Always, Approvals, Offer, is_edit};
 use crate::diff::Previews;
 use crate::error::CliError;
-use crate::lock;
 use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::clean;
@@ -26,13 +24,6 @@ struct Ask {
     approvals: Approvals,
 }
 
-/// Denies each question, and tells the user which flag would allow it.
-struct Refuse {
-    terminal: Arc<Terminal>,
-    /// Tools for which the user was told.
-    told: Mutex<HashSet<String>>,
-}
-
 /// Returns the gate for a mode: it allows everything in the mode `yes`, and otherwise asks at a
 /// terminal or denies without one.
 pub(crate) fn gate(
@@ -44,22 +35,20 @@ pub(crate) fn gate(
     if mode == PermissionMode::Yes {
         return Arc::new(AllowAll);
     }
-    if can_ask() {
-        return Arc::new(Ask {
-            terminal,
-            previews,
-            approvals,
-        });
-    }
-    Arc::new(Refuse {
+    Arc::new(Ask {
         terminal,
-        told: Mutex::default(),
+        previews,
+        approvals,
     })
 }
 
 #[async_trait]
 impl Gate for Ask {
     async fn decide(&self, question: &Question) -> Answer {
+        if !can_ask() {
+            self.terminal.note(&refusal(question));
+            return DenyAll.decide(question).await;
+        }
         if self.approvals.allow(question) {
             return Answer::Allow;
         }
@@ -85,37 +74,23 @@ impl Gate for Ask {
     }
 }
 
-impl Refuse {
-    fn is_new(&self, tool: &str) -> bool {
-        let mut told = lock(&self.told);
-        told.insert(tool.to_owned())
+/// Explains why a call did not run, and names the flag that would allow it.
+fn refusal(question: &Question) -> String {
+    if question.is_protected {
+        return "note: there is no terminal to ask at, so a protected file was not changed; --yes \
+                allows it"
+            .to_owned();
     }
-}
-
-#[async_trait]
-impl Gate for Refuse {
-    async fn decide(&self, question: &Question) -> Answer {
-        let name = &question.call.name;
-        if self.is_new(name) {
-            let name = clean(name);
-            self.terminal.note(&if question.is_protected {
-                "note: there is no terminal to ask at, so a protected file was not \
-                         changed; --yes allows it"
-                    .to_owned()
-            } else {
-                let edits = if is_edit(question) {
-                    "--permission-mode auto-edit allows changes of files, "
-                } else {
-                    ""
-                };
-                format!(
-                    "note: there is no terminal to ask at, so `{name}` did not run; --allow \
-                     {name} allows it, {edits}--yes everything"
-                )
-            });
-        }
-        DenyAll.decide(question).await
-    }
+    let name = clean(&question.call.name);
+    let edits = if is_edit(question) {
+        "--permission-mode auto-edit allows changes of files, "
+    } else {
+        ""
+    };
+    format!(
+        "note: there is no terminal to ask at, so `{name}` did not run; --allow {name} allows it, \
+         {edits}--yes everything"
+    )
 }
 
 /// Returns the prompt of a question, for example "Allow? [y]es, [a]lways `cargo test -q` in this
