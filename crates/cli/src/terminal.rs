@@ -261,13 +261,22 @@ impl TerminalQuestion {
 }
 
 /// Breaks a text between words, so that it fits a terminal. Returns it unchanged if the output is not
-/// one.
+/// one. A line with a word that is wider than the terminal, such as a path, is left to the terminal,
+/// which keeps it whole for copying.
 pub(crate) fn wrapped(text: &str, terminal: &console::Term) -> String {
-    if terminal.is_term() {
-        text::rows_of(text, screen::columns(terminal)).join("\n")
-    } else {
-        text.to_owned()
+    if !terminal.is_term() {
+        return text.to_owned();
     }
+    let width = screen::columns(terminal);
+    let is_long = |word: &str| console::measure_text_width(word) > width;
+    let lines = text.split('\n').map(|line| {
+        if line.split(' ').any(is_long) {
+            line.to_owned()
+        } else {
+            text::rows_of(line, width).join("\n")
+        }
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Returns `true` if a stream is a terminal whose rows can be overwritten.
