@@ -228,7 +228,7 @@ impl Chat {
         };
         let last = last_said(self.host.session.view());
         Ok(format!(
-            "now in session {id}{model}{last}; before: {before}"
+            "now in session {id}{model} (before: {before}){last}"
         ))
     }
 }

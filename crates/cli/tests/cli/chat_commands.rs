@@ -35,27 +35,6 @@ fn reads(files: usize, then: Vec<FakeAnswer>) -> (Home, Fake) {
 }
 
 #[test]
-fn another_session_is_gone_on_with() {
-    let home = Home::with_notes();
-    let fake = Fake::new(["one", "two", "three"].map(FakeAnswer::say));
-    let first = Chat::start(&home, &fake, &[]).lines("First.\n").session();
-    let lines = format!("Second.\n/session {first}\nThird.\n/session nobody\n");
-    let said = Chat::start(&home, &fake, &[]).lines(lines);
-    assert!(
-        said.out
-            .contains(&format!("now in session {first}; last message: First.")),
-        "{}",
-        said.out
-    );
-    assert!(
-        said.err.contains("there is no session nobody"),
-        "{}",
-        said.err
-    );
-    assert_eq!(sent(&fake.asked()[2]), ["First.", "one", "Third."]);
-}
-
-#[test]
 fn a_model_of_another_provider_is_not_looked_for_at_the_address_of_the_last() {
     let home = Home::with_notes();
     let fake = Fake::new(["one", "two"].map(FakeAnswer::say));
