@@ -31,18 +31,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-const EXIT_CODES: &str = "\
-Exit codes:
-  0    success
-  1    failed: bad input, or the store cannot be written
-  2    wrong usage
-  3    a limit was reached; the answer is partial
-  4    the chat cannot be made to fit the budget
-  5    the model could not be called
-  130  interrupted; the session can be continued
-  141  the reader of the output closed it
-
-Sessions and models are stored in $PLIMSOLL_HOME, or in the XDG directories if that is not set.";
+const EXIT_CODES: &str = include_str!("../help/exit-codes.txt").trim_ascii_end();
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -93,22 +82,7 @@ pub(crate) enum Command {
     Schema,
 }
 
-const RUN_EXAMPLES: &str = "\
-Examples:
-  plimsoll run \"What does this project do? Read README.md.\"
-  plimsoll run --model openai/gpt-4o --yes \"Run the tests and say what fails\"
-  plimsoll run --model local --max-context 3000 \"Summarise docs/\"
-  plimsoll run --summarizer openai/gpt-5-mini --model openai/gpt-5 \"Port it\"
-  plimsoll run --pin \"Never touch vendor/\" \"Make the tests pass\"
-  plimsoll run --agent reviewer --config plimsoll.toml \"Review the last commit\"
-  plimsoll run --model openai/gpt-5-mini -i screen.png \"What is wrong here?\"
-  plimsoll run -q --json-schema answer.schema.json \"Which licences are used?\" | jq .
-  git diff | plimsoll run --model ollama/qwen3 --tools read,grep \"Review this diff\"
-  # Continue the newest session of this folder:
-  plimsoll run -c \"And now the other file\"
-  # Choose the session from a list, or search:
-  plimsoll run -r
-  plimsoll run --session 18f2c-a1            # continue an interrupted run";
+const RUN_EXAMPLES: &str = include_str!("../help/run.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
@@ -150,23 +124,7 @@ pub(crate) struct NotBuiltArgs {
     _given: Vec<std::ffi::OsString>,
 }
 
-const CHAT_EXAMPLES: &str = "\
-Examples:
-  # A server on this machine, else the local model:
-  plimsoll chat
-  plimsoll chat --model openai/gpt-5-mini \"What does this project do?\"
-  plimsoll chat --agent reviewer --config plimsoll.toml
-  # Continue the newest session of this folder:
-  plimsoll chat -c
-  # Choose the session from a list, or search:
-  plimsoll chat -r
-  plimsoll chat --session 18f2c-a1           # continue that session
-  # A line, an answer; the exit code is the last run's:
-  plimsoll chat --quiet < questions.txt
-
-A line starts a run. A line typed during a run steers it; /later TEXT is sent after the answer. \
-Ctrl-C stops the run, Ctrl-C twice or Ctrl-D exits. /help lists all commands. From a pipe, each \
-line waits for the answer to the one before.";
+const CHAT_EXAMPLES: &str = include_str!("../help/chat.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = CHAT_EXAMPLES)]
@@ -187,22 +145,7 @@ pub(crate) struct ChatArgs {
     pub(crate) quiet: bool,
 }
 
-const ACP_EXAMPLES: &str = "\
-Examples:
-  plimsoll acp                               # what an editor starts
-  plimsoll acp --model openai/gpt-5-mini --permission-mode auto-edit
-
-In Zed, in settings.json:
-
-  \"agent_servers\": {
-    \"Plimsoll\": {
-      \"type\": \"custom\",
-      \"command\": \"plimsoll\",
-      \"args\": [\"acp\", \"--model\", \"openai/gpt-5-mini\"]
-    }
-  }
-
-The editor names a folder for each session; its plimsoll.toml and AGENTS.md are used, as by `run`.";
+const ACP_EXAMPLES: &str = include_str!("../help/acp.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = ACP_EXAMPLES, mut_args = without_root)]
@@ -215,34 +158,7 @@ pub(crate) struct AcpArgs {
     pub(crate) yes: bool,
 }
 
-const CONFIG_EXAMPLES: &str = "\
-Examples:
-  # Write a plimsoll.toml with every setting in it:
-  plimsoll config init
-  # Print its settings, or every error in it:
-  plimsoll config check
-  # Read it first: runs then use all of its settings:
-  plimsoll config trust
-  plimsoll config show --agent reviewer --origin
-  # As a run with this flag would use it:
-  plimsoll config show --max-turns 20
-  # Another system's configuration as a plimsoll.toml:
-  plimsoll config import heartbit.toml
-  plimsoll config schema > plimsoll.schema.json
-
-A configuration, in short:
-
-  max_turns = 30                             # for all agents
-  [[agents]]
-  name = \"reviewer\"
-  model = \"openai/gpt-5-mini\"
-  context_strategy = \"summarize\"
-  trigger = 100_000
-  max_identical_tool_calls = 3
-
-Flags override environment variables (PLIMSOLL_MAX_TURNS), which override the agent's settings, \
-which override those for all agents. An unknown setting is an error that suggests the nearest \
-name.";
+const CONFIG_EXAMPLES: &str = include_str!("../help/config.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = CONFIG_EXAMPLES)]
@@ -307,19 +223,9 @@ pub(crate) enum ConfigCommand {
     Schema,
 }
 
-const IMPORT_EXAMPLES: &str = "\
-Examples:
-  plimsoll config import heartbit.toml > plimsoll.toml
-  plimsoll config import --from phi-core agent.yaml";
+const IMPORT_EXAMPLES: &str = include_str!("../help/config-import.txt").trim_ascii_end();
 
-const COUNT_EXAMPLES: &str = "\
-Examples:
-  plimsoll count < chat.json
-  plimsoll count --json --counter estimate chat.json
-  # The provider counts, free of charge:
-  plimsoll count --exact --model anthropic/claude-opus-5 chat.json
-
---exact works with Anthropic and OpenAI Responses (openai-responses/NAME).";
+const COUNT_EXAMPLES: &str = include_str!("../help/count.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = COUNT_EXAMPLES)]
@@ -343,11 +249,7 @@ pub(crate) struct CountArgs {
     pub(crate) json: bool,
 }
 
-const MODEL_EXAMPLES: &str = "\
-Examples:
-  plimsoll model list
-  plimsoll model pull                        # the default model and its server
-  plimsoll model rm qwen2.5-coder-1.5b";
+const MODEL_EXAMPLES: &str = include_str!("../help/model.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = MODEL_EXAMPLES)]
@@ -380,21 +282,7 @@ pub(crate) enum ModelCommand {
     },
 }
 
-const MODELS_EXAMPLES: &str = "\
-Examples:
-  plimsoll models                            # all known models
-  plimsoll models gpt-5 --json
-
-Your own values go into plimsoll.toml and override built-in ones:
-
-  [models.openai.\"gpt-9\"]
-  window = 400_000
-  max_output = 128_000
-  input = 2.0                                # dollars per million tokens
-  output = 8.0
-  cache_read = 0.2
-
-A window that the server reports overrides everything.";
+const MODELS_EXAMPLES: &str = include_str!("../help/models.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = MODELS_EXAMPLES, mut_args = without_settings)]
@@ -432,17 +320,7 @@ fn with_model_only(arg: Arg) -> Arg {
     }
 }
 
-const DOCTOR_EXAMPLES: &str = "\
-Examples:
-  plimsoll doctor
-  # What would be sent, and why the API accepts it:
-  plimsoll doctor --model openai/gpt-5
-  plimsoll doctor --model ollama/qwen3 --connect
-  plimsoll doctor --model openai-compatible/m --base-url http://127.0.0.1:9000/v1 --json
-
-With --model, the exit code is 1 if something is wrong: a missing key, a request that the server \
-would refuse, or, with --connect, a server that does not answer or does not have the model. \
---connect generates nothing and is free of charge. Keys are never printed.";
+const DOCTOR_EXAMPLES: &str = include_str!("../help/doctor.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = DOCTOR_EXAMPLES, mut_args = with_model_only)]
@@ -456,4 +334,50 @@ pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the arguments of an example, without what follows for the shell.
+    fn arguments(line: &str) -> Option<Vec<String>> {
+        let (before, line) = line.split_once("plimsoll ")?;
+        if !before.starts_with("  ") || before.contains('#') {
+            return None;
+        }
+        let marks = [" | ", " > ", " >> ", " < ", " #"];
+        let end = marks.iter().filter_map(|mark| line.find(mark)).min();
+        let line = line.get(..end.unwrap_or(line.len()))?;
+        let parts = line.split('"').enumerate();
+        let words = parts.flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        Some(words.collect())
+    }
+
+    #[test]
+    fn the_examples_of_the_help_are_valid() {
+        let texts = [
+            RUN_EXAMPLES,
+            CHAT_EXAMPLES,
+            ACP_EXAMPLES,
+            CONFIG_EXAMPLES,
+            IMPORT_EXAMPLES,
+            COUNT_EXAMPLES,
+            MODEL_EXAMPLES,
+            MODELS_EXAMPLES,
+            DOCTOR_EXAMPLES,
+        ];
+        let lines = texts.iter().flat_map(|text| text.lines());
+        let examples: Vec<Vec<String>> = lines.filter_map(arguments).collect();
+        assert!(examples.len() > 30, "{}", examples.len());
+        for example in examples {
+            let words = ["plimsoll".to_owned()].into_iter().chain(example);
+            let words: Vec<String> = words.collect();
+            let parsed = Cli::try_parse_from(&words);
+            assert!(parsed.is_ok(), "{words:?}: {:?}", parsed.err());
+        }
+    }
 }

@@ -7,12 +7,7 @@ use crate::args::Cli;
 use crate::error::{CliError, DONE};
 use crate::stdout;
 
-const COMPLETIONS_EXAMPLES: &str = "\
-Examples:
-  plimsoll completions bash > ~/.local/share/bash-completion/completions/plimsoll
-  plimsoll completions zsh > ~/.zfunc/_plimsoll      # a folder of $fpath
-  plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish
-  plimsoll completions powershell >> $PROFILE";
+const COMPLETIONS_EXAMPLES: &str = include_str!("../help/completions.txt").trim_ascii_end();
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = COMPLETIONS_EXAMPLES)]

@@ -13,16 +13,7 @@ use crate::error::{CliError, DONE, FAILED};
 use crate::mcp;
 use crate::settings::{Sources, users_file};
 
-const EXAMPLES: &str = "\
-Examples:
-  plimsoll mcp add files -- npx -y @modelcontextprotocol/server-filesystem .
-  plimsoll mcp add tracker --url https://mcp.example.com/mcp --bearer-env TRACKER_TOKEN
-  plimsoll mcp list
-  plimsoll mcp test files
-
-A server is added to your own configuration, for all directories. With --project it is added to \
-the plimsoll.toml of this directory, which must then be trusted again with `plimsoll config \
-trust`. To remove a server, delete its [[mcp]] table from that file.";
+const EXAMPLES: &str = include_str!("../help/mcp.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

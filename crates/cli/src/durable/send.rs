@@ -17,14 +17,7 @@ use super::{server, stop_of};
 use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::{clean, counted, one_line};
 
-const EXAMPLES: &str = "\
-Examples:
-  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 \"Leave the tests alone\"
-  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --later \"Then write the changelog\"
-  # How it stands, and what it asks:
-  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1
-  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --approve 18f2c-a1.3-0
-  plimsoll send --on restate://127.0.0.1:8080 18f2c-a1 --interrupt";
+const EXAMPLES: &str = include_str!("../../help/send.txt").trim_ascii_end();
 
 /// Maximum wait until a message is delivered. It is delivered after the running tools have
 /// finished.

@@ -20,14 +20,7 @@ use crate::settings::Sources;
 use crate::terminal::Verbosity;
 use crate::terminal::text::{counted, lines_of};
 
-const EXAMPLES: &str = "\
-Examples:
-  export PLIMSOLL_STORE=postgres://plimsoll:…@db/plimsoll
-  plimsoll worker --register http://127.0.0.1:9070
-  plimsoll run --on restate://127.0.0.1:8080 \"Make the tests pass\"
-
-Several workers may share an address, on one machine or behind a load balancer. If a worker ends, \
-another one finishes its runs. docs/durable.md describes the guarantees.";
+const EXAMPLES: &str = include_str!("../../help/worker.txt").trim_ascii_end();
 
 /// The arguments of `plimsoll worker`.
 #[derive(Debug, Args)]
