@@ -75,11 +75,8 @@ fn chats_are_had_line_by_line() {
         let sent = fake.asked().into_iter().map(|request| {
             let texts = messages(&request).into_iter().skip(1);
             let texts: Vec<String> = texts.map(|(_, text)| text).collect();
-            format!(
-                "sent to {}: {}",
-                request["model"].as_str().unwrap(),
-                texts.join(" | ")
-            )
+            let texts = texts.join(" | ").replace('\n', " / ");
+            format!("sent to {}: {texts}", request["model"].as_str().unwrap())
         });
         let code = format!("exit code {}", said.code.unwrap_or_default());
         let all = [said.out, said.err].concat();
