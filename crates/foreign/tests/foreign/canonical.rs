@@ -72,7 +72,7 @@ fn message(notation: &str) -> Value {
 fn results_of_a_batch_may_stand_in_any_order() {
     let request = json!({"model": "m", "messages": [user("q"), asks(&["1", "2", "3"]), tool("3"),
         tool("1"), tool("2"), user("?")]});
-    for name in Dialect::NAMES {
+    for name in Dialect::names() {
         if ["mistral", "deepseek", "kimi", "lmstudio"].contains(&name) {
             continue;
         }
