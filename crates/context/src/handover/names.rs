@@ -15,8 +15,8 @@ const HASH_MIN: usize = 7;
 
 /// Calls `tell` with every name in a text, in order, until it returns `false`: `snake_case`,
 /// `camelCase`, hashes, paths, file names, and numbers beside a sign (`a.rs:120`, `#412`,
-/// `port=8431`), not those of columns and lines.
-pub fn each_name(text: &str, tell: &mut dyn FnMut(&str) -> bool) {
+/// `port=8431`), not those of columns, and those of lines only if `with_lines`.
+pub fn each_name(text: &str, with_lines: bool, tell: &mut dyn FnMut(&str) -> bool) {
     for line in clip(text, TEXT_MAX).lines() {
         let (mut before, mut is_first) = (' ', true);
         for piece in clip(line, LINE_MAX).split_inclusive(|c: char| !is_of_run(c)) {
@@ -27,7 +27,7 @@ pub fn each_name(text: &str, tell: &mut dyn FnMut(&str) -> bool) {
             before = piece.chars().next_back().unwrap_or(' ');
             let run = run.trim_matches(['.', '-']);
             // The number at the beginning of a line is that of the line, except in a list.
-            let is_of_line = is_first && !piece.ends_with(',');
+            let is_of_line = is_first && !with_lines && !piece.ends_with(',');
             is_first &= run.is_empty();
             let is_number = belongs && !is_of_line && run.bytes().all(|b| b.is_ascii_digit());
             let is_whole = is_number || run.contains('/') || has_extension(run);

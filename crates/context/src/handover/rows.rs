@@ -113,7 +113,8 @@ impl<'t> Row<'t> {
         }
     }
 
-    /// Adds names that are not `known` yet, until there are `most`.
+    /// Adds names that are not `known` yet, until there are `most`. If that is any number, those of lines
+    /// and limits are among them.
     pub(crate) fn add_names(
         &mut self,
         most: usize,
@@ -139,12 +140,13 @@ impl<'t> Row<'t> {
             }
             true
         };
+        let with_numbers = most == usize::MAX;
         for source in self.sources.iter().rev() {
             match source {
-                NameSource::Text(text) => each_name(text, &mut tell),
+                NameSource::Text(text) => each_name(text, with_numbers, &mut tell),
                 NameSource::Arguments(json) => match serde_json::from_str(json) {
-                    Ok(value) => each_name_in(&value, &mut tell),
-                    Err(_) => each_name(json, &mut tell),
+                    Ok(value) => each_name_in(&value, with_numbers, &mut tell),
+                    Err(_) => each_name(json, with_numbers, &mut tell),
                 },
             }
         }
@@ -165,16 +167,19 @@ impl<'t> Row<'t> {
     }
 }
 
-/// Calls `tell` with the names in the texts of a value. Its numbers are limits.
-fn each_name_in(value: &Value, tell: &mut dyn FnMut(&str) -> bool) {
+/// Calls `tell` with the names in the texts of a value, and with its numbers if `with_numbers`.
+fn each_name_in(value: &Value, with_numbers: bool, tell: &mut dyn FnMut(&str) -> bool) {
     match value {
-        Value::String(text) => each_name(text, tell),
-        Value::Array(list) => list.iter().for_each(|value| each_name_in(value, tell)),
+        Value::String(text) => each_name(text, with_numbers, tell),
+        Value::Number(number) if with_numbers => each_name(&format!("={number}"), true, tell),
+        Value::Array(list) => list
+            .iter()
+            .for_each(|value| each_name_in(value, with_numbers, tell)),
         // The line of a file has its path already.
         Value::Object(map) => map
             .iter()
             .filter(|(key, _)| !is_in("paths", key))
-            .for_each(|(_, value)| each_name_in(value, tell)),
+            .for_each(|(_, value)| each_name_in(value, with_numbers, tell)),
         _ => {}
     }
 }

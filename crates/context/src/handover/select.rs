@@ -134,7 +134,7 @@ impl RowSelection<'_, '_> {
 
 /// Records the names in a kept entry.
 fn learn(row: &Row<'_>, known: &mut HashSet<String>) {
-    each_name(&row.item().text, &mut |name| {
+    each_name(&row.item().text, true, &mut |name| {
         known.insert(name.to_owned());
         true
     });
