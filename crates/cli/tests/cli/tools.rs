@@ -207,7 +207,7 @@ fn a_pattern_allows_one_simple_command_and_denies_it_anywhere() {
             "true && touch made",
             "sudo sh -c 'touch made'",
             "$CMD made",
-            "echo a )",
+            "echo \"a",
         ],
     );
     assert!(said[0].starts_with("made\n"), "{}", said[0]);
