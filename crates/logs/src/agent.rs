@@ -15,10 +15,14 @@ pub enum Agent {
     Pi,
     /// Google's Gemini CLI.
     Gemini,
+    /// OpenHands: event histories of its evaluations.
+    OpenHands,
     /// SWE-agent: trajectories.
     SweAgent,
     /// mini-SWE-agent: trajectories.
     MiniSweAgent,
+    /// The output of `codex exec --json`.
+    CodexExec,
 }
 
 impl Agent {
@@ -50,16 +54,22 @@ impl Agent {
             Self::Opencode => ("opencode", "opencode"),
             Self::Pi => ("pi", "pi"),
             Self::Gemini => ("gemini", "Gemini CLI"),
+            Self::OpenHands => ("openhands", "OpenHands"),
             Self::SweAgent => ("swe-agent", "SWE-agent"),
             Self::MiniSweAgent => ("mini-swe-agent", "mini-SWE-agent"),
+            Self::CodexExec => ("codex-exec", "`codex exec --json`"),
         }
     }
 
     /// Returns the name of an entry of the agent's logs: a line, or a message of a document.
     pub(crate) const fn entry(self) -> &'static str {
         match self {
-            Self::ClaudeCode | Self::Codex | Self::Pi => "line",
-            Self::Opencode | Self::Gemini | Self::SweAgent | Self::MiniSweAgent => "message",
+            Self::ClaudeCode | Self::Codex | Self::Pi | Self::CodexExec => "line",
+            Self::Opencode
+            | Self::Gemini
+            | Self::OpenHands
+            | Self::SweAgent
+            | Self::MiniSweAgent => "message",
         }
     }
 
@@ -88,7 +98,9 @@ impl Agent {
             Self::Opencode => format!("opencode import {} && opencode --session {id}", file()),
             Self::Pi => format!("pi --session {}", file()),
             Self::Gemini => format!("gemini --resume {id}"),
-            Self::SweAgent | Self::MiniSweAgent => String::new(),
+            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent | Self::CodexExec => {
+                String::new()
+            }
         }
     }
 }

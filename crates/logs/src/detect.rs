@@ -68,11 +68,18 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
             Agent::MiniSweAgent
         });
     }
+    let of_item = kind.starts_with("item.") && has("item");
+    if of_item || (kind == "thread.started" && has("thread_id")) {
+        return Some(Agent::CodexExec);
+    }
     if has("sessionId") && !kind.is_empty() {
         return Some(Agent::ClaudeCode);
     }
     if has("trajectory") {
         return Some(Agent::SweAgent);
+    }
+    if has("history") && (has("instance_id") || has("instance") || has("metadata")) {
+        return Some(Agent::OpenHands);
     }
     None
 }
@@ -177,14 +184,25 @@ mod tests {
                 r#"{"info":{"config":{"id":1},"exit_status":"Submitted","submission":"cut off"#,
                 Some(Agent::MiniSweAgent),
             ),
-            (r#"{"type":"item.completed","item":{"id":"item_0"}}"#, None),
+            (
+                r#"{"type":"thread.started","thread_id":"t"}"#,
+                Some(Agent::CodexExec),
+            ),
+            (
+                r#"{"type":"item.completed","item":{"id":"item_0"}}"#,
+                Some(Agent::CodexExec),
+            ),
+            (r#"{"type":"item.completed"}"#, None),
             ("SQLite format 3\0\u{1}", Some(Agent::Opencode)),
             (
                 r#"{"environment":"x","trajectory":[],"history":[]}"#,
                 Some(Agent::SweAgent),
             ),
             ("{\n  \"trajectory\": [\n    {\n", Some(Agent::SweAgent)),
-            (r#"{"instance_id":"x","history":[]}"#, None),
+            (
+                r#"{"instance_id":"x","history":[]}"#,
+                Some(Agent::OpenHands),
+            ),
             (r#"{"model":"claude","messages":[{"parentUuid":1}]}"#, None),
             (r#"[{"parentUuid":null}]"#, None),
             (r#"{"input":"{\"parentUuid\":1}"}"#, None),

@@ -46,7 +46,8 @@ pub enum LogError {
     /// The content matches no known log format.
     #[error(
         "{path} is no session log that Plimsoll knows; it reads logs of Claude Code, Codex, \
-         opencode, pi, Gemini CLI, SWE-agent and mini-SWE-agent"
+         opencode, pi, Gemini CLI, OpenHands, SWE-agent and mini-SWE-agent, and the output of \
+         `codex exec --json`"
     )]
     Unknown {
         /// The file.

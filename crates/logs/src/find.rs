@@ -78,7 +78,7 @@ pub fn folders(agent: Agent, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<
         Agent::Gemini => below("GEMINI_CLI_HOME", "")
             .map(|base| base.join(".gemini").join("tmp"))
             .collect(),
-        Agent::SweAgent | Agent::MiniSweAgent => Vec::new(),
+        Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec => Vec::new(),
     }
 }
 
@@ -196,6 +196,6 @@ fn is_session(agent: Agent, name: &str, path: &Path) -> bool {
         Agent::Gemini => {
             name.starts_with("session-") && (plain.ends_with(".jsonl") || plain.ends_with(".json"))
         }
-        Agent::SweAgent | Agent::MiniSweAgent => false,
+        Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec => false,
     }
 }

@@ -1,7 +1,8 @@
 //! Layer 4 of Plimsoll: the session logs of other agents.
 //!
-//! [`SessionLog::read`] reads logs of Claude Code, Codex, opencode, pi or Gemini CLI, and trajectories of
-//! SWE-agent and mini-SWE-agent, and returns the messages of the active branch.
+//! [`SessionLog::read`] reads logs of Claude Code, Codex, opencode, pi or Gemini CLI, the output of
+//! `codex exec --json`, and trajectories of OpenHands, SWE-agent and mini-SWE-agent, and returns the
+//! messages of the active branch.
 //! [`SessionLog::take_chat`] returns them as units that know their lines, and [`copy()`](copy) turns the
 //! changed units into a new session of the same agent. [`find`] finds the sessions on this machine.
 //!

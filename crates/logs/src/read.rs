@@ -25,8 +25,10 @@ impl SessionLog {
             Some(Agent::Opencode) => opencode::read(path, session),
             Some(Agent::Pi) => pi::read(path),
             Some(Agent::Gemini) => gemini::read(path),
+            Some(Agent::OpenHands) => trajectory::read_openhands(path),
             Some(Agent::SweAgent) => trajectory::read_swe_agent(path),
             Some(Agent::MiniSweAgent) => trajectory::read_mini_swe_agent(path),
+            Some(Agent::CodexExec) => codex::exec::read(path),
             None => Err(LogError::Unknown {
                 path: path.to_owned(),
             }),

@@ -1,5 +1,5 @@
-//! Trajectories of SWE-agent (`.traj`) and mini-SWE-agent (`.traj.json`): read only, since neither of them can
-//! resume from a file.
+//! Trajectories of OpenHands (event histories), SWE-agent (`.traj`) and mini-SWE-agent
+//! (`.traj.json`): read only, since none of them can resume from a file.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::agent::Agent;
 use crate::copy::set;
 use crate::error::LogError;
-use crate::input::{open, read_rest};
+use crate::input::{for_each_entry, open, read_rest};
 use crate::session::{SessionLog, text};
 
 const NOTHING: &str = "its history is empty";
@@ -70,4 +70,62 @@ fn push(log: &mut SessionLog, at: usize, entry: &Value, call: Option<&Value>) {
         );
     }
     log.push(at, [(0, Role::Own, message)]);
+}
+
+/// Reads the first event history of a file of OpenHands.
+pub(crate) fn read_openhands(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::OpenHands, path, Protocol::Chat);
+    for_each_entry(&mut log, |log, entry| {
+        if !log.units.is_empty() {
+            return;
+        }
+        log.id = entry.text("instance_id").unwrap_or_default();
+        let metadata = entry.value("metadata").unwrap_or_default();
+        log.model = text(&metadata, "/llm_config/model").map(str::to_owned);
+        match entry.value("history") {
+            Ok(history) => {
+                let events = history.as_array().into_iter().flatten();
+                for (at, event) in events.enumerate() {
+                    log.push(
+                        at,
+                        event_message(event).map(|message| (0, Role::Own, message)),
+                    );
+                }
+            }
+            Err(error) => log.damaged(entry.line, format!("its history cannot be read: {error}")),
+        }
+    })?;
+    log.checked(NOTHING)
+}
+
+/// Converts an event to a message of a chat. Returns `None` for events that the model does not see.
+fn event_message(event: &Value) -> Option<Value> {
+    let text = |pointer: &str| text(event, pointer);
+    let call = text("/tool_call_metadata/tool_call_id");
+    if event.get("observation").is_some() {
+        return Some(json!({
+            "role": "tool", "tool_call_id": call?, "content": text("/content").unwrap_or_default(),
+        }));
+    }
+    let action = text("/action");
+    match (text("/source"), action) {
+        (_, Some("system")) => Some(json!({ "role": "system", "content": text("/args/content")? })),
+        (Some("user"), Some("message")) => {
+            Some(json!({ "role": "user", "content": text("/args/content")? }))
+        }
+        (Some("agent"), Some("message")) => {
+            Some(json!({ "role": "assistant", "content": text("/args/content")? }))
+        }
+        (Some("agent"), Some(_)) => {
+            let message = event.pointer("/tool_call_metadata/model_response/choices/0/message");
+            let calls = message.and_then(|message| message.get("tool_calls")?.as_array());
+            let mut calls = calls.into_iter().flatten();
+            let one = calls.find(|one| one.get("id").and_then(Value::as_str) == call)?;
+            let content = message.and_then(|message| message.get("content")).cloned();
+            Some(json!({
+                "role": "assistant", "content": content.unwrap_or_default(), "tool_calls": [one],
+            }))
+        }
+        _ => None,
+    }
 }

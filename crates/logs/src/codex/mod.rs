@@ -2,6 +2,7 @@
 //! `response_item` contain the Responses items of the session.
 
 pub(crate) mod copy;
+pub(crate) mod exec;
 
 use std::path::Path;
 

@@ -287,6 +287,31 @@ fn every_format_is_read_up_to_its_active_branch() {
                 "u <returncode>0</returncode> <output> lamp.c </output>",
             ],
         ),
+        (
+            "codex-exec.jsonl",
+            Agent::CodexExec,
+            vec![
+                "a I look. exec_7",
+                "r exec_7",
+                "a exec_8",
+                "r exec_8",
+                "a exec_9",
+                "r exec_9",
+                "a exec_10",
+                "r exec_10",
+                "a exec_3 exec_12",
+            ],
+        ),
+        (
+            "openhands.jsonl",
+            Agent::OpenHands,
+            vec![
+                "s You are an agent.",
+                "u Port the lamp controller",
+                "a I look. call_1",
+                "r call_1",
+            ],
+        ),
     ];
     for (name, agent, expected) in table {
         let log = read(name);
@@ -320,6 +345,21 @@ fn what_a_log_says_about_its_session_is_told() {
 
     let mini = read("mini-swe-agent.traj.json");
     assert_eq!(mini.model.as_deref(), Some("anthropic/claude-sonnet-4-5"));
+    let exec = read("codex-exec.jsonl");
+    assert_eq!(exec.id, "01a2108d-0000-7000-8000-000000000002");
+    assert!(exec.last_error.as_ref().unwrap().contains("context window"));
+    let exec = { exec }.take_chat().write().into_owned();
+    for text in [
+        "lamp.c",
+        "*** Add File: src/lamp.rs",
+        "*** Delete File: lamp.c",
+        "Lamps turn once.",
+        "Error: no such page",
+        "docs__read",
+    ] {
+        assert!(exec.contains(text), "{text}");
+    }
+    assert!(!exec.contains("**Looking**"), "no model sees its summary");
 
     let opencode = read("opencode.json");
     assert!(opencode.last_error.unwrap().contains("140000 tokens"));
@@ -554,7 +594,12 @@ fn agents_do_not_find_the_old_size_in_a_compacted_copy() {
 
 #[test]
 fn trajectories_are_read_only() {
-    for name in ["swe-agent.traj", "mini-swe-agent.traj.json"] {
+    for name in [
+        "swe-agent.traj",
+        "openhands.jsonl",
+        "mini-swe-agent.traj.json",
+        "codex-exec.jsonl",
+    ] {
         let mut log = read(name);
         let chat = log.take_chat();
         let error = copy(&log, &chat.units, None, &mut Ids::new(b"")).unwrap_err();

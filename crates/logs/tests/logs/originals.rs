@@ -94,7 +94,11 @@ fn pi_has_the_calls_that_are_known() {
 #[test]
 fn codex_and_trajectories_have_their_calls() {
     let Some(folder) = folder() else { return };
-    let table = [("codex-agentv", 76, 0), ("swe-smith-trajs", 76, 0)];
+    let table = [
+        ("codex-agentv", 76, 0),
+        ("swe-smith-trajs", 76, 0),
+        ("openhands-eval-examples", 23, 1),
+    ];
     for (source, expected, open) in table {
         let (mut found, mut answered) = (0, 0);
         for path in files(&folder, source) {
