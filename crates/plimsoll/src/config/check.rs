@@ -58,15 +58,6 @@ impl AgentConfig {
             let text = "`tools` names all or none beside others; keep the one you mean";
             self.report("tools", text, faults);
         }
-        let hooks = self.found("hooks").and_then(|found| found.given.items());
-        let hooks = settings.hooks.iter().zip(hooks.unwrap_or_default());
-        for (hook, given) in hooks.filter(|(hook, _)| !hook.tools.is_empty()) {
-            let on = hook.on.name();
-            if !on.contains("tool") {
-                let text = format!("`tools` has no effect on a hook for `{on}`; remove it");
-                faults.push(given.origin_of("tools"), text);
-            }
-        }
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");

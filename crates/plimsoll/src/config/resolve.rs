@@ -83,7 +83,8 @@ impl MergedSettings {
             .collect();
         let named = self.layer.0.values().filter(|found| {
             let name = found.key.name;
-            name.len() > 4 && words.contains(&name)
+            let is_hook = name == "hooks" && words.contains(&"hook");
+            is_hook || name.len() > 4 && words.contains(&name)
         });
         let mut named: Vec<&FoundSetting> = named.collect();
         // The first place in a file comes before flags and variables.
