@@ -110,10 +110,8 @@ impl<'a> Body<'a> {
                 cut
             }));
         }
-        let cut = self.cut_to(view, policy, line);
-        if !matches!(cut, Ok(None))
-            && let Some((body, unthinking, repairs)) = self.without_bound_thinking()?
-        {
+        if self.binds_thinking() && self.is_due(view, policy, line) {
+            let (body, unthinking, repairs) = self.without_thinking()?;
             let view = body.transcript(view.counter());
             let mut cut = match body.cut(&view, policy, line)? {
                 Some(cut) => cut,
@@ -123,7 +121,7 @@ impl<'a> Body<'a> {
             cut.repairs.splice(0..0, repairs);
             return Ok(Some(cut));
         }
-        match cut {
+        match self.cut_to(view, policy, line) {
             Err(CutError::CannotFit(error)) => Err(self.advised(view, policy, line, error).into()),
             cut => cut,
         }
@@ -171,22 +169,31 @@ impl<'a> Body<'a> {
         Ok(Some((body, moved)))
     }
 
-    /// Returns the body without its thinking, the number of messages that lost it, and what had to be repaired then.
-    /// `None` unless there is thinking that is bound to the messages before it.
-    fn without_bound_thinking(&self) -> Result<Option<WithoutThinking<'a>>, WireError> {
+    /// Checks whether there is thinking that is bound to the messages before it.
+    fn binds_thinking(&self) -> bool {
         let binds = matches!(&self.target, Target::Messages(profile) if profile.binds_prefix);
-        if !binds || !self.chat.units.iter().any(thinking::is_thinking) {
-            return Ok(None);
-        }
+        binds && self.chat.units.iter().any(thinking::is_thinking)
+    }
+
+    /// Checks whether the policy would change anything, or cannot.
+    fn is_due(&self, view: &Transcript, policy: &Policy, line: &ViewLimits) -> bool {
+        let drawn = self.budget(view, line);
+        let drawn = drawn.and_then(|budget| self.plan(view, policy, &budget));
+        !matches!(drawn, Ok(None))
+    }
+
+    fn budget(&self, view: &Transcript, line: &ViewLimits) -> Result<Budget, CannotFit> {
+        let overhead = self.overhead(view.counter().as_ref());
+        line.budget(overhead, view.instructions(), Calibration::default())
+    }
+
+    /// Returns the body without its thinking, the number of messages that lost it, and what had to be repaired then.
+    fn without_thinking(&self) -> Result<(Self, usize, Vec<Repair>), WireError> {
         let mut chat = self.chat.clone();
         let repairs = repair(&mut chat, &self.target, Reasoning::Drop);
         let (thinking, repairs): (Vec<Repair>, Vec<Repair>) =
             repairs.into_iter().partition(|one| one.fix == "thinking");
-        Ok(Some((
-            Self::of(chat, &self.target)?,
-            thinking.len(),
-            repairs,
-        )))
+        Ok((Self::of(chat, &self.target)?, thinking.len(), repairs))
     }
 
     fn cut_to(
@@ -195,8 +202,7 @@ impl<'a> Body<'a> {
         policy: &Policy,
         line: &ViewLimits,
     ) -> Result<Option<BodyCut<'a>>, CutError> {
-        let overhead = self.overhead(view.counter().as_ref());
-        let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
+        let budget = self.budget(view, line)?;
         let mut room = budget;
         let mut tokens = view.tokens();
         for tried in 1..=TRIES {
@@ -286,9 +292,6 @@ impl<'a> Body<'a> {
         }
     }
 }
-
-/// A body without its thinking, the number of messages that lost it, and the repairs that this required.
-type WithoutThinking<'a> = (Body<'a>, usize, Vec<Repair>);
 
 impl<'a> BodyCut<'a> {
     /// Returns a body from which nothing more has to be removed.
