@@ -26,12 +26,6 @@ pub enum LogError {
         /// The cause.
         source: io::Error,
     },
-    /// The file is a directory.
-    #[error("{path} is a directory; name a session log, or let `plimsoll rescue --list` find it")]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-    },
     /// The file is larger than [`MAX_LOG`](crate::MAX_LOG).
     #[error(
         "{path} has more than {max} bytes, which is the limit; take its newest part with \

@@ -25,14 +25,9 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 ///
 /// # Errors
 ///
-/// [`LogError::Directory`], [`LogError::Read`], or [`LogError::TooLarge`] for a file over
+/// [`LogError::Read`], also for a directory, or [`LogError::TooLarge`] for a file over
 /// [`MAX_LOG`]. Reading ends with an error if the decompressed bytes exceed that limit.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
-    if path.is_dir() {
-        return Err(LogError::Directory {
-            path: path.to_owned(),
-        });
-    }
     let failed = LogError::read(path);
     let file = File::open(path).map_err(&failed)?;
     if file.metadata().map_err(&failed)?.len() > MAX_LOG {

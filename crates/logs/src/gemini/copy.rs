@@ -1,5 +1,7 @@
 //! Writes a new chat of Gemini CLI, as JSONL. Messages without changes are copied.
 
+use std::path::Path;
+
 use plimsoll_foreign::{Change, Protocol, Role, Unit};
 use serde_json::{Value, json};
 
@@ -26,6 +28,12 @@ pub(crate) fn write(
     set(&mut metadata, "sessionId", id.clone());
     set(&mut metadata, "summary", log.copy_title());
     unset(&mut metadata, &["memoryScratchpad"]);
+    if metadata.get("projectHash").is_none() {
+        // Its line was damaged. The project names the folder of its chats.
+        let folder = log.path.ancestors().nth(2).and_then(Path::file_name);
+        let folder = folder.unwrap_or_default().to_string_lossy();
+        set(&mut metadata, "projectHash", folder.into_owned());
+    }
     let mut lines = vec![metadata.to_string()];
     let mut time = Value::Null;
     for group in groups(log, units) {

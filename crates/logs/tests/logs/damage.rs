@@ -315,7 +315,7 @@ fn each_wrong_file_is_refused_with_its_cure() {
         let path = written(&folder, name, content);
         assert!(error(&path).contains(expected), "{name}: {}", error(&path));
     }
-    assert!(error(folder.path()).contains("is a directory"));
+    assert!(error(folder.path()).contains("cannot be read"));
     let missing = folder.path().join("missing");
     assert!(matches!(
         SessionLog::read(&missing, None),

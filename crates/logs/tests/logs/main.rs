@@ -425,6 +425,20 @@ fn a_compacted_copy_has_the_changes_and_is_as_recorded() {
     }
 }
 
+/// The first line of a chat of Gemini CLI names its project.
+#[test]
+fn a_copy_of_a_log_with_a_damaged_first_line_is_read_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(data(GEMINI)).unwrap();
+    let path = folder.path().join(GEMINI);
+    std::fs::write(&path, text.replacen("\"}\n", "\n", 1)).unwrap();
+    let mut log = SessionLog::read(&path, None).unwrap();
+    assert!(log.damage.iter().any(|damage| damage.line == 1));
+    let chat = treated(&mut log, false);
+    let copy = copied(&log, &chat, None);
+    assert_eq!(read_back(&copy).agent, Agent::Gemini);
+}
+
 #[test]
 fn a_unit_is_found_by_its_place_and_never_by_its_text() {
     // Two results with the same text: the second one changes.
