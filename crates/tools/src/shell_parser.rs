@@ -481,6 +481,9 @@ mod tests {
             "sudo \"r\"'m' x",
             "sh -c \"r''m x\"",
             "sh -c 'echo \"$(rm x)\"'",
+            // What follows a here-document is none.
+            "cat <<EOF\nx\nEOF\n`which rm` x",
+            "cat <<-'EOF'\nx\n\tEOF\n*/rm x",
             // Another program may read it.
             "echo rm x | parallel",
             "echo rm x > x.sh",

@@ -51,8 +51,10 @@ struct ScriptReader {
     /// What the open parentheses and backticks are in.
     outside: Vec<(Quote, ShellCommand, ShellWord)>,
     in_backticks: bool,
-    /// Whether the next commands may be lines of a here-document.
-    is_in_document: bool,
+    /// Whether the next word names the end of a here-document.
+    begins_document: bool,
+    /// The last line of the here-document in which the next commands may be.
+    end_of_document: Option<String>,
 }
 
 impl Script {
@@ -100,7 +102,8 @@ impl Script {
                     while let Some(more) = chars.next_if(|next| "<>&|".contains(*next)) {
                         operator.push(more);
                     }
-                    reader.redirect(c, operator == "<<");
+                    reader.redirect(c);
+                    reader.begins_document = operator == "<<";
                 }
                 (Quote::None, '(') => {
                     let word = &mut reader.word;
@@ -164,7 +167,7 @@ impl ScriptReader {
         self.script.is_plain = false;
         let inside = ShellCommand {
             words: Vec::new(),
-            may_be_data: self.is_in_document,
+            may_be_data: self.end_of_document.is_some(),
         };
         let outside = std::mem::replace(&mut self.command, inside);
         let (quote, word) = (
@@ -198,14 +201,13 @@ impl ScriptReader {
     }
 
     /// Begins a redirection. A number before it belongs to it.
-    fn redirect(&mut self, operator: char, is_here_document: bool) {
+    fn redirect(&mut self, operator: char) {
         self.script.is_plain = false;
         if self.word.raw.chars().all(|c| c.is_ascii_digit()) {
             self.word = ShellWord::default();
         }
         self.end_word();
         self.word.redirect = Some(operator);
-        self.is_in_document |= is_here_document;
     }
 
     fn end_word(&mut self) {
@@ -214,6 +216,10 @@ impl ScriptReader {
         }
         let mut word = std::mem::take(&mut self.word);
         if word.redirect.is_some() {
+            if std::mem::take(&mut self.begins_document) {
+                let end = word.literal().unwrap_or(&word.raw);
+                self.end_of_document = Some(end.trim_start_matches('-').to_owned());
+            }
             word.text = vec![ShellText::Unknown];
         } else if matches!(word.raw.as_str(), "{" | "}") {
             return self.end_command();
@@ -231,14 +237,17 @@ impl ScriptReader {
             word.text.push(ShellText::Unknown);
             self.command.words.push(word);
         }
-        let next = ShellCommand {
-            words: Vec::new(),
-            may_be_data: self.is_in_document,
+        let command = std::mem::take(&mut self.command);
+        let is_end = match command.words.as_slice() {
+            [word] => command.may_be_data && word.literal() == self.end_of_document.as_deref(),
+            _ => false,
         };
-        let command = std::mem::replace(&mut self.command, next);
-        if !command.words.is_empty() {
+        if is_end {
+            self.end_of_document = None;
+        } else if !command.words.is_empty() {
             self.script.commands.push(command);
         }
+        self.command.may_be_data = self.end_of_document.is_some();
     }
 }
 
