@@ -9,6 +9,7 @@ mod treatment;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plimsoll::ContextStrategy;
 use plimsoll::foreign::Reasoning;
 use plimsoll::logs::{self, Agent, SessionLog};
 use serde_json::json;
@@ -83,6 +84,11 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
         return choose::list(args);
     }
     let strategy = filter::named(&args.policy)?;
+    if strategy == (ContextStrategy::Unlimited {}) && args.budget.is_some() {
+        return Err(CliError::usage(
+            "`unlimited` removes nothing, so --budget has no effect; choose another policy, or leave it out",
+        ));
+    }
     let chosen = match &args.session {
         Some(name) => choose::named(name, args.from)?,
         None => choose::broken(args.from, !args.json).await?,
@@ -98,6 +104,10 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
     let (diagnosis, chat) = Diagnosis::of(log, reasoning)?;
     let mut treatment = Treatment::begin(diagnosis, chat, &counter)?;
     if !args.json {
+        let log = &treatment.diagnosis.log;
+        let title = format!("{} session {}", log.agent.title(), log.id);
+        stdout::prose(title.trim_end())?;
+        out!("  {}", log.path.display());
         for line in treatment.describe() {
             stdout::prose(&line)?;
         }
@@ -130,10 +140,9 @@ fn report(
     }
     if treatment.is_well() {
         stdout::prose("Nothing is wrong with it, so no copy was written.")?;
-        let more = match (args.budget, treatment.excess()) {
-            (Some(_), Some(excess)) => format!("{excess}."),
-            (Some(budget), None) => format!("It fits {} already.", counted(budget, "token")),
-            (None, _) => "To make it shorter all the same, give --budget TOKENS.".to_owned(),
+        let more = match args.budget {
+            Some(budget) => format!("It fits {} already.", counted(budget, "token")),
+            None => "To make it shorter all the same, give --budget TOKENS.".to_owned(),
         };
         stdout::prose(&more)?;
         return Ok(DONE);

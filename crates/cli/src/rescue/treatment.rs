@@ -27,8 +27,6 @@ pub(super) struct Treatment {
     counted: u64,
     /// Tokens of the next request, as its provider would count them.
     used: u64,
-    /// A budget for which nothing was removed, in tokens as the provider counts them.
-    uncut: Option<u64>,
     cut: Option<BodyCut<'static>>,
     /// Tokens of the tools, counted locally.
     overhead: Tokens,
@@ -49,7 +47,6 @@ impl Treatment {
             diagnosis,
             body,
             counted,
-            uncut: None,
             cut: None,
             overhead,
         })
@@ -88,7 +85,6 @@ impl Treatment {
     ) -> Result<(), CliError> {
         let local = Tokens(scaled(budget, self.counted, self.used));
         let Some((policy, line)) = filter::within(strategy, local) else {
-            self.uncut = Some(budget);
             return Ok(());
         };
         let cut = self
@@ -112,15 +108,6 @@ impl Treatment {
         Tokens(u64::try_from(tokens).unwrap_or(u64::MAX))
     }
 
-    /// Describes the excess over a budget for which nothing was removed.
-    pub(super) fn excess(&self) -> Option<String> {
-        let budget = self.uncut.filter(|budget| self.used > *budget)?;
-        Some(format!(
-            "About {} exceed the budget of {budget}, because `unlimited` removes nothing",
-            counted(self.used, "token")
-        ))
-    }
-
     /// Returns the size of the new request as its provider will count it, if it became smaller.
     pub(super) fn new_tokens(&self) -> Option<u64> {
         let cut = self.cut.as_ref()?;
@@ -131,20 +118,15 @@ impl Treatment {
     /// Describes the session and its faults for the user.
     pub(super) fn describe(&self) -> Vec<String> {
         let log = &self.diagnosis.log;
-        let title = format!("{} session {}", log.agent.title(), log.id);
         let window = self.diagnosis.window;
         let window = window.map(|window| format!(" of a window of {window}"));
-        let mut lines = vec![
-            title.trim_end().to_owned(),
-            format!("  {}", log.path.display()),
-            format!(
-                "  {}, about {}{} ({})",
-                counted(self.body.messages.len(), "message"),
-                counted(self.used, "token"),
-                window.unwrap_or_default(),
-                log.model.as_deref().unwrap_or("model unknown"),
-            ),
-        ];
+        let mut lines = vec![format!(
+            "  {}, about {}{} ({})",
+            counted(self.body.messages.len(), "message"),
+            counted(self.used, "token"),
+            window.unwrap_or_default(),
+            log.model.as_deref().unwrap_or("model unknown"),
+        )];
         let wrong = self.diagnosis.wrong();
         if !wrong.is_empty() {
             lines.extend([String::new(), "Wrong with it:".to_owned()]);
@@ -176,7 +158,6 @@ impl Treatment {
             let lines = lines.map(|repair| line(" after the compaction", repair));
             done.extend(shown(lines, cut.repairs.len(), "  and"));
         }
-        done.extend(self.excess().map(|excess| format!("  {excess}")));
         if !done.is_empty() {
             done.splice(0..0, [String::new(), "Done:".to_owned()]);
         }
