@@ -55,9 +55,11 @@ pub fn copy(
         Agent::Pi => pi::copy::write(log, units, tokens, ids),
         Agent::Gemini => gemini::copy::write(log, units, tokens, ids),
         Agent::Opencode => opencode::copy::write(log, units, tokens, ids),
-        agent @ (Agent::SweAgent | Agent::MiniSweAgent) => Err(LogError::NoCopy {
-            agent: agent.title(),
-        }),
+        agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec) => {
+            Err(LogError::NoCopy {
+                agent: agent.title(),
+            })
+        }
     }
 }
 

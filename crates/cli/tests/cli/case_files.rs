@@ -20,6 +20,10 @@ fn steady(text: &str, home: &Home, fake: &Fake) -> Vec<String> {
     let text = Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d")
         .unwrap()
         .replace_all(&text, "TIME");
+    // The prompt names the folder, whose name is never the same.
+    let text = Regex::new(r"(request has|target of) \d+")
+        .unwrap()
+        .replace_all(&text, "$1 N");
     let id = Regex::new(r"\b[0-9a-f]{8,}-[0-9a-f]+\b").unwrap();
     let mut names: Vec<&str> = Vec::new();
     for name in id.find_iter(&text) {

@@ -305,7 +305,7 @@ impl Provider for Recorder {
         let text: String = headings
             .iter()
             .map(|heading| {
-                let waves = (0..120).map(|n| format!("{heading} wave {n} is calm. "));
+                let waves = (0..120).map(|n| format!("{heading}-{n} comes before wave-{n}. "));
                 format!("## {heading}\n{}\n", waves.collect::<String>())
             })
             .collect();
