@@ -9,7 +9,7 @@ use plimsoll::policy::{Author, Policy};
 use plimsoll::providers::ModelRef;
 use plimsoll::tokens::Calibration;
 use plimsoll::{Agent, ContextStrategy, Tokens, Window};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::args::{ConfigArgs, ConfigCommand};
 use crate::error::{CliError, DONE, FAILED};
@@ -129,18 +129,19 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
         let mut object = all.json();
         let agents = agents.iter().map(|(name, agent)| {
             let mut object = agent.json();
-            object["name"] = (*name).into();
+            object.insert("name".to_owned(), (*name).into());
             object
         });
-        object["agents"] = agents.collect();
         let servers = config.mcp().iter().map(|server| server.name.as_str());
-        object["mcp"] = servers.collect();
-        object["warnings"] = notes_of(config).into();
+        let mut add = |key: &str, value: Value| object.insert(key.to_owned(), value);
+        add("agents", agents.collect());
+        add("mcp", servers.collect());
+        add("warnings", notes_of(config).into());
         if let Some(tried) = &tried {
             let (all_there, told) = (tried.all_there, &tried.told);
-            object["mcp_tried"] = json!({ "all_there": all_there, "told": told });
+            add("mcp_tried", json!({ "all_there": all_there, "told": told }));
         }
-        out!("{object}");
+        out!("{}", Value::Object(object));
         return Ok(code);
     }
     out!("{} is good", path.display());
@@ -394,7 +395,7 @@ impl EffectiveAgent {
         stages.map(|stage| stage.name()).collect()
     }
 
-    fn json(&self) -> serde_json::Value {
+    fn json(&self) -> Map<String, Value> {
         let settings = self.config.settings();
         let thresholds = self.thresholds(false).map(|sizes| {
             json!({
@@ -407,16 +408,20 @@ impl EffectiveAgent {
             })
         });
         let set = self.set().map(|setting| setting.json());
-        json!({
-            "model": settings.model,
-            "context_strategy": self.run.context_strategy(),
-            "context": self.run.context_config(),
-            "thresholds": thresholds,
-            "limits": settings.builder.limits.filled(),
-            "own_models": self.config.own_models().len(),
-            "stages": self.stages(),
-            "settings": set.collect::<Vec<_>>(),
-        })
+        let pairs = [
+            ("model", json!(settings.model)),
+            ("context_strategy", json!(self.run.context_strategy())),
+            ("context", json!(self.run.context_config())),
+            ("thresholds", json!(thresholds)),
+            ("limits", json!(settings.builder.limits.filled())),
+            ("own_models", self.config.own_models().len().into()),
+            ("stages", json!(self.stages())),
+            ("settings", set.collect()),
+        ];
+        pairs
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect()
     }
 }
 
