@@ -2,8 +2,8 @@
 
 use plimsoll_context::{Message, Reply};
 use plimsoll_mock::rules as judge;
-use plimsoll_wire::Target;
 use plimsoll_wire::RenderInput;
+use plimsoll_wire::Target;
 use plimsoll_wire::{StreamDecoder, WireError, anthropic, openai_chat, openai_responses};
 
 use serde_json::Value;

@@ -1,9 +1,9 @@
 //! What has to hold of a view that was read from anywhere: repaired, every server accepts it.
 
 use plimsoll_context::{Message, Part};
+use plimsoll_mock::rules::{Fault, Rule};
 use plimsoll_testkit::repair;
 use plimsoll_wire::Target;
-use plimsoll_mock::rules::{Fault, Rule};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
 use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::{Value, json};
@@ -31,7 +31,11 @@ pub fn chat_dialects() -> Vec<Dialect> {
         Template::Llama31,
     ] {
         dialects.push(Dialect::openai().with_template(template));
-        dialects.push(Dialect::named("mistral").unwrap_or_default().with_template(template));
+        dialects.push(
+            Dialect::named("mistral")
+                .unwrap_or_default()
+                .with_template(template),
+        );
     }
     dialects.push(Dialect {
         echo_reasoning: EchoReasoning::Always,
@@ -50,10 +54,6 @@ pub fn responses_profiles() -> Vec<ResponsesProfile> {
         ResponsesProfile::openai(),
         ResponsesProfile::plain(),
         ResponsesProfile::compatible(),
-        ResponsesProfile {
-            strict: true,
-            ..ResponsesProfile::openai()
-        },
     ]
 }
 

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles, shown};
 use plimsoll_foreign::{Reasoning, repair_request};
+use plimsoll_fuzz::{Input, MODELS, chat_dialects, mutate, responses_profiles, shown};
 use plimsoll_mock::rules::{Rule, Validate as _};
 use plimsoll_wire::Target;
 use plimsoll_wire::anthropic::MessagesProfile;

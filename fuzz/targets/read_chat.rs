@@ -3,9 +3,9 @@
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_fuzz::{Input, chat_dialects, mutate, ours, repaired, request, shown};
-use plimsoll_wire::Target;
 use plimsoll_mock::rules::openai_chat::validate;
 use plimsoll_wire::RenderInput;
+use plimsoll_wire::Target;
 use plimsoll_wire::openai_chat::{read, render};
 use serde_json::Value;
 

@@ -5,8 +5,8 @@
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 use plimsoll_context::Message;
 use plimsoll_fuzz::{Input, Opaques, mutate, ours, repaired, request, responses_profiles, shown};
-use plimsoll_wire::Target;
 use plimsoll_mock::rules::openai_responses::validate;
+use plimsoll_wire::Target;
 use plimsoll_wire::openai_responses::{read, render};
 use plimsoll_wire::{Document, RenderInput};
 use serde_json::Value;
