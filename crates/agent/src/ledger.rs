@@ -242,7 +242,7 @@ impl Ledger {
         Some((end.saturating_sub(kept), end))
     }
 
-    /// Returns the limits of which 70 % is used, without those of which the model was told.
+    /// Returns the limits that are 70 % used and that the model was not told about yet.
     #[must_use]
     pub fn near(&self, now: Duration) -> Vec<LimitKind> {
         use LimitKind::{Cost, Duration, Tokens, ToolCalls, Turns};

@@ -140,13 +140,6 @@ impl Policy {
         }
     }
 
-    /// Applies `replace` to each stage.
-    #[must_use]
-    pub fn map_stages(mut self, replace: impl Fn(Arc<dyn Stage>) -> Arc<dyn Stage>) -> Self {
-        self.stages = self.stages.into_iter().map(replace).collect();
-        self
-    }
-
     /// Returns `true` if a view that exceeds its limit is an error. A policy that was created
     /// without stages sends views of any size.
     #[must_use]

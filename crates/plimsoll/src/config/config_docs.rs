@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::form::SettingKind;
-use super::key::{Preset, Scope, SettingKey, fields, keys};
+use super::key::{Preset, Scope, SettingKey, TABLES, fields, keys};
 
 const HEAD: &str = "\
 # Settings of plimsoll. Everything here is a comment that says a default; take the `#` away to set it.
@@ -81,13 +81,7 @@ pub fn markdown() -> String {
         let (path, default) = (format!("`{}`", key.path()), default(key));
         row(&mut text, [&path, &value(key), &default, &key.doc, &flag]);
     }
-    for table in [
-        "[[permissions]]",
-        "[[hooks]]",
-        "[[mcp]]",
-        "[providers.NAME]",
-        "[sessions]",
-    ] {
+    for table in TABLES {
         line(&mut text, &format!("\n### `{table}`\n"));
         row(&mut text, ["key", "value", "default", "what"]);
         row(&mut text, ["---"; 4]);

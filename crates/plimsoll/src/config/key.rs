@@ -90,6 +90,15 @@ pub(crate) fn field(path: &str) -> Option<&'static SettingKey> {
     NAMES.get(path).copied()
 }
 
+/// The tables whose fields the documentation lists, in this order.
+pub(crate) const TABLES: [&str; 5] = [
+    "[[permissions]]",
+    "[[hooks]]",
+    "[[mcp]]",
+    "[providers.NAME]",
+    "[sessions]",
+];
+
 /// Returns the fields of a table, in the order of the documentation.
 pub(crate) fn fields(table: &str) -> impl Iterator<Item = &'static SettingKey> {
     FIELDS.iter().filter(move |key| key.table == table)

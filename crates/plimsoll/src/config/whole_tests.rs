@@ -320,13 +320,7 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
 
 #[test]
 fn a_default_in_the_schema_is_a_value_of_the_field() {
-    for table in [
-        "[[permissions]]",
-        "[[hooks]]",
-        "[[mcp]]",
-        "[providers.NAME]",
-        "[sessions]",
-    ] {
+    for table in super::key::TABLES {
         for field in super::key::fields(table) {
             let preset = field.preset();
             assert!(

@@ -59,7 +59,7 @@ async fn filled(folder: &TempDir) -> Vec<(&'static str, Vec<Entry>)> {
     sessions
 }
 
-/// Moves what stands in the write-ahead log into the file: a thread may still have the store's connection.
+/// Moves the write-ahead log into the file, since a thread may still have the store's connection.
 fn fold(path: &Path) {
     let connection = Connection::open(path).unwrap();
     connection.busy_timeout(Duration::from_secs(30)).unwrap();

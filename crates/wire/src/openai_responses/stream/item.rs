@@ -64,8 +64,7 @@ pub(super) fn of_piece(
     named.or_else(|| last(&|open| open.state.raw.is_none()))
 }
 
-/// Returns the item of which an event has a version: one with its id or, if none is known to have it, the
-/// first that may still become it.
+/// Returns the item that an event updates: the one with its id, or else the first that may still become it.
 pub(super) fn of_item(items: &[OpenItem], index: Option<u64>, item: &Value) -> Option<usize> {
     let kind = items::kind(item);
     let whole = item_text(item);
