@@ -157,11 +157,13 @@ impl Chat {
             // Output before the first prompt appears above it.
             terminal.flush();
         }
+        // The thread that reads draws the first prompt.
+        show_window_use(&gauge, &host.session);
         let lines = match line_editor {
             Some(editor) => editor.read(Arc::clone(&keys), Arc::clone(&terminal), press),
             None => input_event::piped(),
         };
-        let chat = Self {
+        Ok(Self {
             given,
             began: (host.model().to_owned(), host.sources.clone()),
             host,
@@ -184,9 +186,7 @@ impl Chat {
             templates,
             keys,
             code: error::DONE,
-        };
-        chat.measure();
-        Ok(chat)
+        })
     }
 
     /// Handles lines until the user leaves the chat. Returns the exit code. For scripts, it is that
@@ -232,7 +232,7 @@ impl Chat {
             ChatLine::Command(command, text) => self.act(command, text).await,
             ChatLine::Unknown(text) => Err(CliError::usage(text)),
         };
-        self.measure();
+        show_window_use(&self.input.gauge, &self.host.session);
         if let Err(stop) = done {
             self.complain(&stop);
         }
@@ -278,7 +278,7 @@ impl Chat {
         keys(&self.keys).is_working = false;
         self.input.gauge.doing(ChatActivity::Idle);
         self.input.rest();
-        self.measure();
+        show_window_use(&self.input.gauge, &self.host.session);
     }
 
     /// Reports the outcome of a run.
@@ -316,12 +316,12 @@ impl Chat {
         }
         Ok(())
     }
+}
 
-    /// Shows the fill level of the window.
-    fn measure(&self) {
-        let now = self.host.session.window_use();
-        self.input.gauge.set(now.used, now.trigger, now.window);
-    }
+/// Shows the fill level of the window in the prompt.
+fn show_window_use(gauge: &Gauge, session: &Session) {
+    let now = session.window_use();
+    gauge.set(now.used, now.trigger, now.window);
 }
 
 /// Shows the last messages of a session, and a hint about commands.
