@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Form, Message, Pin, PinnedPart, Seq, Tokens};
+use plimsoll_context::{Form, Item, Message, Pin, PinnedPart, Seq, Tokens};
 
 use crate::entry::{Entry, LOG_FORMAT};
 use crate::event::AppliedPlan;
-use crate::phase::{Phase, RequestedCompaction};
-use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule};
+use crate::phase::{CurrentRun, Phase};
+use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule, rule_text};
 use crate::run::Run;
 use crate::setup::{DeclaredTools, REQUEST_OVERHEAD, Setup};
 use crate::state::FoldError;
@@ -42,8 +42,8 @@ impl Run {
             counter: Arc::clone(&self.setup.counter),
             ..setup
         };
-        self.server.reset_limit(&setup);
-        self.server.refuses_tool_choice = false;
+        self.current = CurrentRun::new(&setup, Seq::default());
+        self.refuses_tool_choice = false;
         self.state.set_limits(&setup.limits);
         self.tools = DeclaredTools::new(&setup);
         std::mem::replace(&mut self.setup, setup)
@@ -215,7 +215,8 @@ impl Run {
 
     /// Undoes the newest run that is not undone yet, and returns its number.
     ///
-    /// The view is restored byte for byte. Effects of tools are not undone.
+    /// The view is restored byte for byte, except that pins stay: rules that are no longer in it are added at its
+    /// end. Effects of tools are not undone.
     ///
     /// # Errors
     /// If a run is in progress, or if there is no run to undo.
@@ -224,11 +225,28 @@ impl Run {
             return Err(UndoError::Running);
         }
         let run = self.state.marks.newest().ok_or(UndoError::Nothing)?;
+        let items = self.state.transcript.items().iter();
+        let pinned: Vec<Item> = items.filter(|item| item.pin.is_some()).cloned().collect();
         self.open_log();
         // Queued messages belong to the undone run.
         self.give_up_waiting();
         self.record(Entry::RolledBack { run });
+        for item in &pinned {
+            if let Err(why) = self.restore_pin(item) {
+                self.warn(format!("a pin is lost: {why}"));
+            }
+        }
         Ok(run)
+    }
+
+    /// Pins an item again that was pinned before a run was undone. An item of that run is gone, unless it is a rule.
+    fn restore_pin(&mut self, item: &Item) -> Result<(), PinError> {
+        let now = self.state.transcript.get(item.seq);
+        match (&item.pin, now, rule_text(&item.message)) {
+            (Some(pin), Some(now), _) if now.pin.is_none() => self.set_pin(item.seq, pin.what),
+            (Some(_), None, Some(rule)) => self.say_rule(rule).map(|_| ()),
+            _ => Ok(()),
+        }
     }
 
     /// Starts a compaction down to the target. The steps are returned by [`Run::poll`], up to the first
@@ -248,15 +266,11 @@ impl Run {
             return Err(CompactError::Focus { bytes });
         }
         self.now = self.now.followed_by(now, false);
-        self.summaries.begin();
-        // A summary from the last run does not take the focus into account.
-        if focus.is_some() {
-            self.summaries.ready = None;
-        }
+        self.current = CurrentRun::new(&self.setup, Seq::default());
         self.compaction = None;
-        self.phase = Phase::Compacting(RequestedCompaction {
+        self.phase = Phase::Compacting {
             focus: focus.map(Arc::from),
-        });
+        };
         Ok(())
     }
 

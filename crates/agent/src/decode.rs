@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use plimsoll_context::ToolCall;
+use plimsoll_context::{ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
 use crate::arguments::{fit, misfits, read_arguments};
@@ -14,7 +14,7 @@ use crate::batch::{BatchCall, MAX_BATCH};
 use crate::call_hashes::identity;
 use crate::call_target::CallTarget;
 use crate::doom_loop::LoopVerdict;
-use crate::event::Event;
+use crate::event::{Event, ToolPhase};
 use crate::hook_input::HookPoint;
 use crate::notice;
 use crate::permission::{Permission, PermissionMode};
@@ -36,131 +36,133 @@ pub(crate) struct PreparedCall {
     pub(crate) instead: Option<NotRun>,
 }
 
-/// The reason why a call does not run.
+/// The result of a call that does not run.
 #[derive(Debug, Clone)]
-pub(crate) enum NotRun {
-    /// The call is faulty.
-    Refused(String),
-    /// The call is not faulty.
-    Skipped(String),
-}
-
-/// The decision about a call.
-pub(crate) enum CallDecision {
-    Runs(PreparedCall),
-    Not(NotRun),
+pub(crate) struct NotRun {
+    /// `Error` if the call is faulty, otherwise `Skipped`.
+    pub(crate) phase: ToolPhase,
+    /// The reason, for the model.
+    pub(crate) why: String,
 }
 
 /// A call without a result, with the decision about it.
 pub(crate) struct DecodedCall {
     pub(crate) call: Arc<ToolCall>,
-    pub(crate) decision: CallDecision,
-    /// The corrections of its name and arguments.
-    pub(crate) corrections: Vec<Event>,
+    pub(crate) decision: Result<PreparedCall, NotRun>,
+    /// The correction of its name, if it was corrected.
+    pub(crate) correction: Option<Event>,
 }
 
-/// Reads a whole batch before any of its calls runs.
-///
-/// It does not see the run: the caller reports the corrections and gives the results.
-pub(crate) struct BatchReader<'a> {
-    pub(crate) setup: &'a Setup,
-    pub(crate) state: &'a State,
-    /// The severity of the model's current repetition.
-    pub(crate) looping: LoopVerdict,
-    /// No tool may be called any more.
-    pub(crate) is_last: bool,
-}
-
-impl BatchReader<'_> {
-    /// Returns the calls without a result. The decision about a call may depend on earlier calls, and is
-    /// repeated after a crash; calls with a result are therefore read as well.
-    pub(crate) fn read(&self) -> Vec<DecodedCall> {
-        let batch = self.state.batch.iter();
-        let calls = batch.flat_map(|batch| batch.calls()).enumerate();
-        // The arguments of calls beyond the maximum are not needed.
-        let calls = calls.map(|(at, call)| {
-            let arguments = read_arguments(&call.call.arguments);
-            (call, arguments.map(|read| (at < MAX_BATCH).then_some(read)))
-        });
-        let calls: Vec<_> = calls.collect();
-        let all_read = calls.iter().all(|(_, arguments)| arguments.is_ok());
-        let mut seen = HashSet::new();
-        let mut decoded = Vec::new();
-        for (BatchCall { call, result, .. }, arguments) in calls {
-            let mut corrections = Vec::new();
-            let decision = match (arguments, self.looping) {
-                _ if self.is_last => CallDecision::skipped(notice::NO_TOOLS_NOW),
-                (Err(why), _) => CallDecision::refused(notice::unreadable(call, &why)),
-                (_, LoopVerdict::Refuse(kind)) => {
-                    CallDecision::refused(notice::repeated_call(kind))
-                }
-                _ if !all_read => CallDecision::refused(notice::BATCH_UNREADABLE),
-                (Ok(None), _) => CallDecision::skipped(notice::over_batch()),
-                (Ok(Some(arguments)), _) => {
-                    self.decide(call, arguments, &mut seen, &mut corrections)
-                }
-            };
-            if result.is_none() {
-                decoded.push(DecodedCall {
-                    call: Arc::clone(call),
-                    decision,
-                    corrections,
-                });
-            }
+impl NotRun {
+    pub(crate) fn refused(why: impl Into<String>) -> Self {
+        Self {
+            phase: ToolPhase::Error,
+            why: why.into(),
         }
-        decoded
     }
 
-    fn decide(
-        &self,
-        call: &ToolCall,
-        mut arguments: Map<String, Value>,
-        seen: &mut HashSet<u64>,
-        corrections: &mut Vec<Event>,
-    ) -> CallDecision {
-        let names = &self.state.facts.names;
-        let Some(tool) = tool_of(self.setup, names, call) else {
-            let names: Vec<&str> = names.iter().collect();
-            return CallDecision::refused(notice::unknown_tool(&call.name, &names));
-        };
-        let name = &tool.spec.name;
-        let written = arguments.clone();
-        fit(&tool.spec.schema, &mut arguments);
-        let faults = misfits(&tool.spec.schema, &arguments);
-        if !faults.is_empty() {
-            return CallDecision::refused(notice::misfits(name, &faults));
+    pub(crate) fn skipped(why: impl Into<String>) -> Self {
+        Self {
+            phase: ToolPhase::Skipped,
+            why: why.into(),
         }
-        let is_changed = arguments != written || is_text(&call.arguments);
-        let arguments = Value::Object(arguments);
-        let prepared = ToolCall {
-            id: call.id.clone(),
-            name: name.clone(),
-            arguments: if is_changed {
-                arguments.to_string()
-            } else {
-                call.arguments.clone()
+    }
+}
+
+/// Reads a whole batch before any of its calls runs, and returns the calls without a result. `looping` is the
+/// severity of the model's current repetition; if `is_last` is set, no tool may be called any more.
+///
+/// The decision about a call may depend on earlier calls, and is repeated after a crash; calls with a result are
+/// therefore read as well.
+pub(crate) fn read_batch(
+    setup: &Setup,
+    state: &State,
+    looping: LoopVerdict,
+    is_last: bool,
+) -> Vec<DecodedCall> {
+    let batch = state.batch.iter();
+    let calls = batch.flat_map(|batch| batch.calls()).enumerate();
+    // The arguments of calls beyond the maximum are not needed.
+    let calls = calls.map(|(at, call)| {
+        let arguments = read_arguments(&call.call.arguments);
+        (call, arguments.map(|read| (at < MAX_BATCH).then_some(read)))
+    });
+    let calls: Vec<_> = calls.collect();
+    let all_read = calls.iter().all(|(_, arguments)| arguments.is_ok());
+    let mut seen = HashSet::new();
+    let mut decoded = Vec::new();
+    for (BatchCall { call, result, .. }, arguments) in calls {
+        let mut correction = None;
+        let decision = match (arguments, looping) {
+            _ if is_last => Err(NotRun::skipped(notice::NO_TOOLS_NOW)),
+            (Err(why), _) => Err(NotRun::refused(notice::unreadable(call, &why))),
+            (_, LoopVerdict::Refuse(kind)) => Err(NotRun::refused(notice::repeated_call(kind))),
+            _ if !all_read => Err(NotRun::refused(notice::BATCH_UNREADABLE)),
+            (Ok(None), _) => Err(NotRun::skipped(notice::over_batch())),
+            (Ok(Some(arguments)), _) => match correct(setup, &state.facts.names, call, arguments) {
+                Ok((tool, corrected, arguments)) => {
+                    correction = renamed(call, &corrected);
+                    let is_new = seen.insert(identity(&corrected));
+                    if !is_new && setup.limits.identical_tool_calls().is_some() {
+                        Err(NotRun::refused(notice::SAME_CALL))
+                    } else {
+                        permit(setup, tool, corrected, &arguments)
+                    }
+                }
+                Err(instead) => Err(instead),
             },
-            opaque: call.opaque.clone(),
         };
-        let is_new = seen.insert(identity(&prepared));
-        if call.name != *name {
-            corrections.push(Event::ToolCallRepaired {
-                call: call.id.clone(),
-                from: call.name.clone(),
-                to: name.clone(),
+        if result.is_none() {
+            decoded.push(DecodedCall {
+                call: Arc::clone(call),
+                decision,
+                correction,
             });
         }
-        if !is_new && self.setup.limits.identical_tool_calls().is_some() {
-            return CallDecision::refused(notice::SAME_CALL);
-        }
-        match permit(self.setup, tool, prepared, &arguments) {
-            Ok(prepared) => CallDecision::Runs(prepared),
-            Err(instead) => CallDecision::Not(instead),
-        }
     }
+    decoded
 }
 
-/// Checks a call of this tool against the rules, and determines its approver.
+fn renamed(written: &ToolCall, corrected: &ToolCall) -> Option<Event> {
+    (written.name != corrected.name).then(|| Event::ToolCallRepaired {
+        call: written.id.clone(),
+        from: written.name.clone(),
+        to: corrected.name.clone(),
+    })
+}
+
+/// Finds the tool of a call. Returns it with the call, which has the tool's name and arguments of the types that the
+/// tool expects.
+fn correct<'a>(
+    setup: &'a Setup,
+    names: &ToolNames,
+    call: &ToolCall,
+    mut arguments: Map<String, Value>,
+) -> Result<(&'a KnownTool, ToolCall, Value), NotRun> {
+    let Some(tool) = tool_of(setup, names, call) else {
+        let names: Vec<&str> = names.iter().collect();
+        return Err(NotRun::refused(notice::unknown_tool(&call.name, &names)));
+    };
+    let ToolSpec { name, schema, .. } = &tool.spec;
+    let written = arguments.clone();
+    fit(schema, &mut arguments);
+    let faults = misfits(schema, &arguments);
+    if !faults.is_empty() {
+        return Err(NotRun::refused(notice::misfits(name, &faults)));
+    }
+    let is_changed = arguments != written || is_text(&call.arguments);
+    let arguments = Value::Object(arguments);
+    let mut corrected = ToolCall {
+        name: name.clone(),
+        ..call.clone()
+    };
+    if is_changed {
+        corrected.arguments = arguments.to_string();
+    }
+    Ok((tool, corrected, arguments))
+}
+
+/// Checks a corrected call against the rules, and determines its approver.
 fn permit(
     setup: &Setup,
     tool: &KnownTool,
@@ -170,7 +172,7 @@ fn permit(
     let name = &tool.spec.name;
     let target = tool.target.of(arguments);
     let asks = match setup.permissions.decide(name, arguments, &target) {
-        Some(Permission::Deny) => return Err(NotRun::Refused(notice::denied(name, &target))),
+        Some(Permission::Deny) => return Err(NotRun::refused(notice::denied(name, &target))),
         Some(Permission::Ask) => Some(true),
         Some(Permission::Allow) => None,
         None => (tool.asks || tool.edits_files).then_some(tool.asks),
@@ -178,7 +180,7 @@ fn permit(
     let asks = match (asks, setup.permissions.mode()) {
         (None, _) | (_, PermissionMode::Yes) => false,
         (Some(_), PermissionMode::ReadOnly) => {
-            return Err(NotRun::Refused(notice::read_only(name)));
+            return Err(NotRun::refused(notice::read_only(name)));
         }
         (Some(_), PermissionMode::Ask) => true,
         (Some(asks), PermissionMode::AutoEdit) => asks,
@@ -204,23 +206,12 @@ pub(crate) fn check_rewritten(
     names: &ToolNames,
     call: &ToolCall,
 ) -> Result<PreparedCall, NotRun> {
-    let mut arguments = read_arguments(&call.arguments)
-        .map_err(|why| NotRun::Refused(notice::unreadable(call, &why)))?;
-    let Some(tool) = tool_of(setup, names, call) else {
-        let names: Vec<&str> = names.iter().collect();
-        return Err(NotRun::Refused(notice::unknown_tool(&call.name, &names)));
-    };
-    fit(&tool.spec.schema, &mut arguments);
-    let arguments = Value::Object(arguments);
-    let call = ToolCall {
-        arguments: arguments.to_string(),
-        ..call.clone()
-    };
+    let arguments = read_arguments(&call.arguments)
+        .map_err(|why| NotRun::refused(notice::unreadable(call, &why)))?;
+    let (tool, call, arguments) = correct(setup, names, call, arguments)?;
     let prepared = permit(setup, tool, call, &arguments)?;
-    let whom = match prepared.whom {
-        Some(Approver::Both | Approver::Gate) => Some(Approver::Gate),
-        Some(Approver::Hook) | None => None,
-    };
+    let asks = matches!(prepared.whom, Some(Approver::Both | Approver::Gate));
+    let whom = asks.then_some(Approver::Gate);
     Ok(PreparedCall { whom, ..prepared })
 }
 
@@ -241,14 +232,4 @@ pub(crate) fn tool_of<'a>(
 /// Checks whether the arguments were written as a string of JSON.
 fn is_text(arguments: &str) -> bool {
     arguments.trim_start().starts_with('"')
-}
-
-impl CallDecision {
-    fn refused(why: impl Into<String>) -> Self {
-        Self::Not(NotRun::Refused(why.into()))
-    }
-
-    fn skipped(why: impl Into<String>) -> Self {
-        Self::Not(NotRun::Skipped(why.into()))
-    }
 }

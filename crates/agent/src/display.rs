@@ -6,14 +6,10 @@ use std::time::Duration;
 use plimsoll_context::Usage;
 
 use crate::doom_loop::Repetition;
-use crate::hook_input::HookPoint;
 use crate::ledger::Ledger;
 use crate::limits::ExecutionLimits;
 use crate::notice::{next_does_not_fit, refusal};
 use crate::outcome::{EndReason, Outcome};
-use crate::permission::{Permission, PermissionMode};
-use crate::request::ThinkingLevel;
-use crate::setup::QueueMode;
 use crate::spend::{Cost, Spend};
 
 /// A number of things: "1 turn", "2 turns".
@@ -147,44 +143,5 @@ impl fmt::Display for Ledger {
         let calls = Counted(self.tool_calls, "tool call");
         let cost = self.cost_accumulated;
         write!(f, "{} of {turns}, {tokens}, {calls}, {cost}", self.turns)
-    }
-}
-
-impl fmt::Display for PermissionMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Display for Permission {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl fmt::Display for ThinkingLevel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Off => "off",
-            Self::Minimal => "minimal",
-            Self::Low => "low",
-            Self::Medium => "medium",
-            Self::High => "high",
-        })
-    }
-}
-
-impl fmt::Display for QueueMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::All => "all",
-            Self::OneAtATime => "one_at_a_time",
-        })
-    }
-}
-
-impl fmt::Display for HookPoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }

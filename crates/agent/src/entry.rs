@@ -211,14 +211,6 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "WindowEvidence::is_reported")]
         lesson: WindowEvidence,
     },
-    /// The provider counted the tokens of a request without running it. Used for calibration. Only
-    /// logs of earlier versions contain it.
-    Measured {
-        /// The size by our counter.
-        counted: Tokens,
-        /// The size by the provider's counter.
-        reported: Tokens,
-    },
     /// A model call was billed, but its answer is incomplete or was discarded.
     PartialReply {
         /// The text that had arrived; it enters the view unless it is empty. A notice that the answer

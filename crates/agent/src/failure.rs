@@ -4,11 +4,13 @@
 
 use plimsoll_context::{Tokens, Usage};
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// The reason why a model call failed. `message` is the provider's own text, unshortened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "failure", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum Failure {
     /// The request does not fit the window.
@@ -106,6 +108,12 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Returns the kind of failure as one word, such as `rate_limited`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        self.into()
+    }
+
     /// Returns `true` if sending the same request again may help.
     #[must_use]
     pub fn is_retryable(&self) -> bool {

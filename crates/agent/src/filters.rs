@@ -46,25 +46,13 @@ impl InputFilters {
         self.0.push(filter);
     }
 
-    /// Returns the number of filters.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Returns `true` if there are no filters.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Applies all filters. Returns the input with the warnings appended, one part each.
     ///
     /// # Errors
     /// The reason of the first filter that rejects the input; earlier warnings are dropped. A filter
     /// that panics rejects the input.
     pub fn apply(&self, mut parts: Vec<Part>) -> Result<Vec<Part>, String> {
-        if self.is_empty() {
+        if self.0.is_empty() {
             return Ok(parts);
         }
         let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();

@@ -8,55 +8,9 @@ use std::sync::Arc;
 use plimsoll_context::{CallId, Message, Seq, Tokens, Usage};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
+use strum::{Display, EnumDiscriminants, IntoStaticStr, VariantArray};
 
 use crate::outcome::Outcome;
-
-/// A point in a run at which the host may have a hook, in the order in which a run reaches them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HookPoint {
-    /// Before the first run of a session. "No" rejects the task.
-    BeforeTask,
-    /// Before a run. "No" rejects it.
-    BeforeLoop,
-    /// Before a turn. "No" ends the run.
-    BeforeTurn,
-    /// The host may rewrite the messages of a request.
-    TransformContext,
-    /// Like [`HookPoint::TransformContext`], after it.
-    ConvertToLlm,
-    /// Before a tool call runs, and before its approval. "No" skips it; the arguments may be
-    /// rewritten.
-    BeforeToolExecution,
-    /// Before a progress update of a tool is published. "No" suppresses it.
-    BeforeToolExecutionUpdate,
-    /// After a progress update was published.
-    AfterToolExecutionUpdate,
-    /// A tool has returned. Its result may be rewritten before it is recorded.
-    TransformToolResult,
-    /// The host may send messages that the model reads before its next call.
-    Steering,
-    /// After an executed tool call.
-    AfterToolExecution,
-    /// Before a plan is applied. "No" keeps the view unchanged.
-    BeforeCompactionStart,
-    /// After a plan was applied.
-    AfterCompactionEnd,
-    /// After a plan has removed messages from the view.
-    OnEvict,
-    /// After a turn: the model call and its tool calls.
-    AfterTurn,
-    /// The model has answered. "No" refuses the answer, and the model answers again.
-    CheckAnswer,
-    /// The model has answered, and no message is queued. The hook decides whether there is more to do.
-    FollowUp,
-    /// After a failed model call.
-    OnError,
-    /// After a run.
-    AfterLoop,
-    /// After a run, once its log is durable.
-    AfterTask,
-}
 
 /// The messages passed to a hook. The list is a copy that shares the messages.
 pub type Messages = Vec<Arc<Message>>;
@@ -86,13 +40,29 @@ pub struct EvictedMessage {
 /// A point of a run with the data for its hooks.
 ///
 /// A program reads it as JSON, with the number of messages in place of the messages.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, EnumDiscriminants)]
 #[serde(tag = "hook", rename_all = "snake_case")]
+#[strum_discriminants(
+    name(HookPoint),
+    doc = "A point in a run at which the host may have a hook, in the order in which a run reaches them.",
+    derive(
+        PartialOrd,
+        Ord,
+        Hash,
+        Serialize,
+        Deserialize,
+        Display,
+        IntoStaticStr,
+        VariantArray
+    ),
+    serde(rename_all = "snake_case"),
+    strum(serialize_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum HookInput {
-    /// See [`HookPoint::BeforeTask`].
+    /// Before the first run of a session. "No" rejects the task.
     BeforeTask,
-    /// See [`HookPoint::BeforeLoop`].
+    /// Before a run. "No" rejects it.
     BeforeLoop {
         /// The view.
         #[serde(serialize_with = "count")]
@@ -100,7 +70,7 @@ pub enum HookInput {
         /// The number of the run in its session, from 1.
         run: u64,
     },
-    /// See [`HookPoint::BeforeTurn`].
+    /// Before a turn. "No" ends the run.
     BeforeTurn {
         /// The view.
         #[serde(serialize_with = "count")]
@@ -108,19 +78,20 @@ pub enum HookInput {
         /// The number of the turn in its run, from 1.
         turn: u64,
     },
-    /// See [`HookPoint::TransformContext`].
+    /// The host may rewrite the messages of a request.
     TransformContext {
         /// The messages of the request.
         #[serde(serialize_with = "count")]
         messages: Messages,
     },
-    /// See [`HookPoint::ConvertToLlm`].
+    /// Like [`HookPoint::TransformContext`], after it.
     ConvertToLlm {
         /// The messages of the request.
         #[serde(serialize_with = "count")]
         messages: Messages,
     },
-    /// See [`HookPoint::BeforeToolExecution`].
+    /// Before a tool call runs, and before its approval. "No" skips it; the arguments may be
+    /// rewritten.
     BeforeToolExecution {
         /// The name of the tool.
         tool: String,
@@ -129,7 +100,7 @@ pub enum HookInput {
         /// The arguments, a JSON object.
         arguments: Value,
     },
-    /// See [`HookPoint::BeforeToolExecutionUpdate`].
+    /// Before a progress update of a tool is published. "No" suppresses it.
     BeforeToolExecutionUpdate {
         /// The name of the tool.
         tool: String,
@@ -138,7 +109,7 @@ pub enum HookInput {
         /// The text of the update.
         text: String,
     },
-    /// See [`HookPoint::AfterToolExecutionUpdate`].
+    /// After a progress update was published.
     AfterToolExecutionUpdate {
         /// The name of the tool.
         tool: String,
@@ -147,7 +118,7 @@ pub enum HookInput {
         /// The text of the update.
         text: String,
     },
-    /// See [`HookPoint::TransformToolResult`].
+    /// A tool has returned. Its result may be rewritten before it is recorded.
     TransformToolResult {
         /// The name of the tool.
         tool: String,
@@ -158,9 +129,9 @@ pub enum HookInput {
         /// `true` if the call failed.
         is_error: bool,
     },
-    /// See [`HookPoint::Steering`].
+    /// The host may send messages that the model reads before its next call.
     Steering,
-    /// See [`HookPoint::AfterToolExecution`].
+    /// After an executed tool call.
     AfterToolExecution {
         /// The name of the tool.
         tool: String,
@@ -169,14 +140,14 @@ pub enum HookInput {
         /// `true` if the call failed.
         is_error: bool,
     },
-    /// See [`HookPoint::BeforeCompactionStart`].
+    /// Before a plan is applied. "No" keeps the view unchanged.
     BeforeCompactionStart {
         /// The size of the request.
         tokens: Tokens,
         /// The number of messages in the view.
         messages: usize,
     },
-    /// See [`HookPoint::AfterCompactionEnd`].
+    /// After a plan was applied.
     AfterCompactionEnd {
         /// The number of messages before.
         messages_before: usize,
@@ -187,12 +158,12 @@ pub enum HookInput {
         /// The size of the request after.
         tokens_after: Tokens,
     },
-    /// See [`HookPoint::OnEvict`].
+    /// After a plan has removed messages from the view.
     OnEvict {
         /// The evicted messages.
         evicted: Eviction,
     },
-    /// See [`HookPoint::AfterTurn`].
+    /// After a turn: the model call and its tool calls.
     AfterTurn {
         /// The view.
         #[serde(serialize_with = "count")]
@@ -202,19 +173,19 @@ pub enum HookInput {
         /// The usage of its model call, if the provider reported it.
         usage: Option<Usage>,
     },
-    /// See [`HookPoint::CheckAnswer`].
+    /// The model has answered. "No" refuses the answer, and the model answers again.
     CheckAnswer {
         /// The text of the answer.
         answer: String,
     },
-    /// See [`HookPoint::FollowUp`].
+    /// The model has answered, and no message is queued. The hook decides whether there is more to do.
     FollowUp,
-    /// See [`HookPoint::OnError`].
+    /// After a failed model call.
     OnError {
         /// The text of the provider.
         error: String,
     },
-    /// See [`HookPoint::AfterLoop`].
+    /// After a run.
     AfterLoop {
         /// The messages of this run that are in the view.
         #[serde(serialize_with = "count")]
@@ -222,7 +193,7 @@ pub enum HookInput {
         /// The outcome of the run.
         outcome: Box<Outcome>,
     },
-    /// See [`HookPoint::AfterTask`].
+    /// After a run, once its log is durable.
     AfterTask {
         /// The outcome of the run.
         outcome: Box<Outcome>,
@@ -245,28 +216,7 @@ impl HookInput {
     /// Returns the point.
     #[must_use]
     pub fn point(&self) -> HookPoint {
-        match self {
-            Self::BeforeTask => HookPoint::BeforeTask,
-            Self::BeforeLoop { .. } => HookPoint::BeforeLoop,
-            Self::BeforeTurn { .. } => HookPoint::BeforeTurn,
-            Self::TransformContext { .. } => HookPoint::TransformContext,
-            Self::ConvertToLlm { .. } => HookPoint::ConvertToLlm,
-            Self::BeforeToolExecution { .. } => HookPoint::BeforeToolExecution,
-            Self::BeforeToolExecutionUpdate { .. } => HookPoint::BeforeToolExecutionUpdate,
-            Self::AfterToolExecutionUpdate { .. } => HookPoint::AfterToolExecutionUpdate,
-            Self::TransformToolResult { .. } => HookPoint::TransformToolResult,
-            Self::Steering => HookPoint::Steering,
-            Self::AfterToolExecution { .. } => HookPoint::AfterToolExecution,
-            Self::BeforeCompactionStart { .. } => HookPoint::BeforeCompactionStart,
-            Self::AfterCompactionEnd { .. } => HookPoint::AfterCompactionEnd,
-            Self::OnEvict { .. } => HookPoint::OnEvict,
-            Self::AfterTurn { .. } => HookPoint::AfterTurn,
-            Self::CheckAnswer { .. } => HookPoint::CheckAnswer,
-            Self::FollowUp => HookPoint::FollowUp,
-            Self::OnError { .. } => HookPoint::OnError,
-            Self::AfterLoop { .. } => HookPoint::AfterLoop,
-            Self::AfterTask { .. } => HookPoint::AfterTask,
-        }
+        self.into()
     }
 
     /// Returns the name of the tool, if the point concerns a tool call.
@@ -290,28 +240,7 @@ fn count<S: Serializer>(messages: &Messages, serializer: S) -> Result<S::Ok, S::
 
 impl HookPoint {
     /// All points, in the order in which a run reaches them.
-    pub const ALL: [Self; 20] = [
-        Self::BeforeTask,
-        Self::BeforeLoop,
-        Self::BeforeTurn,
-        Self::TransformContext,
-        Self::ConvertToLlm,
-        Self::BeforeToolExecution,
-        Self::BeforeToolExecutionUpdate,
-        Self::AfterToolExecutionUpdate,
-        Self::TransformToolResult,
-        Self::Steering,
-        Self::AfterToolExecution,
-        Self::BeforeCompactionStart,
-        Self::AfterCompactionEnd,
-        Self::OnEvict,
-        Self::AfterTurn,
-        Self::CheckAnswer,
-        Self::FollowUp,
-        Self::OnError,
-        Self::AfterLoop,
-        Self::AfterTask,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Returns `true` if a "no" has an effect at this point.
     #[must_use]
@@ -344,27 +273,6 @@ impl HookPoint {
     /// Returns the name as used in configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::BeforeTask => "before_task",
-            Self::BeforeLoop => "before_loop",
-            Self::BeforeTurn => "before_turn",
-            Self::TransformContext => "transform_context",
-            Self::ConvertToLlm => "convert_to_llm",
-            Self::BeforeToolExecution => "before_tool_execution",
-            Self::BeforeToolExecutionUpdate => "before_tool_execution_update",
-            Self::AfterToolExecutionUpdate => "after_tool_execution_update",
-            Self::TransformToolResult => "transform_tool_result",
-            Self::Steering => "steering",
-            Self::CheckAnswer => "check_answer",
-            Self::AfterToolExecution => "after_tool_execution",
-            Self::BeforeCompactionStart => "before_compaction_start",
-            Self::AfterCompactionEnd => "after_compaction_end",
-            Self::OnEvict => "on_evict",
-            Self::AfterTurn => "after_turn",
-            Self::FollowUp => "follow_up",
-            Self::OnError => "on_error",
-            Self::AfterLoop => "after_loop",
-            Self::AfterTask => "after_task",
-        }
+        self.into()
     }
 }

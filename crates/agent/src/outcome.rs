@@ -4,6 +4,7 @@
 
 use plimsoll_context::{Bytes, CacheTally, CannotFit, Money, Part, Tokens, Usage};
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::doom_loop::Repetition;
 use crate::failure::Failure;
@@ -73,9 +74,10 @@ pub(crate) fn is_nothing(usage: &Usage) -> bool {
 }
 
 /// The reason why a run ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndReason {
     /// The model answered without calling tools.
@@ -171,20 +173,6 @@ impl EndReason {
     /// Returns the reason as one word, for scripts.
     #[must_use]
     pub fn word(&self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::MaxTurns { .. } => "max_turns",
-            Self::ToolLimit { .. } => "tool_limit",
-            Self::MaxTokens { .. } => "max_tokens",
-            Self::MaxDuration { .. } => "max_duration",
-            Self::MaxCost { .. } => "max_cost",
-            Self::MaxMemory { .. } => "max_memory",
-            Self::Refused { .. } => "refused",
-            Self::DoomLoop { .. } => "doom_loop",
-            Self::Interrupted => "interrupted",
-            Self::Failed { .. } => "failed",
-            Self::NothingToDo => "nothing_to_do",
-            Self::CannotFit { .. } => "cannot_fit",
-        }
+        self.into()
     }
 }

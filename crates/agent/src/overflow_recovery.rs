@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::hook_input::{HookInput, HookPoint};
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::phase::{ModelCallFacts, Next, Phase, RefusedRequest};
+use crate::phase::{ModelCallFacts, Phase, PlanFor, RefusedRequest};
 use crate::run::Run;
 use crate::step::Step;
 
@@ -75,7 +75,7 @@ impl Run {
                 {
                     // Without a limit for the answer, the server assumes a length that does not fit,
                     // and would do so again.
-                    self.server.needs_limit = true;
+                    self.current.needs_limit = true;
                     self.notify_overflow(&failure, rung);
                     return self.call(rung, Some(room));
                 }
@@ -104,9 +104,9 @@ impl Run {
             Failure::Refused { .. }
                 if self.current.finalizing.is_some()
                     && !self.tools.specs.is_empty()
-                    && !self.server.refuses_tool_choice =>
+                    && !self.refuses_tool_choice =>
             {
-                self.server.refuses_tool_choice = true;
+                self.refuses_tool_choice = true;
                 self.warn(format!(
                     "the final answer is requested again without tools: {failure}"
                 ));
@@ -193,15 +193,10 @@ impl Run {
     /// Makes the view strictly smaller and sends it again. The goal is its target and, if given, a
     /// request of at most `most` tokens. If the view cannot be made smaller, the run ends with the
     /// provider's error.
-    pub(crate) fn shrink(&mut self, refused: RefusedRequest) {
+    fn shrink(&mut self, refused: RefusedRequest) {
         self.notify_overflow(&refused.failure, refused.rung);
-        self.go_down(refused);
-    }
-
-    /// Does the same without an event, for example if a plan has to be made again.
-    pub(crate) fn go_down(&mut self, refused: RefusedRequest) {
         match self.smaller(refused.counted, refused.most) {
-            Some(plan) => self.submit(plan, Next::Retry(refused)),
+            Some(plan) => self.submit(plan, PlanFor::Retry(refused)),
             None => self.finish(EndReason::Failed {
                 failure: refused.failure,
             }),
@@ -243,7 +238,7 @@ impl Run {
         if lower == Tokens::ZERO || max_output == Some(lower) {
             return false;
         }
-        self.server.max_output = Some(lower);
+        self.current.max_output = Some(lower);
         true
     }
 
@@ -257,8 +252,7 @@ impl Run {
         let spent = self.tracker().spent(self.now.elapsed);
         if let Some(reason) = spent.or_else(|| self.exceeded_by_next()) {
             self.queue.push_back(Step::Abort);
-            let reason = self.current.finalizing.take().unwrap_or(reason);
-            return self.finish(reason);
+            return self.finish_at_limit(reason);
         }
         let allowed = self.answer_room();
         if let (Phase::Calling(calling), Some(allowed)) = (&mut self.phase, allowed) {

@@ -4,10 +4,10 @@
 //! runs, by the target that the tool reports.
 
 use std::borrow::Cow;
-use std::str::FromStr;
 
 use plimsoll_context::HostedTool;
 use serde_json::Value;
+use strum::{Display, EnumString, IntoStaticStr};
 
 use crate::call_target::{CallTarget, PathTarget, PatternMatch};
 use crate::pattern::Pattern;
@@ -16,7 +16,12 @@ use crate::pattern::Pattern;
 pub const MAX_RULES: usize = 1_000;
 
 /// The decision of a rule about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr)]
+#[strum(
+    serialize_all = "snake_case",
+    parse_err_ty = NoPermission,
+    parse_err_fn = no_permission
+)]
 pub enum Permission {
     /// The call runs without approval.
     Allow,
@@ -81,7 +86,25 @@ struct ArgumentPattern {
 ///
 /// A rule that allows or denies a call takes precedence over the mode. A call that needs approval
 /// because of a rule or a protected file is refused in `read-only` and runs in `yes`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Display,
+    EnumString,
+    IntoStaticStr,
+)]
+#[strum(
+    serialize_all = "kebab-case",
+    parse_err_ty = NoPermissionMode,
+    parse_err_fn = no_permission_mode
+)]
 pub enum PermissionMode {
     /// Only calls without side effects run.
     ReadOnly,
@@ -106,51 +129,23 @@ impl PermissionMode {
     /// Returns the name as used in configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Ask => "ask",
-            Self::AutoEdit => "auto-edit",
-            Self::Yes => "yes",
-            Self::ReadOnly => "read-only",
-        }
+        self.into()
     }
 }
 
-impl FromStr for PermissionMode {
-    type Err = NoPermissionMode;
-
-    fn from_str(word: &str) -> Result<Self, NoPermissionMode> {
-        match word {
-            "ask" => Ok(Self::Ask),
-            "auto-edit" => Ok(Self::AutoEdit),
-            "yes" => Ok(Self::Yes),
-            "read-only" => Ok(Self::ReadOnly),
-            other => Err(NoPermissionMode(other.to_owned())),
-        }
-    }
+fn no_permission(word: &str) -> NoPermission {
+    NoPermission(word.to_owned())
 }
 
-impl FromStr for Permission {
-    type Err = NoPermission;
-
-    fn from_str(word: &str) -> Result<Self, NoPermission> {
-        match word {
-            "allow" => Ok(Self::Allow),
-            "deny" => Ok(Self::Deny),
-            "ask" => Ok(Self::Ask),
-            other => Err(NoPermission(other.to_owned())),
-        }
-    }
+fn no_permission_mode(word: &str) -> NoPermissionMode {
+    NoPermissionMode(word.to_owned())
 }
 
 impl Permission {
     /// Returns the name as used in configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Allow => "allow",
-            Self::Deny => "deny",
-            Self::Ask => "ask",
-        }
+        self.into()
     }
 }
 

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Seq, StopReason, Tokens, Usage};
+use plimsoll_context::{ReadySummary, Seq, StopReason, Tokens, Usage};
 
 use crate::failure::Failure;
 use crate::outcome::EndReason;
-use crate::setup::TurnTrigger;
+use crate::setup::{Setup, TurnTrigger};
 use crate::step::{PendingPlan, UserInput};
 use crate::summary_writer::SummaryWriter;
 use crate::tool_queue::ToolQueue;
@@ -30,7 +30,7 @@ pub(crate) enum Phase {
     /// Waiting for a summary that the next plan needs.
     Summarizing(Box<SummaryWriter>, PlanFor),
     /// Waiting for the host to approve a plan.
-    PlanPending(Box<(PendingPlan, Next)>),
+    PlanPending(Box<(PendingPlan, PlanFor)>),
     /// Waiting for a model call.
     Calling(ModelCallFacts),
     /// Running tool calls.
@@ -38,41 +38,25 @@ pub(crate) enum Phase {
     /// Waiting for another decision of the host.
     Deciding(HostDecision),
     /// The plan of a compaction that the user asked for is due.
-    Compacting(RequestedCompaction),
+    Compacting {
+        /// Information that a summary by a model must keep above all.
+        focus: Option<Arc<str>>,
+    },
 }
 
-/// The purpose of a plan that waits for a summary.
+/// The purpose of a plan. It is carried out once the plan is applied.
 #[derive(Debug)]
 pub(crate) enum PlanFor {
     /// The request of the turn.
     Request,
-    /// A compaction that the user asked for between two runs.
-    Compaction(RequestedCompaction),
-}
-
-/// A requested compaction in progress.
-#[derive(Debug, Default)]
-pub(crate) struct RequestedCompaction {
-    /// The focus: information that the summary must keep above all.
-    pub(crate) focus: Option<Arc<str>>,
-}
-
-impl RequestedCompaction {
-    /// Returns the system prompt of the summary model.
-    pub(crate) fn prompt(&self, prompt: &str) -> Arc<str> {
-        match &self.focus {
-            Some(focus) => format!(
-                "{}\n\nThe user has asked for this summary and wants it to keep above all: {focus}",
-                prompt.trim_end()
-            )
-            .into(),
-            None => prompt.into(),
-        }
-    }
+    /// A smaller version of a request that was refused as too long.
+    Retry(RefusedRequest),
+    /// A compaction that the user asked for between two runs, with its focus.
+    Compaction(Option<Arc<str>>),
 }
 
 /// The properties of a model call that matter if it is refused.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct ModelCallFacts {
     /// The request's size by our counter.
     pub(crate) counted: Tokens,
@@ -80,17 +64,6 @@ pub(crate) struct ModelCallFacts {
     pub(crate) max_output: Option<Tokens>,
     /// How often the request was refused as too long before.
     pub(crate) rung: u32,
-}
-
-/// The step after a plan is applied.
-#[derive(Debug)]
-pub(crate) enum Next {
-    /// The request that the plan was made for.
-    Request,
-    /// A smaller version of the refused request.
-    Retry(RefusedRequest),
-    /// The end of a compaction that the user asked for between two runs.
-    Compaction,
 }
 
 /// A request that was refused as too long.
@@ -146,6 +119,28 @@ pub(crate) struct CurrentRun {
     pub(crate) turn_end: Option<TurnAnswer>,
     /// The run was accepted and announced.
     pub(crate) opened: bool,
+    /// The limit of the answer that requests state, if there is one. The recovery ladder lowers it if
+    /// the provider allows less.
+    pub(crate) max_output: Option<Tokens>,
+    /// A limit of the answer is stated even if none is configured.
+    pub(crate) needs_limit: bool,
+    /// A summary by a model, which the next plan may use.
+    pub(crate) summary: Option<ReadySummary>,
+    /// The next plan is made without a model's summary, because one has just failed.
+    pub(crate) skips_summary: bool,
+    /// Consecutive failures of the summary model.
+    pub(crate) summary_failures: u32,
+}
+
+impl CurrentRun {
+    /// Returns the facts at the start of a run or of a compaction, whose messages begin at `began`.
+    pub(crate) fn new(setup: &Setup, began: Seq) -> Self {
+        Self {
+            began,
+            max_output: setup.max_output,
+            ..Self::default()
+        }
+    }
 }
 
 /// A turn whose model call is answered.
@@ -162,39 +157,29 @@ impl Phase {
 
     /// Returns `true` between the start of a turn and the answer to its request.
     pub(crate) fn is_in_turn(&self) -> bool {
-        match self {
-            Self::Preparing { .. } | Self::Summarizing(_, PlanFor::Request) | Self::Calling(_) => {
-                true
-            }
-            Self::PlanPending(pending) => !matches!(pending.1, Next::Compaction),
-            Self::Idle
-            | Self::TurnDue
-            | Self::Summarizing(_, PlanFor::Compaction(_))
-            | Self::Working(_)
-            | Self::Deciding(_)
-            | Self::Compacting(_) => false,
-        }
+        use Phase::{Calling, PlanPending, Preparing, Summarizing};
+        let may_be = matches!(
+            self,
+            Preparing { .. } | Summarizing(..) | PlanPending(_) | Calling(_)
+        );
+        may_be && !self.is_compaction()
     }
 
     /// Returns `true` during a compaction that the user asked for.
     pub(crate) fn is_compaction(&self) -> bool {
         match self {
-            Self::Compacting(_) | Self::Summarizing(_, PlanFor::Compaction(_)) => true,
-            Self::PlanPending(pending) => matches!(pending.1, Next::Compaction),
+            Self::Compacting { .. } => true,
+            Self::Summarizing(_, what) => matches!(what, PlanFor::Compaction(_)),
+            Self::PlanPending(pending) => matches!(pending.1, PlanFor::Compaction(_)),
             _ => false,
         }
     }
 
     /// Returns `true` if an activity is in progress that can be aborted for the last answer.
     pub(crate) fn is_cuttable(&self) -> bool {
-        match self {
-            Self::Calling(_) | Self::Working(_) | Self::Summarizing(..) => true,
-            Self::Idle
-            | Self::TurnDue
-            | Self::Preparing { .. }
-            | Self::Compacting(_)
-            | Self::PlanPending(_)
-            | Self::Deciding(_) => false,
-        }
+        matches!(
+            self,
+            Self::Calling(_) | Self::Working(_) | Self::Summarizing(..)
+        )
     }
 }

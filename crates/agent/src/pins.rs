@@ -47,13 +47,21 @@ pub enum PinError {
 /// The start of the notice that something could not be pinned.
 pub(crate) const REFUSAL: &str = "[Not pinned:";
 
+/// The start of the message of a rule.
+const RULE: &str = "[Pinned: this holds for the whole session.]\n";
+
 /// Returns a rule as the message that enters the view.
 pub(crate) fn rule(text: &str) -> Message {
     Message::Notice {
-        text: format!(
-            "[Pinned: this holds for the whole session.]\n{}",
-            text.trim()
-        ),
+        text: format!("{RULE}{}", text.trim()),
+    }
+}
+
+/// Returns the text of a rule's message.
+pub(crate) fn rule_text(message: &Message) -> Option<&str> {
+    match message {
+        Message::Notice { text } => text.strip_prefix(RULE),
+        _ => None,
     }
 }
 

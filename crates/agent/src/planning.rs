@@ -15,7 +15,7 @@ use crate::event::{AppliedPlan, Event};
 use crate::forecast::UNCOUNTED;
 use crate::ledger::LimitKind;
 use crate::outcome::EndReason;
-use crate::phase::{Next, Phase, PlanFor, RefusedRequest};
+use crate::phase::{Phase, PlanFor, RefusedRequest};
 use crate::run::Run;
 use crate::step::{AffectedItem, PendingPlan, Step, Verdict};
 
@@ -43,8 +43,8 @@ impl Run {
     pub(crate) fn plan_context(&self) -> PlanContext {
         PlanContext {
             recall: self.setup.recall,
-            can_summarize: self.setup.summary_model.is_some() && self.summaries.can_ask(),
-            ready: self.summaries.ready.clone(),
+            can_summarize: self.can_summarize(),
+            ready: self.current.summary.clone(),
         }
     }
 
@@ -78,7 +78,7 @@ impl Run {
         match plan {
             Some(mut plan) => {
                 plan.price = Some(self.price_of_plan(&plan, budget));
-                self.submit(plan, Next::Request);
+                self.submit(plan, PlanFor::Request);
                 FitStatus::Waiting
             }
             None => FitStatus::Under,
@@ -127,7 +127,7 @@ impl Run {
         let proposal = policy.propose(view, budget, Trigger::Request, &context);
         Some(match proposal.ok()?.plan {
             Some(plan) => {
-                self.submit(plan, Next::Request);
+                self.submit(plan, PlanFor::Request);
                 FitStatus::Waiting
             }
             None => FitStatus::Under,
@@ -165,8 +165,7 @@ impl Run {
 
     /// Makes the plan, or requests the summary that it needs.
     pub(crate) fn plan_compaction(&mut self) {
-        let Phase::Compacting(compacting) = std::mem::replace(&mut self.phase, Phase::TurnDue)
-        else {
+        let Phase::Compacting { focus } = std::mem::replace(&mut self.phase, Phase::TurnDue) else {
             return;
         };
         let line = match self.budget() {
@@ -191,7 +190,7 @@ impl Run {
             .best_proposal(view, &budget, why, &context);
         if let Some(span) = proposal.wants {
             self.open_log();
-            if self.start_summary(span, PlanFor::Compaction(compacting)) {
+            if self.start_summary(span, PlanFor::Compaction(focus)) {
                 return;
             }
         }
@@ -200,7 +199,7 @@ impl Run {
         };
         plan.price = Some(self.price_of_plan(&plan, &line));
         self.open_log();
-        self.submit(plan, Next::Compaction);
+        self.submit(plan, PlanFor::Compaction(None));
     }
 
     /// Aborts the compaction in progress.
@@ -217,7 +216,7 @@ impl Run {
     }
 
     /// Applies a plan and continues. If the host must approve plans, it is asked first.
-    pub(crate) fn submit(&mut self, plan: Plan, next: Next) {
+    pub(crate) fn submit(&mut self, plan: Plan, next: PlanFor) {
         let pending = self.pending(plan);
         if !self.setup.announces_plans {
             return self.apply_and_go_on(pending, next);
@@ -241,9 +240,9 @@ impl Run {
             Verdict::Veto { why } => {
                 self.warn(format!("a plan was not applied: {why}"));
                 match next {
-                    Next::Request => self.phase = Phase::Preparing { is_vetoed: true },
-                    Next::Compaction => self.end_compaction(),
-                    Next::Retry(RefusedRequest { failure, .. }) => {
+                    PlanFor::Request => self.phase = Phase::Preparing { is_vetoed: true },
+                    PlanFor::Compaction(_) => self.end_compaction(),
+                    PlanFor::Retry(RefusedRequest { failure, .. }) => {
                         self.finish(EndReason::Failed { failure });
                     }
                 }
@@ -251,11 +250,11 @@ impl Run {
         }
     }
 
-    fn apply_and_go_on(&mut self, pending: PendingPlan, next: Next) {
+    fn apply_and_go_on(&mut self, pending: PendingPlan, next: PlanFor) {
         self.phase = Phase::PREPARING;
         let Some(applied) = self.apply(pending) else {
             return match next {
-                Next::Request => {
+                PlanFor::Request => {
                     let cannot_fit = CannotFit {
                         minimum: self.tokens(),
                         overhead: self.tools.overhead,
@@ -263,16 +262,16 @@ impl Run {
                     };
                     self.cannot_fit(cannot_fit);
                 }
-                Next::Retry(RefusedRequest { failure, .. }) => {
+                PlanFor::Retry(RefusedRequest { failure, .. }) => {
                     self.finish(EndReason::Failed { failure })
                 }
-                Next::Compaction => self.end_compaction(),
+                PlanFor::Compaction(_) => self.end_compaction(),
             };
         };
         match next {
-            Next::Request => {}
-            Next::Retry(refused) => self.call(refused.rung, None),
-            Next::Compaction => {
+            PlanFor::Request => {}
+            PlanFor::Retry(refused) => self.call(refused.rung, None),
+            PlanFor::Compaction(_) => {
                 self.compaction = Some(applied);
                 self.end_compaction();
             }
@@ -286,7 +285,9 @@ impl Run {
         if !self.record(Entry::PlanApplied { plan: plan.clone() }) {
             return None;
         }
-        self.summaries.planned();
+        // A finished summary no longer matches the view.
+        self.current.summary = None;
+        self.current.skips_summary = false;
         let applied = AppliedPlan {
             is_compaction: plan.is_compaction(),
             plan,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{CachePlan, HostedTool, MessageList, Tokens, ToolSpec};
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
 /// One model call.
 #[derive(Debug, Clone)]
@@ -79,9 +80,10 @@ impl Sampling {
 }
 
 /// How much a model thinks before it answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum ThinkingLevel {
     /// No thinking, if the model can turn it off; otherwise the minimum.
     Off,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Message, Seq, ToolCall};
 
-use crate::decode::tool_of;
+use crate::decode::{NotRun, tool_of};
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{HostDecision, Phase, RunOpening};
@@ -68,7 +68,7 @@ impl Run {
         for call in began {
             let tool = tool_of(&self.setup, &self.state.facts.names, &call);
             if !tool.is_some_and(|tool| tool.idempotent) {
-                self.refuse(&call, notice::UNKNOWN.to_owned());
+                self.settle(&call, NotRun::refused(notice::UNKNOWN));
             }
         }
     }

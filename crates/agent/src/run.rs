@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, Bytes, Calibration, CannotFit, Message, RESULT_SHARE, Tokens, ViewLimits,
+    Budget, Bytes, Calibration, CannotFit, Message, RESULT_SHARE, Seq, Tokens, ViewLimits,
 };
 
 use crate::entry::{Entry, Waiting};
@@ -19,7 +19,6 @@ use crate::phase::{CurrentRun, Phase};
 use crate::setup::{DeclaredTools, Setup};
 use crate::state::{FoldError, State};
 use crate::step::{Input, Now, Step};
-use crate::summary::Summaries;
 
 /// The state machine of one session. It executes one run after another on the same log.
 ///
@@ -56,33 +55,14 @@ pub struct Run {
     pub(crate) now: Now,
     pub(crate) current: CurrentRun,
     pub(crate) tools: DeclaredTools,
-    pub(crate) server: ServerFacts,
-    pub(crate) summaries: Summaries,
+    /// The server refused a tool choice of `none`. A last answer is then requested without tools.
+    pub(crate) refuses_tool_choice: bool,
+    /// The user was warned that the server reports too few tokens.
+    pub(crate) is_doubted: bool,
     /// Rules of the host that are added as soon as no tool call is open.
     pub(crate) rules: Vec<String>,
     /// The last compaction that the user asked for and that was applied.
     pub(crate) compaction: Option<AppliedPlan>,
-}
-
-/// Facts about the server of the current setup.
-#[derive(Debug, Default)]
-pub(crate) struct ServerFacts {
-    /// The limit of the answer that requests state, if there is one. The recovery ladder lowers it if
-    /// the provider allows less.
-    pub(crate) max_output: Option<Tokens>,
-    /// A limit is stated even if none is configured.
-    pub(crate) needs_limit: bool,
-    /// It refused a tool choice of `none`. A last answer is then requested without tools.
-    pub(crate) refuses_tool_choice: bool,
-    /// The user was warned that it reports too few tokens.
-    pub(crate) is_doubted: bool,
-}
-
-impl ServerFacts {
-    /// Begins anew with the configured limit of the answer.
-    pub(crate) fn reset_limit(&mut self, setup: &Setup) {
-        (self.max_output, self.needs_limit) = (setup.max_output, false);
-    }
 }
 
 impl Run {
@@ -106,17 +86,14 @@ impl Run {
         }
         Self {
             tools: DeclaredTools::new(&setup),
-            current: CurrentRun::default(),
-            server: ServerFacts {
-                max_output: setup.max_output,
-                ..ServerFacts::default()
-            },
+            current: CurrentRun::new(&setup, Seq::default()),
+            refuses_tool_choice: false,
+            is_doubted: false,
             setup,
             state,
             phase: Phase::Idle,
             queue: VecDeque::new(),
             now: Now::default(),
-            summaries: Summaries::default(),
             rules: Vec::new(),
             compaction: None,
         }
@@ -172,7 +149,7 @@ impl Run {
                 Phase::TurnDue => self.start_turn(),
                 Phase::Preparing { is_vetoed } => self.prepare(is_vetoed),
                 Phase::Working(_) => self.work(),
-                Phase::Compacting(_) => self.plan_compaction(),
+                Phase::Compacting { .. } => self.plan_compaction(),
                 Phase::Idle
                 | Phase::Calling(_)
                 | Phase::Summarizing(..)
@@ -189,7 +166,7 @@ impl Run {
         let windows = [self.setup.line.window, self.state.facts.learned];
         ViewLimits {
             window: windows.into_iter().flatten().min(),
-            max_output: self.server.max_output,
+            max_output: self.current.max_output,
             is_cold: self.is_cold(),
             ..self.setup.line
         }

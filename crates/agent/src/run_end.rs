@@ -70,7 +70,7 @@ impl Run {
             self.queue.push_back(Step::Abort);
             self.book_partial_answers(true);
             self.drop_digest();
-            self.summaries.is_skipped = true;
+            self.current.skips_summary = true;
             self.close_calls(notice::OUT_OF_TIME);
             self.say_pins();
             self.ask_to_finish(reason);
@@ -78,7 +78,8 @@ impl Run {
         }
     }
 
-    fn may_finalize(&self) -> bool {
+    /// Checks whether the model may be asked to finish.
+    pub(crate) fn may_finalize(&self) -> bool {
         self.current.finalizing.is_none() && self.setup.limits.at_limit() == AtLimit::Finalize
     }
 

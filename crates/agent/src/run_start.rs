@@ -138,12 +138,7 @@ impl Run {
 
     pub(crate) fn begin(&mut self, run: u64) {
         self.open_log();
-        self.current = CurrentRun {
-            began: self.state.transcript.next_seq(),
-            ..CurrentRun::default()
-        };
-        self.server.reset_limit(&self.setup);
-        self.summaries.begin();
+        self.current = CurrentRun::new(&self.setup, self.state.transcript.next_seq());
         self.record(Entry::RunStarted {
             run,
             model: self.setup.model.clone(),

@@ -8,6 +8,7 @@ use plimsoll_context::{
     SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Usage, ViewLimits,
 };
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
 use crate::call_target::TargetOf;
 use crate::filters::InputFilters;
@@ -110,8 +111,9 @@ pub struct KnownTool {
 }
 
 /// The way in which queued messages are delivered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum QueueMode {
     /// All messages together.
     #[default]

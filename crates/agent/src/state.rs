@@ -347,9 +347,6 @@ impl State {
                     self.facts.calibration.refused(*counted, *reported);
                 }
             }
-            Entry::Measured { counted, reported } => {
-                self.facts.calibration.observe(*counted, *reported);
-            }
             Entry::RolledBack { run } => {
                 if !self.roll_back(*run) {
                     return Err(FoldError::Undo { run: *run });

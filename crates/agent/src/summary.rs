@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Message, Money, ReadySummary, Reply, SummaryRange, Usage};
+use plimsoll_context::{Message, Money, Reply, SummaryRange, Usage};
 
 use crate::entry::Entry;
 use crate::event::Event;
@@ -19,38 +19,14 @@ use crate::summary_writer::{Progress, SummaryWriter};
 /// cost money and time.
 pub const MAX_SUMMARY_FAILURES: u32 = 3;
 
-/// The summaries of a run or a compaction. The one in progress belongs to
-/// [`Phase::Summarizing`].
-#[derive(Debug, Default)]
-pub(crate) struct Summaries {
-    /// A finished summary, which the next plan may use.
-    pub(crate) ready: Option<ReadySummary>,
-    /// The next plan is made without a model's summary, because one has just failed.
-    pub(crate) is_skipped: bool,
-    /// Consecutive failures in this run.
-    failures: u32,
-}
-
-impl Summaries {
-    /// Begins a run or a compaction.
-    pub(crate) fn begin(&mut self) {
-        self.is_skipped = false;
-        self.failures = 0;
-    }
-
-    /// Handles a plan that was applied: a finished summary no longer matches the view.
-    pub(crate) fn planned(&mut self) {
-        self.ready = None;
-        self.is_skipped = false;
-    }
-
-    /// Returns whether the policy can get a summary from a model.
-    pub(crate) fn can_ask(&self) -> bool {
-        !self.is_skipped && self.failures < MAX_SUMMARY_FAILURES
-    }
-}
-
 impl Run {
+    /// Returns whether the policy can get a summary from a model.
+    pub(crate) fn can_summarize(&self) -> bool {
+        self.setup.summary_model.is_some()
+            && !self.current.skips_summary
+            && self.current.summary_failures < MAX_SUMMARY_FAILURES
+    }
+
     /// Starts a summary that the policy asks for, and waits for it. Returns `false` if no model can write
     /// it.
     pub(crate) fn start_summary(&mut self, span: SummaryRange, what: PlanFor) -> bool {
@@ -60,8 +36,12 @@ impl Run {
         let model = SummaryModel {
             window: model.window.or(self.line().window),
             prompt: match &what {
-                PlanFor::Compaction(compacting) => compacting.prompt(&model.prompt),
-                PlanFor::Request => model.prompt,
+                PlanFor::Compaction(Some(focus)) => format!(
+                    "{}\n\nThe user has asked for this summary and wants it to keep above all: {focus}",
+                    model.prompt.trim_end()
+                )
+                .into(),
+                _ => model.prompt,
             },
             ..model
         };
@@ -84,7 +64,7 @@ impl Run {
         let digest = SummaryWriter::new(span, messages, task, model, counter, sampling);
         let Some(digest) = digest else {
             // The window stays too small for the rest of the run, so the warning is not repeated.
-            self.summaries.failures = MAX_SUMMARY_FAILURES;
+            self.current.summary_failures = MAX_SUMMARY_FAILURES;
             self.warn(
                 "the summariser's window is unknown or too small for a summary; extract writes it instead".to_owned(),
             );
@@ -95,7 +75,7 @@ impl Run {
         if exceeded.is_some() {
             return false;
         }
-        self.summaries.ready = None;
+        self.current.summary = None;
         self.phase = Phase::Summarizing(Box::new(digest), what);
         self.notify(started);
         self.queue.push_back(Step::Summarize(Box::new(request)));
@@ -127,23 +107,23 @@ impl Run {
                     self.phase = Phase::Summarizing(digest, what);
                     return self.queue.push_back(Step::Summarize(Box::new(request)));
                 }
-                self.summaries.is_skipped = true;
+                self.current.skips_summary = true;
                 Some("the limits of the run do not allow the rest of it".to_owned())
             }
             Progress::Done(ready) => {
-                self.summaries.ready = Some(ready);
-                self.summaries.failures = 0;
+                self.current.summary = Some(ready);
+                self.current.summary_failures = 0;
                 None
             }
             Progress::Failed(why) => {
-                self.summaries.is_skipped = true;
-                self.summaries.failures += 1;
+                self.current.skips_summary = true;
+                self.current.summary_failures += 1;
                 Some(why)
             }
         };
         self.end_digest(&digest, failure);
-        if let PlanFor::Compaction(compacting) = what {
-            self.phase = Phase::Compacting(compacting);
+        if let PlanFor::Compaction(focus) = what {
+            self.phase = Phase::Compacting { focus };
         }
     }
 
@@ -187,7 +167,7 @@ impl Run {
             usage: digest.usage,
             failure,
         });
-        if has_failed && self.summaries.failures == MAX_SUMMARY_FAILURES {
+        if has_failed && self.current.summary_failures == MAX_SUMMARY_FAILURES {
             self.warn(format!(
                 "{MAX_SUMMARY_FAILURES} summaries in a row failed, so extract writes them for the \
                  rest of the run"

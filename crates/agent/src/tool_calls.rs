@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll_context::{Bytes, CallId, Message, Part, ToolCall, ToolResult};
 
 use crate::batch::CallKey;
-use crate::decode::{BatchReader, CallDecision, NotRun, PreparedCall, check_rewritten};
+use crate::decode::{NotRun, PreparedCall, check_rewritten, read_batch};
 use crate::doom_loop::{LoopVerdict, Repetition};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, LoopConsequence, ToolPhase};
@@ -21,7 +21,7 @@ use crate::run::Run;
 use crate::setup::TurnTrigger;
 use crate::spend::Spend;
 use crate::step::{Answer, Question, Step};
-use crate::tool_queue::{CallAction, CallRoom, ToolQueue};
+use crate::tool_queue::{CallRoom, ToolQueue};
 
 /// Maximum length of a result in an event, in characters.
 const EVENT_TEXT: usize = 2_000;
@@ -45,34 +45,27 @@ impl Run {
             LoopVerdict::Refuse(kind) => self.tell_loop(kind, LoopConsequence::Refused),
             LoopVerdict::Nudge(_) | LoopVerdict::No => {}
         }
-        let reader = BatchReader {
-            setup: &self.setup,
-            state: &self.state,
-            looping,
-            is_last: is_finalizing || self.setup.limits.max_turns() <= self.tracker().turns,
-        };
+        let is_last = is_finalizing || self.setup.limits.max_turns() <= self.tracker().turns;
         let mut ready = VecDeque::new();
         let mut ids = HashSet::new();
-        for decoded in reader.read() {
+        for decoded in read_batch(&self.setup, &self.state, looping, is_last) {
             let call = decoded.call;
             decoded
-                .corrections
+                .correction
                 .into_iter()
                 .for_each(|event| self.notify(event));
             match decoded.decision {
-                CallDecision::Runs(prepared) => {
+                Ok(prepared) => {
                     ids.insert(call.id.clone());
                     ready.push_back(prepared);
                 }
-                CallDecision::Not(instead) if ids.contains(&call.id) => {
-                    ready.push_back(PreparedCall {
-                        call: ToolCall::clone(&call),
-                        whom: None,
-                        is_protected: false,
-                        instead: Some(instead),
-                    })
-                }
-                CallDecision::Not(instead) => self.settle(&call, instead),
+                Err(instead) if ids.contains(&call.id) => ready.push_back(PreparedCall {
+                    call: ToolCall::clone(&call),
+                    whom: None,
+                    is_protected: false,
+                    instead: Some(instead),
+                }),
+                Err(instead) => self.settle(&call, instead),
             }
         }
         self.phase = Phase::Working(ToolQueue::new(ready));
@@ -106,33 +99,27 @@ impl Run {
             self.close_calls(notice::NO_TOOLS_NOW);
             return;
         }
-        let (mut start, mut ask) = (Vec::new(), Vec::new());
-        for next in queue.start(slots, room) {
-            match next {
-                CallAction::Not(call, instead) => self.settle(&call, instead),
-                CallAction::Runs(call) => start.push(call),
-                CallAction::Asks {
-                    call,
-                    whom,
-                    is_protected,
-                } => ask.push((call, whom, is_protected)),
+        for prepared in queue.start(slots, room) {
+            let call = prepared.call;
+            match (prepared.instead, prepared.whom) {
+                (Some(instead), _) => self.settle(&call, instead),
+                (None, Some(whom)) => {
+                    let key = CallKey::of(&self.setup.session, &self.state, &call.id);
+                    self.queue.push_back(Step::Ask(Question {
+                        call,
+                        whom,
+                        key: key.unwrap_or_default(),
+                        is_protected: prepared.is_protected,
+                    }));
+                }
+                (None, None) => {
+                    self.record(Entry::ToolStarted {
+                        call: call.id.clone(),
+                    });
+                    self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
+                    self.queue.push_back(Step::Execute(call));
+                }
             }
-        }
-        for call in start {
-            self.record(Entry::ToolStarted {
-                call: call.id.clone(),
-            });
-            self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
-            self.queue.push_back(Step::Execute(call));
-        }
-        for (call, whom, is_protected) in ask {
-            let key = CallKey::of(&self.setup.session, &self.state, &call.id);
-            self.queue.push_back(Step::Ask(Question {
-                call,
-                whom,
-                key: key.unwrap_or_default(),
-                is_protected,
-            }));
         }
     }
 
@@ -215,8 +202,8 @@ impl Run {
                     Err(instead) => self.settle(&call, instead),
                 }
             }
-            Answer::Deny { why } => self.refuse(&prepared.call, why),
-            Answer::Skip { why } => self.skip(&prepared.call, why),
+            Answer::Deny { why } => self.settle(&prepared.call, NotRun::refused(why)),
+            Answer::Skip { why } => self.settle(&prepared.call, NotRun::skipped(why)),
         }
     }
 
@@ -231,7 +218,7 @@ impl Run {
             .collect();
         for (call, began) in open {
             let text = if began { notice::CUT } else { why };
-            self.skip(&call, text.to_owned());
+            self.settle(&call, NotRun::skipped(text));
         }
     }
 
@@ -239,32 +226,22 @@ impl Run {
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        let overtaken = || NotRun::Skipped(notice::OVERTAKEN.to_owned());
-        for prepared in queue.skip_unstarted(overtaken) {
-            self.skip(&prepared.call, notice::OVERTAKEN.to_owned());
+        let overtaken = NotRun::skipped(notice::OVERTAKEN);
+        for prepared in queue.skip_unstarted(&overtaken) {
+            self.settle(&prepared.call, overtaken.clone());
         }
     }
 
     /// Gives an explanatory result to a call that does not run.
     pub(crate) fn settle(&mut self, call: &ToolCall, instead: NotRun) {
-        match instead {
-            NotRun::Refused(why) => self.refuse(call, why),
-            NotRun::Skipped(why) => self.skip(call, why),
-        }
-    }
-
-    /// Rejects a call with an explanatory result. It counts as failed.
-    pub(crate) fn refuse(&mut self, call: &ToolCall, text: String) {
-        let result = error_result(call, text);
-        self.give(call, ToolPhase::Error, result, Spend::default());
-    }
-
-    /// Skips a call that is not at fault, with an explanatory result.
-    pub(crate) fn skip(&mut self, call: &ToolCall, text: String) {
-        let result = error_result(call, text);
         // An aborted call is counted with its usage so far.
         let spent = self.now.tool_usage.remove(&call.id).unwrap_or_default();
-        self.give(call, ToolPhase::Skipped, result, spent);
+        let result = ToolResult {
+            call: call.id.clone(),
+            parts: vec![Part::text(instead.why)],
+            is_error: true,
+        };
+        self.give(call, instead.phase, result, spent);
     }
 
     fn give(&mut self, call: &ToolCall, phase: ToolPhase, result: ToolResult, spent: Spend) {
@@ -291,13 +268,5 @@ impl Run {
             size,
             whole,
         });
-    }
-}
-
-fn error_result(call: &ToolCall, text: String) -> ToolResult {
-    ToolResult {
-        call: call.id.clone(),
-        parts: vec![Part::text(text)],
-        is_error: true,
     }
 }

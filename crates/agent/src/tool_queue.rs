@@ -14,7 +14,6 @@ use crate::decode::{NotRun, PreparedCall};
 use crate::ledger::Ledger;
 use crate::limits::ExecutionLimits;
 use crate::notice;
-use crate::step::Approver;
 
 /// Upper bound for the configured number of parallel tool calls. Each may hold a process or a
 /// connection.
@@ -60,20 +59,6 @@ pub(crate) struct ToolQueue {
     allowed: VecDeque<PreparedCall>,
     /// Calls that are running.
     running: HashMap<CallId, PreparedCall>,
-}
-
-/// A call that left the queue, or began to wait or run.
-pub(crate) enum CallAction {
-    /// The call runs now.
-    Runs(ToolCall),
-    /// Someone has to approve the call.
-    Asks {
-        call: ToolCall,
-        whom: Approver,
-        is_protected: bool,
-    },
-    /// The call does not run and has this result.
-    Not(ToolCall, NotRun),
 }
 
 /// The number of calls that may still run.
@@ -135,31 +120,23 @@ impl ToolQueue {
             && self.ready.is_empty()
     }
 
-    /// Returns the calls that may start or be approved now, if at most `slots` calls may be handled at
-    /// the same time and `room` is left for calls that have not started.
-    pub(crate) fn start(&mut self, slots: usize, mut room: CallRoom) -> Vec<CallAction> {
+    /// Returns the calls that start, wait for approval or are given up now, if at most `slots` calls may be handled
+    /// at the same time and `room` is left for calls that have not started.
+    pub(crate) fn start(&mut self, slots: usize, mut room: CallRoom) -> Vec<PreparedCall> {
         for prepared in self.asking.values().chain(&self.allowed) {
             room.take(&prepared.call.name);
         }
         let mut next = Vec::new();
-        while let Some(mut prepared) = self.take(slots, &mut room) {
-            let call = prepared.call.clone();
-            next.push(match (prepared.instead.take(), prepared.whom) {
-                (Some(instead), _) => CallAction::Not(call, instead),
-                (None, Some(whom)) => {
-                    let is_protected = prepared.is_protected;
-                    self.asking.insert(call.id.clone(), prepared);
-                    CallAction::Asks {
-                        call,
-                        whom,
-                        is_protected,
-                    }
-                }
-                (None, None) => {
-                    self.running.insert(call.id.clone(), prepared);
-                    CallAction::Runs(call)
-                }
-            });
+        while let Some(prepared) = self.take(slots, &mut room) {
+            let handled = match (&prepared.instead, prepared.whom) {
+                (Some(_), _) => None,
+                (None, Some(_)) => Some(&mut self.asking),
+                (None, None) => Some(&mut self.running),
+            };
+            if let Some(handled) = handled {
+                handled.insert(prepared.call.id.clone(), prepared.clone());
+            }
+            next.push(prepared);
         }
         next
     }
@@ -186,7 +163,7 @@ impl ToolQueue {
             return None;
         }
         let mut next = self.ready.pop_front()?;
-        next.instead = next.instead.or(over_limit.map(NotRun::Skipped));
+        next.instead = next.instead.or(over_limit.map(NotRun::skipped));
         Some(next)
     }
 
@@ -207,20 +184,17 @@ impl ToolQueue {
 
     /// Removes the calls that have not been started and returns them. A call with the id of a call in
     /// progress stays, and gets the result `instead` after it.
-    pub(crate) fn skip_unstarted(&mut self, instead: impl Fn() -> NotRun) -> Vec<PreparedCall> {
+    pub(crate) fn skip_unstarted(&mut self, instead: &NotRun) -> Vec<PreparedCall> {
         let allowed = std::mem::take(&mut self.allowed);
         let ready = std::mem::take(&mut self.ready);
-        let mut go = Vec::new();
-        for mut prepared in allowed.into_iter().chain(ready) {
-            if self.holds(&prepared.call.id) {
-                prepared.whom = None;
-                prepared.instead.get_or_insert_with(&instead);
-                self.ready.push_back(prepared);
-            } else {
-                go.push(prepared);
-            }
+        let unstarted = allowed.into_iter().chain(ready);
+        let (stay, go) = unstarted.partition(|prepared| self.holds(&prepared.call.id));
+        self.ready = stay;
+        for prepared in &mut self.ready {
+            prepared.whom = None;
+            prepared.instead.get_or_insert_with(|| instead.clone());
         }
-        go
+        Vec::from(go)
     }
 
     /// Checks whether a call with this id is running or waits for approval.

@@ -19,7 +19,7 @@ use crate::ledger::LimitKind;
 use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::phase::{HostDecision, ModelCallFacts, Next, Phase, TurnAnswer};
+use crate::phase::{HostDecision, ModelCallFacts, Phase, PlanFor, TurnAnswer};
 use crate::planning::FitStatus;
 use crate::request::{Expects, Request, ToolChoice};
 use crate::run::Run;
@@ -52,18 +52,14 @@ impl Run {
         let can_call = ledger.turns > 0 && !self.setup.tools.is_empty();
         let used_up = ledger.used_up(LimitKind::ToolCalls, now);
         let used_up = used_up.filter(|_| can_call);
-        let is_last = ledger.is_last(now);
-        let finalizes = self.setup.limits.at_limit() == AtLimit::Finalize;
-        match used_up {
-            Some(reason) if finalizes => self.ask_to_finish(reason),
-            Some(reason) => {
+        let finalizes = self.may_finalize();
+        match (used_up, ledger.is_last(now)) {
+            (Some(reason), _) | (None, Some(reason)) if finalizes => self.ask_to_finish(reason),
+            (Some(reason), _) => {
                 self.finish(reason);
                 return false;
             }
-            None => match is_last {
-                Some(reason) if finalizes => self.ask_to_finish(reason),
-                _ => self.tell_near(),
-            },
+            (None, _) => self.tell_near(),
         }
         true
     }
@@ -126,8 +122,7 @@ impl Run {
         if self.is_spent() {
             return false;
         }
-        if self.current.finalizing.is_none()
-            && self.setup.limits.at_limit() == AtLimit::Finalize
+        if self.may_finalize()
             && let Some(reason) = self.tracker().is_last(self.now.elapsed)
         {
             self.ask_to_finish(reason);
@@ -151,7 +146,7 @@ impl Run {
             return false;
         }
         if !is_vetoed && let Some(plan) = self.plan_within_limits() {
-            self.submit(plan, Next::Request);
+            self.submit(plan, PlanFor::Request);
             return false;
         }
         true
@@ -165,13 +160,12 @@ impl Run {
             return;
         }
         if let Some(reason) = self.exceeded_by_next() {
-            let reason = self.current.finalizing.take().unwrap_or(reason);
-            return self.finish(reason);
+            return self.finish_at_limit(reason);
         }
         let calibration = self.calibration();
         let counted = self.tokens();
         let is_last = self.current.finalizing.is_some();
-        let without_tools = is_last && self.server.refuses_tool_choice;
+        let without_tools = is_last && self.refuses_tool_choice;
         let tool_choice = if is_last && !without_tools {
             ToolChoice::None
         } else {
@@ -189,8 +183,8 @@ impl Run {
         });
         let allowed = self.answer_room();
         let room = [room, left, allowed].into_iter().flatten().min();
-        let is_required = self.server.needs_limit || allowed.is_some();
-        let max_output = match (self.server.max_output, room) {
+        let is_required = self.current.needs_limit || allowed.is_some();
+        let max_output = match (self.current.max_output, room) {
             (Some(asked), Some(room)) => Some(asked.min(room)),
             (None, room) if is_required => room,
             (asked, _) => asked,
@@ -230,7 +224,7 @@ impl Run {
             dynamic_context: self.setup.dynamic_context.clone(),
             tool_choice: ToolChoice::Auto,
             format: None,
-            max_output: self.server.max_output,
+            max_output: self.current.max_output,
             sampling: self.setup.sampling,
             counted,
             cache: CachePlan::default(),
@@ -240,21 +234,19 @@ impl Run {
 
     /// Handles the end of a model call.
     pub(crate) fn replied(&mut self, reply: Result<Reply, Failure>) {
-        let Phase::Calling(ref calling) = self.phase else {
+        let Phase::Calling(calling) = self.phase else {
             return;
         };
-        let calling = calling.clone();
         match reply {
             Ok(reply) => {
                 self.book_partial_answers(false);
-                self.take_reply(reply, &calling);
+                self.take_reply(reply, calling.counted);
             }
             Err(failure) => self.failed(failure, calling),
         }
     }
 
-    fn take_reply(&mut self, reply: Reply, calling: &ModelCallFacts) {
-        let counted = calling.counted;
+    fn take_reply(&mut self, reply: Reply, counted: Tokens) {
         let Reply {
             parts, stop, usage, ..
         } = reply;
@@ -339,7 +331,7 @@ impl Run {
         if counted < LEAST_DOUBTED
             || reported == Tokens::ZERO
             || reported.times(2) >= counted
-            || std::mem::replace(&mut self.server.is_doubted, true)
+            || std::mem::replace(&mut self.is_doubted, true)
         {
             return;
         }
@@ -355,9 +347,14 @@ impl Run {
         let Some(reason) = self.tracker().spent(self.now.elapsed) else {
             return false;
         };
+        self.finish_at_limit(reason);
+        true
+    }
+
+    /// Ends the run at a limit. If the model was already asked to finish, that limit counts.
+    pub(crate) fn finish_at_limit(&mut self, reason: EndReason) {
         let reason = self.current.finalizing.take().unwrap_or(reason);
         self.finish(reason);
-        true
     }
 
     /// Tells the model which limits are near, once for each.

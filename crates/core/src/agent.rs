@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{KnownTool, PermissionMode, Run, Setup, State, TargetOf};
+use plimsoll_agent::{Entry, KnownTool, PermissionMode, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
     Policy, Recall, Tokens, ViewLimits,
@@ -49,18 +49,6 @@ pub struct Agent {
     pub(crate) parts: Arc<Parts>,
 }
 
-/// Everything that one session of an agent works with, besides its [`Setup`].
-pub(crate) struct SessionResources {
-    pub(crate) parts: Arc<Parts>,
-    pub(crate) endpoint: String,
-    pub(crate) cache_key: Option<Arc<str>>,
-    /// The recall tools, if they are offered.
-    pub(crate) tools: Vec<Arc<dyn Tool>>,
-    pub(crate) pins: Vec<String>,
-    /// Warnings for the user.
-    pub(crate) notes: Vec<String>,
-}
-
 impl Agent {
     /// Returns the preset policy. `None` with a [`ContextConfig`] or a policy of the program.
     #[must_use]
@@ -101,7 +89,8 @@ impl Agent {
     /// # Errors
     /// If another process writes to the session, or its log cannot be read.
     pub async fn session(&self, id: SessionId) -> Result<Session, Error> {
-        self.acquire(id, false).await
+        let (lease, idle) = self.acquire(&id).await?;
+        self.open(lease, idle).await
     }
 
     /// Opens a session as [`Self::session`] does, for [`Session::run_journaled`] to come next: the log is kept
@@ -110,14 +99,16 @@ impl Agent {
     /// # Errors
     /// As [`Self::session`].
     pub async fn session_to_journal(&self, id: SessionId) -> Result<Session, Error> {
-        self.acquire(id, true).await
+        let (lease, idle) = self.acquire(&id).await?;
+        let (mut session, log) = self.open_with(lease, idle).await?;
+        session.log = Some(log);
+        Ok(session)
     }
 
-    async fn acquire(&self, id: SessionId, keeps_log: bool) -> Result<Session, Error> {
+    async fn acquire(&self, id: &SessionId) -> Result<(Lease, Option<Duration>), Error> {
         let store = &self.parts.store;
-        let lease = store.acquire(&id).await?;
-        let idle = idle(store.as_ref(), &id).await;
-        self.open_with(lease, idle, keeps_log).await
+        let lease = store.acquire(id).await?;
+        Ok((lease, idle(store.as_ref(), id).await))
     }
 
     /// Opens a session that this process may write to.
@@ -126,38 +117,32 @@ impl Agent {
         lease: Lease,
         idle: Option<Duration>,
     ) -> Result<Session, Error> {
-        self.open_with(lease, idle, false).await
+        Ok(self.open_with(lease, idle).await?.0)
     }
 
     async fn open_with(
         &self,
         lease: Lease,
         idle: Option<Duration>,
-        keeps_log: bool,
-    ) -> Result<Session, Error> {
+    ) -> Result<(Session, Vec<Entry>), Error> {
         let parts = Arc::clone(&self.parts);
         let opened = OpenedLog::read(&*parts.store, lease.session(), None, &self.setup).await?;
-        let (setup, resources) = self.prepare(parts, &lease, &opened.state).await?;
+        let (setup, tools) = self.prepare(&parts, lease.session(), &opened.state).await?;
         let run = Run::of_state(opened.state, setup);
-        let parts = Arc::clone(&resources.parts);
         let mut session = Session::new(run, opened.entries, lease, parts);
         session.found = idle.map(|idle| (idle, Instant::now()));
-        session.log = keeps_log.then_some(opened.log);
-        session.fit_out(resources).await?;
-        Ok(session)
+        session.fit_out(self, tools).await?;
+        Ok((session, opened.log))
     }
 
-    /// Prepares the setup and the resources of a session in this state.
+    /// Returns the setup of a session in this state, and the recall tools if they are offered.
     pub(crate) async fn prepare(
         &self,
-        parts: Arc<Parts>,
-        lease: &Lease,
+        parts: &Parts,
+        id: &SessionId,
         state: &State,
-    ) -> Result<(Setup, SessionResources), Error> {
-        let id = lease.session();
-        let mut notes = self.notes.clone();
+    ) -> Result<(Setup, Vec<Arc<dyn Tool>>), Error> {
         let mut setup = self.setup.clone();
-        notes.extend(nobody_to_ask(&setup, &parts));
         setup.session = id.as_str().into();
         let limit = setup.limits.max_duration;
         setup.line.window = self.window.find(&*parts.provider, limit).await;
@@ -190,19 +175,7 @@ impl Agent {
             }
         }
         setup.tools.extend(tools.iter().map(known));
-        let resources = SessionResources {
-            endpoint: parts.provider.endpoint(),
-            parts,
-            cache_key: setup
-                .cache
-                .is_on()
-                // Both logs of a fork begin with the same messages, so one cache serves both.
-                .then(|| cache_key(state.root().unwrap_or(id.as_str()))),
-            tools,
-            pins: self.pins.clone(),
-            notes,
-        };
-        Ok((setup, resources))
+        Ok((setup, tools))
     }
 
     /// Returns the size of the system prompt and the tools in each request, in tokens of the
@@ -214,7 +187,7 @@ impl Agent {
 }
 
 /// Returns a warning if no call of some tools can ever run, because nobody can approve it.
-fn nobody_to_ask(setup: &Setup, parts: &Parts) -> Option<String> {
+pub(crate) fn nobody_to_ask(setup: &Setup, parts: &Parts) -> Option<String> {
     let permissions = &setup.permissions;
     let asks = matches!(
         permissions.mode(),
@@ -274,7 +247,7 @@ fn offers_recall(
 }
 
 /// Returns the cache key of a session: its id, or a hash if the id is too long.
-fn cache_key(name: &str) -> Arc<str> {
+pub(crate) fn cache_key(name: &str) -> Arc<str> {
     if name.len() <= MAX_CACHE_KEY {
         name.into()
     } else {

@@ -2,14 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_agent::CallKey;
 use plimsoll_context::{Fingerprint, Message};
 
-use crate::gate::Gate;
-use crate::observer::Observers;
-use crate::store::{SessionId, SessionStore};
+use crate::parts::Parts;
+use crate::store::SessionId;
 
 /// Maximum length of a session id in characters.
 const MAX_SESSION_ID: usize = 128;
@@ -22,16 +20,8 @@ pub(crate) struct Caller {
     pub(crate) beside: u64,
     /// The session that changed files are kept for.
     pub(crate) files_of: SessionId,
-    pub(crate) host: Host,
-}
-
-/// The part of a run's host that agents below it share.
-#[derive(Clone)]
-pub(crate) struct Host {
-    pub(crate) store: Arc<dyn SessionStore>,
-    pub(crate) gate: Option<Arc<dyn Gate>>,
-    pub(crate) gate_timeout: Option<Duration>,
-    pub(crate) observers: Observers,
+    /// What the run acts through. Agents below it share its store, gate and observers.
+    pub(crate) parts: Arc<Parts>,
 }
 
 impl Caller {
@@ -78,7 +68,7 @@ mod tests {
         let caller = |session: &str, place: (Seq, usize)| Caller {
             session: SessionId::new(session).unwrap(),
             files_of: SessionId::new(session).unwrap(),
-            host: agent.parts.host(),
+            parts: Arc::clone(&agent.parts),
             key: CallKey {
                 session: session.into(),
                 seq: place.0,

@@ -160,9 +160,12 @@ async fn follow(
                 let cx = hook_calls::context(session);
                 let execute =
                     tools::execute(parts, tool, tool_call, cancel, updates, (may_use, cx));
-                let task = underway
-                    .tools
-                    .spawn(traced.run(execute, tools::FinishedCall::span_data));
+                let execute = execute.instrument(traced.span());
+                let task = underway.tools.spawn(async move {
+                    let done = execute.await;
+                    traced.end(&done.result, done.fault);
+                    done
+                });
                 underway.running.insert(task.id(), call);
             }
             Step::Ask(question) => {

@@ -1,10 +1,12 @@
 //! [`EventSink`]: takes the events of a run whose host reads them as a stream.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use plimsoll_agent::Event;
+use plimsoll_agent::{Event, SessionEvent};
 use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
+
+use crate::observer::Observer;
 
 /// Maximum number of events that wait for the reader of a [`RunStream`](crate::RunStream). While they
 /// wait, further ones are dropped, except for the end of the run.
@@ -14,7 +16,7 @@ pub const MAX_WAITING_EVENTS: usize = 8_192;
 pub(crate) struct EventSink {
     events: Sender<Event>,
     /// The place for the end of the run.
-    end: Option<OwnedPermit<Event>>,
+    end: Mutex<Option<OwnedPermit<Event>>>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -23,16 +25,20 @@ impl EventSink {
     pub(crate) fn new(dropped: &Arc<AtomicU64>) -> (Self, Receiver<Event>) {
         let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS + 1);
         let sink = Self {
-            end: events.clone().try_reserve_owned().ok(),
+            end: Mutex::new(events.clone().try_reserve_owned().ok()),
             events,
             dropped: Arc::clone(dropped),
         };
         (sink, receiver)
     }
+}
 
-    pub(crate) fn push(&mut self, event: Event) {
+impl Observer for EventSink {
+    fn see(&self, seen: &SessionEvent) {
+        let event = seen.event.clone();
         let is_end = matches!(event, Event::AgentEnd { .. });
-        if let Some(end) = self.end.take_if(|_| is_end) {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(end) = end.take_if(|_| is_end) {
             end.send(event);
         } else if self.events.try_send(event).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);

@@ -71,7 +71,7 @@ pub trait Hook: Send + Sync + 'static {
     /// [`HookPoint::ConvertToLlm`] and [`HookPoint::OnEvict`], for which the log may be read.
     fn points(&self) -> Vec<HookPoint> {
         let reads_log = [HookPoint::ConvertToLlm, HookPoint::OnEvict];
-        let points = HookPoint::ALL.into_iter();
+        let points = HookPoint::ALL.iter().copied();
         points.filter(|point| !reads_log.contains(point)).collect()
     }
 

@@ -19,7 +19,6 @@ mod event_sink;
 mod fork;
 mod gate;
 mod hooks;
-mod host_pins;
 mod host_steps;
 mod journal;
 mod log_write;

@@ -18,13 +18,14 @@ use crate::context_limits::context_limits;
 use crate::driver;
 use crate::error::Error;
 use crate::hooks::Hooks;
+use crate::observer::Observer;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::provider::Provider;
 use crate::remote::UserMessage;
 use crate::retry::RetryConfig;
 use crate::run_faults::faults_of_run;
-use crate::session::{Base, Session};
+use crate::session::Session;
 use crate::timed_filter::timed_filters;
 use crate::window;
 
@@ -78,7 +79,7 @@ pub async fn agent_loop(
     config: &AgentLoopConfig,
 ) -> Result<AgentOutput, Error> {
     let parts = prompt.into().checked()?;
-    session.with(config, Input::User(parts.into())).await
+    session.with(config, Input::User(parts.into()), None).await
 }
 
 /// Continues a session without a new prompt, with `config`; see [`Session::carry_on`].
@@ -91,7 +92,7 @@ pub async fn agent_loop_continue(
     config: &AgentLoopConfig,
 ) -> Result<AgentOutput, Error> {
     let input = session.continue_input()?;
-    session.with(config, input).await
+    session.with(config, input, None).await
 }
 
 impl Session {
@@ -99,21 +100,26 @@ impl Session {
         &mut self,
         config: &AgentLoopConfig,
         input: Input,
+        reader: Option<Arc<dyn Observer>>,
     ) -> Result<AgentOutput, Error> {
-        self.configure(config).await?;
+        self.configure(config, reader).await?;
         let output = self.drive(input).await;
         self.restore();
         output
     }
 
-    /// Applies `config` to the next run, until [`Self::restore`].
-    pub(crate) async fn configure(&mut self, config: &AgentLoopConfig) -> Result<(), Error> {
+    /// Applies `config` to the next run, until [`Self::restore`]. `reader` sees the events of the run.
+    pub(crate) async fn configure(
+        &mut self,
+        config: &AgentLoopConfig,
+        reader: Option<Arc<dyn Observer>>,
+    ) -> Result<(), Error> {
         driver::between_runs(self).await?;
         driver::settle(self).await?;
         let mut faults = config.faults(self.run.setup());
         let mut setup = self.run.setup().clone();
         let mut parts = Parts::clone(&self.parts);
-        let mut endpoint = self.endpoint.clone();
+        parts.observers.extend_direct(reader);
         if let Some(provider) = &config.provider_override {
             if setup.model != provider.model() {
                 setup.model = provider.model().to_owned();
@@ -128,7 +134,6 @@ impl Session {
                 let window = window::reported(&**provider, setup.limits.max_duration).await;
                 setup.line.window = Some(window.unwrap_or(FALLBACK_WINDOW));
             }
-            endpoint = provider.endpoint();
             parts.provider = Arc::clone(provider);
             // The provider also writes the summaries, unless there is a separate summarizer.
             if !parts.asks_summarizer {
@@ -168,24 +173,16 @@ impl Session {
                 parts.tell(Event::Warning { text });
             }
         }
-        self.base = Some(Base {
-            setup: self.run.set_setup(setup),
-            parts: std::mem::replace(&mut self.parts, Arc::new(parts)),
-            endpoint: std::mem::replace(&mut self.endpoint, endpoint),
-        });
+        let parts = self.set_parts(Arc::new(parts));
+        self.base = Some((self.run.set_setup(setup), parts));
         Ok(())
     }
 
     /// Restores the agent's own settings after a run with others.
     pub(crate) fn restore(&mut self) {
-        if let Some(base) = self.base.take() {
-            self.run.set_setup(base.setup);
-            self.parts = base.parts;
-            if self.endpoint != base.endpoint {
-                self.called = None;
-                self.found = None;
-            }
-            self.endpoint = base.endpoint;
+        if let Some((setup, parts)) = self.base.take() {
+            self.run.set_setup(setup);
+            self.set_parts(parts);
         }
     }
 }

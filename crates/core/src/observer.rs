@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use plimsoll_agent::{Event, SessionEvent};
 
 use crate::error::panic_message;
-use crate::event_sink::EventSink;
 
 /// Maximum number of events that wait for an observer. While they wait, further ones are dropped
 /// with a warning.
@@ -77,8 +76,6 @@ struct ObserverThread {
 struct EventSource {
     session: Arc<str>,
     run: AtomicU64,
-    /// The reader of the current run, if there is one.
-    reader: Mutex<Option<EventSink>>,
 }
 
 impl ObserverThread {
@@ -147,9 +144,9 @@ impl Observers {
         self.threads.push(Arc::new(ObserverThread::spawn(observer)));
     }
 
-    /// Adds an observer that never blocks.
-    pub(crate) fn push_direct(&mut self, observer: Arc<dyn Observer>) {
-        self.direct.push(observer);
+    /// Adds observers that never block.
+    pub(crate) fn extend_direct(&mut self, observers: impl IntoIterator<Item = Arc<dyn Observer>>) {
+        self.direct.extend(observers);
     }
 
     /// Returns the same observers for the events of a session with this number of runs.
@@ -158,7 +155,6 @@ impl Observers {
             source: Arc::new(EventSource {
                 session: session.into(),
                 run: runs.into(),
-                reader: Mutex::default(),
             }),
             ..self.clone()
         }
@@ -169,22 +165,10 @@ impl Observers {
         self.source.run.store(run, Ordering::Relaxed);
     }
 
-    /// Sends the events of the next run to a reader as well, as long as it exists.
-    pub(crate) fn stream_to(&self, reader: EventSink) {
-        *lock(&self.source.reader) = Some(reader);
-    }
-
-    fn stream(&self, event: Event) {
-        if let Some(reader) = &mut *lock(&self.source.reader) {
-            reader.push(event);
-        }
-    }
-
-    /// Sends an event to all working observers, and to the reader of the run. Never waits for an
-    /// observer, and no panic of one ends a run.
+    /// Sends an event to all working observers. Never waits for one, and no panic of one ends a run.
     pub(crate) fn tell(&self, event: Event) {
         if self.threads.is_empty() && self.direct.is_empty() {
-            return self.stream(event);
+            return;
         }
         let seen = Arc::new(SessionEvent {
             session: Arc::clone(&self.source.session),
@@ -196,7 +180,6 @@ impl Observers {
         }
         let faults = self.threads.iter().filter_map(|thread| thread.send(&seen));
         let faults: Vec<_> = faults.collect();
-        self.stream(Arc::unwrap_or_clone(seen).event);
         for text in faults {
             // Terminates, because each observer has at most two warnings.
             self.tell(Event::Warning { text });

@@ -226,7 +226,7 @@ impl Race {
                 biased;
                 result = runs.next() => match result {
                     Some(result) => {
-                        open.retain(|branch| branch.index() != result.branch);
+                        open.retain(|branch| branch.index != result.branch);
                         self.end(session, result);
                     }
                     None => break,

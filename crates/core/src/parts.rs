@@ -8,7 +8,6 @@ use futures_util::future::OptionFuture;
 use plimsoll_agent::{Answer, Event, InputFilter, Permissions, Question, Setup};
 use plimsoll_context::Part;
 
-use crate::caller::Host;
 use crate::error::panic_message;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::Hooks;
@@ -54,16 +53,6 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Returns what agents below a run of this host share with it.
-    pub(crate) fn host(&self) -> Host {
-        Host {
-            store: Arc::clone(&self.store),
-            gate: self.gate.clone(),
-            gate_timeout: self.settings.gate_timeout,
-            observers: self.observers.clone(),
-        }
-    }
-
     /// Reports warnings to the observers.
     pub(crate) fn warn(&self, texts: impl IntoIterator<Item = String>) {
         for text in texts {

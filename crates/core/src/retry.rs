@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 use tracing::Instrument;
 
 use crate::error::panic_message;
+use crate::parts::Parts;
 use crate::provider::Provider;
 use crate::run_usage::CallUsage;
+use crate::silent_overflow::refuse_truncated;
 use crate::telemetry::{SpanContext, retried, trace_call};
 
 /// Maximum number of attempts after failures that waiting seldom cures: a malformed answer, a server
@@ -124,38 +126,21 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
     failure.retry_after_ms().map(Duration::from_millis)
 }
 
-/// The receivers of a call's events.
-pub(crate) struct CallReceivers<'a> {
-    /// Accepts a reply, or says why it counts as a failure.
-    pub(crate) check: fn(Reply, &Request) -> Result<Reply, Failure>,
-    pub(crate) tell: &'a (dyn Fn(Event) + Send + Sync),
-    pub(crate) call_usage: &'a CallUsage,
-}
-
-impl<'a> CallReceivers<'a> {
-    /// Reports nothing and accepts every reply.
-    pub(crate) fn quiet(call_usage: &'a CallUsage) -> Self {
-        Self {
-            check: |reply, _| Ok(reply),
-            tell: &|_| {},
-            call_usage,
-        }
-    }
-}
-
-/// Calls a model until a reply is accepted or no further attempt is allowed.
+/// Calls a model until a reply is accepted or no further attempt is allowed. If the call is a turn of a run, its
+/// events are sent to the observers of `parts`, and a reply to a request that was cut counts as a failure.
 pub(crate) async fn call_with_retries(
     provider: &dyn Provider,
     request: &Request,
     retry: &RetryConfig,
-    receivers: CallReceivers<'_>,
+    parts: Option<&Parts>,
+    call_usage: &CallUsage,
     context: SpanContext,
 ) -> Result<Reply, Failure> {
-    let CallReceivers {
-        check,
-        tell,
-        call_usage,
-    } = receivers;
+    let tell = |event| {
+        if let Some(parts) = parts {
+            parts.tell(event);
+        }
+    };
     let mut request = Cow::Borrowed(request);
     let mut attempt = 1;
     loop {
@@ -193,7 +178,10 @@ pub(crate) async fn call_with_retries(
             })
         });
         let reply = reply.map(|reply| believed(reply, tell));
-        let reply = reply.and_then(|reply| check(reply, request));
+        let reply = reply.and_then(|reply| match parts {
+            Some(_) => refuse_truncated(reply, request),
+            None => Ok(reply),
+        });
         traced.end(&reply);
         let failure = match reply {
             Ok(reply) => {
@@ -220,7 +208,7 @@ pub(crate) async fn call_with_retries(
 }
 
 /// Drops a reported usage that is not possible. Our own count takes its place.
-fn believed(reply: Reply, tell: &(dyn Fn(Event) + Send + Sync)) -> Reply {
+fn believed(reply: Reply, tell: impl Fn(Event)) -> Reply {
     match reply.usage {
         Some(usage) if !usage.is_plausible() => {
             let tokens = usage.total_tokens();

@@ -12,7 +12,6 @@ use futures_util::future::BoxFuture;
 use plimsoll_agent::{Event, Input};
 use tokio::sync::mpsc::Receiver;
 
-use crate::driver;
 use crate::error::Error;
 use crate::event_sink::EventSink;
 use crate::loop_config::AgentLoopConfig;
@@ -96,13 +95,7 @@ impl Session {
         let dropped = Arc::default();
         let (sink, events) = EventSink::new(&dropped);
         let remote = self.remote();
-        let run = async move {
-            let input = input?;
-            // The events of a run that was left open belong to that run.
-            driver::between_runs(self).await?;
-            self.parts.observers.stream_to(sink);
-            self.with(&config, input).await
-        };
+        let run = async move { self.with(&config, input?, Some(Arc::new(sink))).await };
         RunStream {
             run: Box::pin(run),
             output: None,

@@ -62,23 +62,14 @@ pub struct Session {
     pub(crate) called: Option<Instant>,
     /// The age of the log when the session was opened, and the time of opening.
     pub(crate) found: Option<(Duration, Instant)>,
-    /// The address and name of the model of the last run.
-    pub(crate) endpoint: String,
     /// The key of the provider's prompt cache for this session.
     pub(crate) cache_key: Option<Arc<str>>,
     /// Whether a request had more messages than `max_history_messages`.
     pub(crate) has_warned_of_history: bool,
     /// The settings to restore after a run with other settings.
-    pub(crate) base: Option<Base>,
+    pub(crate) base: Option<(Setup, Arc<Parts>)>,
     /// The agent's dynamic context, used if the host attaches none.
     pub(crate) own_context: Option<Arc<str>>,
-}
-
-/// The agent's own state of a session, kept while a run is configured differently.
-pub(crate) struct Base {
-    pub(crate) setup: Setup,
-    pub(crate) parts: Arc<Parts>,
-    pub(crate) endpoint: String,
 }
 
 impl Session {
@@ -107,7 +98,6 @@ impl Session {
             answers_refused: 0,
             called: None,
             found: None,
-            endpoint: String::new(),
             cache_key: None,
             has_warned_of_history: false,
             base: None,
@@ -125,6 +115,16 @@ impl Session {
     /// Returns the pinned items in view order.
     pub fn pinned(&self) -> impl Iterator<Item = (Seq, &Message)> {
         self.run.pinned()
+    }
+
+    /// Replaces the parts that the session works with, and returns the old ones.
+    pub(crate) fn set_parts(&mut self, parts: Arc<Parts>) -> Arc<Parts> {
+        // The cache state of one provider is meaningless for another.
+        if parts.provider.endpoint() != self.parts.provider.endpoint() {
+            self.called = None;
+            self.found = None;
+        }
+        std::mem::replace(&mut self.parts, parts)
     }
 
     /// Returns the time since the provider last answered. Before the first answer in this process,

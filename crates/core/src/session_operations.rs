@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{AppliedPlan, Event, Input, Now, Run};
+use plimsoll_agent::{AppliedPlan, Input, Now, Run};
 use plimsoll_context::{Part, PinnedPart, Seq};
 
-use crate::agent::{Agent, SessionResources};
+use crate::agent::{Agent, cache_key, nobody_to_ask};
 use crate::driver;
 use crate::error::Error;
-use crate::host_pins::HostPins;
 use crate::host_steps::Steps;
 use crate::opened_log::OpenedLog;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::remote::UserMessage;
 use crate::session::Session;
+use crate::tool::Tool;
 
 impl Session {
     /// Continues with another agent: another model, other tools and other limits for the same log.
@@ -27,16 +27,17 @@ impl Session {
     pub async fn switch(&mut self, agent: &Agent) -> Result<(), Error> {
         driver::between_runs(self).await?;
         driver::settle(self).await?;
-        let parts = Arc::new(Parts {
+        let parts = Parts {
             store: Arc::clone(&self.parts.store),
             ..Parts::clone(&agent.parts)
-        });
+        };
         let OpenedLog { state, entries, .. } =
             OpenedLog::read(&*parts.store, self.id(), None, &agent.setup).await?;
-        let (setup, resources) = agent.prepare(parts, &self.lease, &state).await?;
+        let (setup, tools) = agent.prepare(&parts, self.id(), &state).await?;
         self.run = Run::of_state(state, setup);
         self.entries = entries;
-        self.fit_out(resources).await
+        self.set_parts(Arc::new(parts));
+        self.fit_out(agent, tools).await
     }
 
     /// Undoes the newest run that is not undone yet. Returns the number of the run.
@@ -50,11 +51,8 @@ impl Session {
     pub async fn undo(&mut self) -> Result<u64, Error> {
         driver::between_runs(self).await?;
         driver::settle(self).await?;
-        let log = self.parts.store.load(self.id()).await?;
-        let pins = HostPins::of(&log, self.pinned());
         let run = self.run.undo()?;
         driver::settle(self).await?;
-        pins.restore(self).await?;
         Ok(run)
     }
 
@@ -170,12 +168,15 @@ impl Session {
         driver::settle(&mut self).await
     }
 
-    /// Sets the parts that the session works with from now on.
-    pub(crate) async fn fit_out(&mut self, resources: SessionResources) -> Result<(), Error> {
-        let mut parts = Arc::unwrap_or_clone(resources.parts);
-        let runs = self.run.state().runs();
-        parts.observers = parts.observers.of_session(self.id().as_str(), runs);
-        self.parts = Arc::new(parts);
+    /// Prepares the session for runs of this agent, whose setup and parts it has already.
+    pub(crate) async fn fit_out(
+        &mut self,
+        agent: &Agent,
+        tools: Vec<Arc<dyn Tool>>,
+    ) -> Result<(), Error> {
+        let (id, runs) = (self.id().clone(), self.run.state().runs());
+        let parts = Arc::make_mut(&mut self.parts);
+        parts.observers = parts.observers.of_session(id.as_str(), runs);
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.settings.max_step_result);
@@ -185,20 +186,15 @@ impl Session {
         if let Some(message) = messages.find(|message| message.calls().next().is_some()) {
             self.steps.begin_batch(message);
         }
-        // The cache state of one provider is meaningless for another.
-        if self.called.is_some() && self.endpoint != resources.endpoint {
-            self.called = None;
-            self.found = None;
-        }
-        self.endpoint = resources.endpoint;
-        self.cache_key = resources.cache_key;
-        let tools = resources.tools.into_iter();
-        let named = tools.map(|tool| (tool.spec().name.clone(), tool));
-        self.tools = named.collect();
-        for text in resources.notes {
-            self.parts.tell(Event::Warning { text });
-        }
-        for rule in &resources.pins {
+        // Both logs of a fork begin with the same messages, so one cache serves both.
+        let root = self.run.state().root().unwrap_or(id.as_str());
+        let setup = self.run.setup();
+        self.cache_key = setup.cache.is_on().then(|| cache_key(root));
+        let named = tools.into_iter();
+        self.tools = named.map(|tool| (tool.spec().name.clone(), tool)).collect();
+        self.parts.warn(agent.notes.clone());
+        self.parts.warn(nobody_to_ask(&agent.setup, &self.parts));
+        for rule in &agent.pins {
             self.pin_rule(rule).await?;
         }
         Ok(())

@@ -19,7 +19,6 @@ use tracing::Instrument;
 
 use crate::accounts::NothingLeft;
 use crate::agent::{Agent, new_session_id};
-use crate::caller::Host;
 use crate::error::Error;
 use crate::observer::Observer;
 use crate::output::AgentOutput;
@@ -113,7 +112,7 @@ impl Agent {
         &self,
         part: &Reservation,
         limits: &ExecutionLimits,
-        caller: Option<&Host>,
+        caller: Option<&Parts>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
         let mut agent = self.clone();
@@ -123,12 +122,10 @@ impl Agent {
             parts.store = Arc::clone(&caller.store);
             if parts.gate.is_none() {
                 parts.gate.clone_from(&caller.gate);
-                parts.settings.gate_timeout = caller.gate_timeout;
+                parts.settings.gate_timeout = caller.settings.gate_timeout;
             }
         }
-        if let Some(observer) = observer {
-            parts.observers.push_direct(observer);
-        }
+        parts.observers.extend_direct(observer);
         agent.parts = Arc::new(parts);
         agent
     }
@@ -349,7 +346,7 @@ async fn work(
     let id = id.unwrap_or_else(new_session_id);
     // Until the call ends, its events are also the caller's.
     let relay = caller.map(|caller| {
-        let (to, over) = (caller.host.observers.clone(), stop.clone());
+        let (to, over) = (Arc::clone(&caller.parts), stop.clone());
         let (call, name) = (cx.call.clone(), name.clone());
         let relay = move |seen: &SessionEvent| {
             if !over.is_cancelled() {
@@ -363,7 +360,7 @@ async fn work(
         Arc::new(relay) as Arc<dyn Observer>
     });
     let files_of = caller.map(|caller| caller.files_of.clone());
-    let caller = caller.map(|caller| &caller.host);
+    let caller = caller.map(|caller| &*caller.parts);
     let mut agent = agent.within(&part, &limits, caller, relay);
     let parts = Arc::make_mut(&mut agent.parts);
     parts.telemetry.called = Some(name.into());

@@ -149,7 +149,7 @@ impl ToolContext {
             return Ok(());
         };
         let path = edit.path.display().to_string();
-        let kept = caller.host.store.keep_file(&caller.files_of, edit).await;
+        let kept = caller.parts.store.keep_file(&caller.files_of, edit).await;
         kept.map_err(|error| ToolError(format!("`{path}` was not changed: {error}")))
     }
 }

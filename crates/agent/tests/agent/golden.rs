@@ -14,7 +14,6 @@ use crate::stage::{self, Stage, good_summary, overflow, read_log, setup, summari
 
 const PLANS: &str = include_str!("../golden/plans.jsonl");
 const LIMITS: &str = include_str!("../golden/limits.jsonl");
-const MEASURED: &str = include_str!("../golden/measured.jsonl");
 const KEYS: &str = include_str!("../golden/keys.jsonl");
 
 /// A session with a pin, a summary by a model, one without, recall, and a refusal.
@@ -198,20 +197,6 @@ fn a_log_with_limits_prices_and_queued_messages_is_read_and_folds() {
             "{entry:?}"
         );
     }
-}
-
-#[test]
-fn a_log_with_counts_by_the_provider_is_read_and_folds() {
-    let golden = read_log(MEASURED);
-    let state = State::fold(Arc::new(Chars4), &golden).unwrap();
-    let is = |of: fn(&Entry) -> bool| assert!(golden.iter().any(of));
-    is(|entry| matches!(entry, Entry::Opened { format: 1 }));
-    is(|entry| matches!(entry, Entry::Measured { reported, .. } if *reported == Tokens(7_000)));
-    is(|entry| matches!(entry, Entry::PlanApplied { .. }));
-    assert!(
-        state.transcript().tokens() < Tokens(3_000),
-        "it was planned"
-    );
 }
 
 #[test]

@@ -19,6 +19,8 @@ use plimsoll_testkit::{ROUNDS, Random, rounds};
 use crate::stage::audit::{calibration, carried_on, whole};
 use crate::stage::{self, Stage, good_summary, overflow, setup, strategy};
 
+/// The size of a marker in place of removed messages, at most.
+const MARKER: Tokens = Tokens(18);
 /// Things that happen in a script.
 const MOMENTS: usize = 80;
 /// Crashes that are tried afterwards, each at a random entry.
@@ -169,7 +171,8 @@ impl Script {
         let markers = items.iter().filter(|item| Gap::of(&item.message).is_some());
         let markers: Tokens = markers.map(|item| item.tokens).sum();
         let instructions = next.run.state().transcript().instructions();
-        let view = instructions + task + question + pinned(items) + markers;
+        // Whatever else is removed leaves a marker of its own, unless it is next to one.
+        let view = instructions + task + question + pinned(items) + markers + MARKER;
         let calibration = calibration(&next.log);
         let least = calibration.allowing(next.setup.overhead() + view);
         assert!(

@@ -7,10 +7,9 @@ use plimsoll_agent::{Failure, Request};
 use plimsoll_context::Reply;
 
 use crate::parts::Parts;
-use crate::retry::{CallReceivers, call_with_retries};
+use crate::retry::call_with_retries;
 use crate::run_usage::CallUsage;
 use crate::settings::SUMMARY_TIMEOUT;
-use crate::silent_overflow::refuse_truncated;
 use crate::telemetry::SpanContext;
 
 /// Calls the run's own model and reports its deltas as they arrive.
@@ -20,20 +19,8 @@ pub(super) async fn call(
     context: SpanContext,
     call_usage: Arc<CallUsage>,
 ) -> Result<Reply, Failure> {
-    let tell = |event| parts.tell(event);
-    let receivers = CallReceivers {
-        check: refuse_truncated,
-        tell: &tell,
-        call_usage: &call_usage,
-    };
-    call_with_retries(
-        &*parts.provider,
-        &request,
-        &parts.settings.retry,
-        receivers,
-        context,
-    )
-    .await
+    let (provider, retry) = (&*parts.provider, &parts.settings.retry);
+    call_with_retries(provider, &request, retry, Some(&parts), &call_usage, context).await
 }
 
 /// Calls the summarizer. Retries like any other call, but with an overall timeout, since the run
@@ -45,14 +32,8 @@ pub(super) async fn summarize(
     call_usage: Arc<CallUsage>,
 ) -> Result<Reply, Failure> {
     let wait = parts.settings.summary_timeout.unwrap_or(SUMMARY_TIMEOUT);
-    let receivers = CallReceivers::quiet(&call_usage);
-    let work = call_with_retries(
-        &*parts.summarizer,
-        &request,
-        &parts.settings.retry,
-        receivers,
-        context,
-    );
+    let (provider, retry) = (&*parts.summarizer, &parts.settings.retry);
+    let work = call_with_retries(provider, &request, retry, None, &call_usage, context);
     tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         let failure = Failure::Transient {
             status: None,

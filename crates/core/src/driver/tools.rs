@@ -23,15 +23,10 @@ pub(super) struct FinishedCall {
     pub(super) result: ToolResult,
     pub(super) spent: Spend,
     /// The kind of failure in its span, if it failed.
-    fault: Option<&'static str>,
+    pub(super) fault: Option<&'static str>,
 }
 
 impl FinishedCall {
-    /// Returns the data for the call's span.
-    pub(super) fn span_data(&self) -> (&ToolResult, Option<&'static str>) {
-        (&self.result, self.fault)
-    }
-
     /// Creates the result of a call whose tool panicked outside its own task.
     pub(super) fn broken(call: CallId, error: &JoinError) -> Self {
         Self {

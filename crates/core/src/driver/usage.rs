@@ -59,7 +59,7 @@ impl Session {
                 key,
                 beside: open_calls.min(at_once).max(1),
                 files_of: files_of.clone(),
-                host: self.parts.host(),
+                parts: Arc::clone(&self.parts),
             })
         });
         (part, caller)

@@ -13,13 +13,14 @@ use tokio_util::sync::CancellationToken;
 use super::outcome::{BranchEnd, ParallelLoopResult};
 use crate::agent::Agent;
 use crate::agent_state::AgentState;
-use crate::caller::{Host, named_below};
+use crate::caller::named_below;
 use crate::error::Error;
 use crate::error::panic_message;
 use crate::output::AgentOutput;
+use crate::parts::Parts;
 use crate::reservation::{MAX_TURNS_BELOW, Reservation, requested};
 use crate::session::Session;
-use crate::store::{Fork, ForkFault, Lease, SessionId, SessionStore, StoreError};
+use crate::store::{Fork, ForkFault, Lease, SessionId, StoreError};
 use crate::sub_agent::until_stopped;
 
 /// How many names are tried for a fork. An evaluation ended by a crash may have taken some.
@@ -29,12 +30,11 @@ const NAMES: u64 = 16;
 #[derive(Clone)]
 pub struct Branch {
     agent: Agent,
-    config_id: Option<String>,
 }
 
 /// The common starting point of all branches.
 pub(super) struct Trunk {
-    host: Host,
+    parts: Arc<Parts>,
     pub(super) session: SessionId,
     /// Number of entries of the log, which all forks share.
     entries: u64,
@@ -47,12 +47,11 @@ pub(super) struct Trunk {
 
 /// A branch from its preparation to its result.
 pub(super) struct RunningBranch {
-    index: usize,
-    branch: Branch,
+    pub(super) index: usize,
+    agent: Agent,
     session: SessionId,
-    /// `None` if nothing could be reserved for it.
-    reservation: Option<Reservation>,
-    limits: ExecutionLimits,
+    /// What the branch may use. Nothing is charged to it before something is reserved.
+    part: Reservation,
     began: Instant,
 }
 
@@ -60,45 +59,14 @@ impl Branch {
     /// Creates a branch with this agent.
     #[must_use]
     pub fn new(agent: Agent) -> Self {
-        Self {
-            agent,
-            config_id: None,
-        }
+        Self { agent }
     }
 
     /// Sets the name of the configuration in results and run ids. Default: the agent's.
     #[must_use]
     pub fn config_id(mut self, id: impl Into<String>) -> Self {
-        self.config_id = Some(id.into());
+        self.agent.setup.config_id = id.into();
         self
-    }
-
-    /// Reserves what the branch may use: one of `parts` equal parts of each kind that its agent does
-    /// not limit.
-    fn reserve(
-        &self,
-        reservation: &Reservation,
-        most_turns: Option<u64>,
-        parts: u64,
-    ) -> Result<(Reservation, ExecutionLimits), String> {
-        let mut limits = ExecutionLimits::clone(&self.agent.setup.limits);
-        let turns = limits.max_turns();
-        let turns = most_turns.map_or(turns, |most| most.min(turns));
-        limits.max_turns = Some(turns);
-        // Turns that the reservation limits are divided like the other kinds.
-        let is_limited = reservation.left().max_turns.is_some();
-        let with_below = turns.saturating_add(MAX_TURNS_BELOW);
-        let with_below = (!is_limited).then_some(with_below);
-        let part = reservation
-            .reserve_part(&requested(&limits, with_below), parts)
-            .map_err(|nothing| format!("{nothing} for it"))?;
-        match self.agent.unpriced_model() {
-            Some(model) if part.limits().max_cost.is_some() => Err(format!(
-                "the prices of `{model}` are unknown, but the branches share a cost limit; give its \
-                 agent prices, or summarizer_prices if it only writes summaries"
-            )),
-            _ => Ok((part, limits)),
-        }
     }
 }
 
@@ -112,20 +80,16 @@ impl RunningBranch {
         parts: u64,
     ) -> (Self, Result<Lease, String>) {
         let name = trunk.name(index, 0);
-        let reserved = branch.reserve(reservation, most_turns, parts);
         let mut running = Self {
             index,
+            agent: branch.agent,
             session: name.unwrap_or_else(|| trunk.session.clone()),
-            branch,
-            reservation: None,
-            limits: ExecutionLimits::default(),
+            part: Reservation::unlimited(),
             began: Instant::now(),
         };
-        let (part, limits) = match reserved {
-            Ok(reserved) => reserved,
-            Err(why) => return (running, Err(why)),
-        };
-        (running.reservation, running.limits) = (Some(part), limits);
+        if let Err(why) = running.reserve(reservation, most_turns, parts) {
+            return (running, Err(why));
+        }
         let lease = trunk.fork(index).await.map_err(|error| error.to_string());
         if let Ok(lease) = &lease {
             running.session = lease.session().clone();
@@ -133,8 +97,35 @@ impl RunningBranch {
         (running, lease)
     }
 
-    pub(super) fn index(&self) -> usize {
-        self.index
+    /// Reserves what the branch may use: one of `parts` equal parts of each kind that its agent does
+    /// not limit.
+    fn reserve(
+        &mut self,
+        reservation: &Reservation,
+        most_turns: Option<u64>,
+        parts: u64,
+    ) -> Result<(), String> {
+        let mut limits = ExecutionLimits::clone(&self.agent.setup.limits);
+        let turns = limits.max_turns();
+        let turns = most_turns.map_or(turns, |most| most.min(turns));
+        limits.max_turns = Some(turns);
+        // Turns that the reservation limits are divided like the other kinds.
+        let is_limited = reservation.left().max_turns.is_some();
+        let with_below = turns.saturating_add(MAX_TURNS_BELOW);
+        let with_below = (!is_limited).then_some(with_below);
+        self.part = reservation
+            .reserve_part(&requested(&limits, with_below), parts)
+            .map_err(|nothing| format!("{nothing} for it"))?;
+        if self.part.limits().max_cost.is_some()
+            && let Some(model) = self.agent.unpriced_model()
+        {
+            return Err(format!(
+                "the prices of `{model}` are unknown, but the branches share a cost limit; give its \
+                 agent prices, or summarizer_prices if it only writes summaries"
+            ));
+        }
+        self.agent.setup.limits = Arc::new(limits);
+        Ok(())
     }
 
     /// Runs the branch to its end.
@@ -174,13 +165,10 @@ impl RunningBranch {
         lease: Lease,
         stop: &CancellationToken,
     ) -> Result<AgentOutput, Error> {
-        let part = self.reservation.clone();
-        let part = part.unwrap_or_else(Reservation::unlimited);
-        let agent = &self.branch.agent;
-        let mut agent = agent.within(&part, &self.limits, Some(&trunk.host), None);
-        agent.setup.config_id = self.config().to_owned();
+        let limits = &self.agent.setup.limits;
+        let agent = self.agent.within(&self.part, limits, Some(&trunk.parts), None);
         let mut session = agent.open(lease, trunk.idle).await?;
-        session.below(&part);
+        session.below(&self.part);
         // The fork has the host's context and extensions of the original session.
         let own = session.state_mut();
         own.dynamic_context.clone_from(&trunk.state.dynamic_context);
@@ -189,21 +177,15 @@ impl RunningBranch {
         until_stopped(&remote, session.run_parts(trunk.prompt.clone()), stop).await
     }
 
-    fn config(&self) -> &str {
-        let own = self.branch.config_id.as_ref();
-        own.unwrap_or(&self.branch.agent.setup.config_id)
-    }
-
     /// Returns the result of the branch with the given end.
     pub(super) fn result(&self, trunk: &Trunk, end: BranchEnd, text: String) -> ParallelLoopResult {
-        let spent = self.reservation.as_ref().map(Reservation::spent);
-        let spent = spent.unwrap_or_default();
+        let (spent, setup) = (self.part.spent(), &self.agent.setup);
         ParallelLoopResult {
             branch: self.index,
             session_id: self.session.clone(),
-            run_id: RunId::new(self.session.as_str(), self.config(), trunk.run),
-            config_id: self.config().to_owned(),
-            model: self.branch.agent.setup.model.clone(),
+            run_id: RunId::new(self.session.as_str(), setup.config_id.as_str(), trunk.run),
+            config_id: setup.config_id.clone(),
+            model: setup.model.clone(),
             text,
             end,
             usage: spent.usage,
@@ -218,7 +200,7 @@ impl RunningBranch {
 impl Trunk {
     pub(super) fn of(session: &Session, prompt: Vec<Part>) -> Self {
         Self {
-            host: session.parts.host(),
+            parts: Arc::clone(&session.parts),
             session: session.id().clone(),
             entries: session.entries,
             run: session.view().runs().saturating_add(1),
@@ -242,38 +224,37 @@ impl Trunk {
 
     /// Creates a fork. The shared entries are not copied.
     async fn fork(&self, index: usize) -> Result<Lease, Error> {
-        let store = &*self.host.store;
         let mut attempt = 0;
         loop {
             let Some(name) = self.name(index, attempt) else {
                 return Err(Error::Build(vec!["a branch's session has no name".into()]));
             };
             attempt += 1;
-            match self.begin(store, &name).await {
-                Err(StoreError::Busy { .. }) if attempt < NAMES => {}
-                Err(StoreError::CannotFork {
-                    why: ForkFault::Taken { .. },
-                    ..
-                }) if attempt < NAMES => {}
+            match self.begin(&name).await {
+                Err(
+                    StoreError::Busy { .. }
+                    | StoreError::CannotFork {
+                        why: ForkFault::Taken { .. },
+                        ..
+                    },
+                ) if attempt < NAMES => {}
                 begun => return Ok(begun?),
             }
         }
     }
 
-    async fn begin(&self, store: &dyn SessionStore, to: &SessionId) -> Result<Lease, StoreError> {
+    async fn begin(&self, to: &SessionId) -> Result<Lease, StoreError> {
+        let store = &*self.parts.store;
         let lease = store.acquire(to).await?;
         let of = Fork {
             from: self.session.clone(),
             entries: self.entries,
         };
-        store.fork(&lease, &of, &[self.forked()]).await?;
-        Ok(lease)
-    }
-
-    fn forked(&self) -> Entry {
-        Entry::Forked {
+        let forked = Entry::Forked {
             from: self.session.to_string(),
             entries: self.entries,
-        }
+        };
+        store.fork(&lease, &of, &[forked]).await?;
+        Ok(lease)
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::task::JoinHandle;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::capture::{Capture, CapturedOutput};
 use super::group::{Group, Signal};
@@ -14,7 +14,8 @@ use super::{DRAIN, GRACE, PipeReader, ProcessEnd};
 pub struct ServerProcess {
     group: Group,
     log: Arc<Mutex<Capture>>,
-    reading: ReadingTask,
+    /// Reads the output. It ends with the handle.
+    reading: AbortOnDropHandle<()>,
 }
 
 impl ServerProcess {
@@ -27,7 +28,7 @@ impl ServerProcess {
         Self {
             group,
             log,
-            reading: ReadingTask(task),
+            reading: AbortOnDropHandle::new(task),
         }
     }
 
@@ -46,9 +47,9 @@ impl ServerProcess {
     /// Waits until the server has ended. The log then contains its last output.
     pub async fn exited(&mut self) {
         self.group.exited().await;
-        if !self.reading.0.is_finished() {
+        if !self.reading.is_finished() {
             // A background process may hold the pipe, so this wait is limited.
-            let _ = tokio::time::timeout(DRAIN, &mut self.reading.0).await;
+            let _ = tokio::time::timeout(DRAIN, &mut self.reading).await;
         }
     }
 
@@ -63,16 +64,6 @@ impl ServerProcess {
         self.group.signal(Signal::TERM);
         let _ = tokio::time::timeout(GRACE, self.group.exited()).await;
         self.group.end().await.ok().map(ProcessEnd::of)
-    }
-}
-
-/// The task that reads a server's output; ends with the server's handle.
-#[derive(Debug)]
-struct ReadingTask(JoinHandle<()>);
-
-impl Drop for ReadingTask {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

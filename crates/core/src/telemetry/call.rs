@@ -9,7 +9,7 @@ use tracing::field::Empty;
 use tracing::{Span, info_span};
 
 use super::contents::{self, finish};
-use super::fields::{dollars, error_type, record_usage};
+use super::fields::{dollars, record_usage};
 use super::{SpanContext, TARGET, fail, int, names};
 use crate::provider::Provider;
 
@@ -139,7 +139,7 @@ impl CallSpan {
                 if let Some(status) = status(failure).or(self.seen().refused) {
                     span.record("http.response.status_code", i64::from(status));
                 }
-                self.close(failure.usage(), Some(error_type(failure)));
+                self.close(failure.usage(), Some(failure.word()));
             }
         }
     }
@@ -177,7 +177,7 @@ pub(crate) fn retried(provider: &dyn Provider, attempt: u32, wait: Duration, fai
         "retry",
         plimsoll.attempt = i64::from(attempt),
         plimsoll.wait = wait.as_secs_f64(),
-        "error.type" = error_type(failure),
+        "error.type" = failure.word(),
         gen_ai.request.model = names(provider.model()).1
     );
 }

@@ -1,6 +1,5 @@
 //! Values of the fields that several spans have.
 
-use plimsoll_agent::Failure;
 use plimsoll_context::{Money, Usage};
 use tracing::Span;
 
@@ -24,24 +23,5 @@ pub(super) fn record_usage(span: &Span, usage: &Usage) {
         ("gen_ai.usage.reasoning.output_tokens", usage.reasoning),
     ] {
         span.record(field, int(tokens.0));
-    }
-}
-
-/// Returns one word for the cause of a failure. Never contains the provider's text, which may quote
-/// the request.
-pub(super) fn error_type(failure: &Failure) -> &'static str {
-    match failure {
-        Failure::Overflow { .. } => "overflow",
-        Failure::Cut { .. } => "cut",
-        Failure::SoftWindow { .. } => "soft_window",
-        Failure::BodyTooLarge { .. } => "body_too_large",
-        Failure::OutputTooLarge { .. } => "output_too_large",
-        Failure::Auth { .. } => "auth",
-        Failure::RateLimited { .. } => "rate_limited",
-        Failure::Refused { .. } => "refused",
-        Failure::Transient { .. } => "transient",
-        Failure::ContentFilter => "content_filter",
-        Failure::Garbled { .. } => "garbled",
-        _ => "_OTHER",
     }
 }

@@ -4,7 +4,7 @@ use plimsoll_agent::{EndReason, Outcome};
 use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
-use super::fields::{dollars, error_type, record_usage};
+use super::fields::{dollars, record_usage};
 use super::{TARGET, fail, int, names};
 use crate::error::Error;
 use crate::session::Session;
@@ -108,7 +108,7 @@ impl RunSpan {
         span.record("plimsoll.limit_hit", outcome.reason.is_limit());
         // Ending because of a limit or a user is not an error.
         match &outcome.reason {
-            EndReason::Failed { failure } => fail(span, error_type(failure)),
+            EndReason::Failed { failure } => fail(span, failure.word()),
             EndReason::CannotFit { .. } => fail(span, "cannot_fit"),
             _ => {}
         }

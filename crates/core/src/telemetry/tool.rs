@@ -2,7 +2,7 @@
 
 use plimsoll_context::{Message, ToolCall, ToolResult};
 use tracing::field::Empty;
-use tracing::{Instrument, Span, info_span};
+use tracing::{Span, info_span};
 
 use super::contents::cut;
 use super::{SpanContext, TARGET, fail};
@@ -37,14 +37,12 @@ impl ToolSpan {
         Self { span, contents }
     }
 
-    /// Runs the call in its span. `ended` returns its result and, if it failed, its `error.type`.
-    pub(crate) async fn run<T>(
-        self,
-        work: impl Future<Output = T>,
-        ended: fn(&T) -> (&ToolResult, Option<&'static str>),
-    ) -> T {
-        let done = work.instrument(self.span.clone()).await;
-        let (result, fault) = ended(&done);
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// Records the result and, if the call failed, its `error.type`.
+    pub(crate) fn end(self, result: &ToolResult, fault: Option<&'static str>) {
         if let Some(fault) = fault {
             fail(&self.span, fault);
         }
@@ -52,6 +50,5 @@ impl ToolSpan {
             let text = Message::ToolResult(result.clone()).text();
             self.span.record("gen_ai.tool.call.result", &*cut(&text));
         }
-        done
     }
 }

@@ -409,7 +409,6 @@ pub(crate) fn calibration(log: &[Entry]) -> Calibration {
                 counted,
                 ..
             } => calibration.observe(*counted, usage.processed()),
-            Entry::Measured { counted, reported } => calibration.observe(*counted, *reported),
             Entry::WindowLearned {
                 used: Some((counted, used)),
                 ..
