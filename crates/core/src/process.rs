@@ -31,18 +31,17 @@ mod server;
 mod tests;
 
 use std::ffi::OsString;
-use std::future::pending;
 use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitStatus;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt;
-use futures_util::future::FusedFuture;
 use plimsoll_context::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 pub use capture::{CapturedOutput, CapturedText};
 pub use environment::{InheritedVariables, looks_secret};
@@ -239,45 +238,32 @@ impl Command {
         cancel: CancellationToken,
     ) -> Result<ProcessOutput, ProcessError> {
         let (group, streams) = self.begin(self.input.is_some())?;
-        let mut reader = PipeReader::new(streams.output);
-        let (mut other, input) = streams.apart.map_or((None, None), |(input, errors)| {
-            (Some(PipeReader::new(errors)), Some(input))
-        });
-        let mut output = Capture::new(limits.max_output);
-        let mut errors = Capture::new(limits.max_output);
-        let both = async {
-            let errors = async {
-                if let Some(other) = &mut other {
-                    other.read(|bytes| errors.push(bytes)).await;
-                }
-            };
-            let input = feed(input, self.input.as_deref().unwrap_or_default());
-            tokio::join!(reader.read(|bytes| output.push(bytes)), errors, input);
-        };
-        let mut both = Box::pin(both.fuse());
+        let (input, errors) = streams.apart.unzip();
+        let captured = |pipe| CapturedPipe::new(pipe, Capture::new(limits.max_output));
+        let (mut output, mut errors) = (captured(streams.output), errors.map(captured));
+        let input = feed(input, self.input.clone().unwrap_or_default());
+        let _feeding = AbortOnDropHandle::new(tokio::spawn(input));
         let stopped = tokio::select! {
             biased;
             () = cancel.cancelled() => Some(ProcessEnd::Cancelled),
             () = tokio::time::sleep(limits.timeout) => Some(ProcessEnd::TimedOut),
             () = group.exited() => None,
-            // A child may close its output and continue.
-            () = (&mut both).then(|()| pending()) => None,
         };
-        let mut killed_background = false;
         let rest = async {
-            if !both.is_terminated() {
-                both.as_mut().await;
+            output.ended().await;
+            if let Some(errors) = &mut errors {
+                errors.ended().await;
             }
         };
+        let mut killed_background = false;
         if stopped.is_some() {
             group.signal(Signal::TERM);
             // After this, the rest is killed, whether or not it ended in time.
             let all = async { tokio::join!(group.exited(), rest) };
             let _ = tokio::time::timeout(GRACE, all).await;
-        } else if tokio::time::timeout(DRAIN, rest).await.is_err() {
-            killed_background = true;
+        } else {
+            killed_background = tokio::time::timeout(DRAIN, rest).await.is_err();
         }
-        drop(both);
         let status = group.end().await;
         let ended = match stopped {
             Some(stopped) => stopped,
@@ -285,8 +271,8 @@ impl Command {
         };
         Ok(ProcessOutput {
             ended,
-            output: output.finish(),
-            errors: errors.finish(),
+            output: output.so_far(),
+            errors: errors.map(|errors| errors.so_far()).unwrap_or_default(),
             killed_background,
         })
     }
@@ -301,8 +287,8 @@ impl Command {
     /// Outside a tokio runtime with time and I/O enabled.
     pub fn serve(&self, log: Bytes) -> Result<ServerProcess, ProcessError> {
         let (group, streams) = self.begin(false)?;
-        let output = PipeReader::new(streams.output);
-        Ok(ServerProcess::new(group, output, Capture::newest(log)))
+        let output = CapturedPipe::new(streams.output, Capture::newest(log));
+        Ok(ServerProcess::new(group, output))
     }
 
     /// Starts the command as a server with its standard input and output connected to the caller.
@@ -322,9 +308,8 @@ impl Command {
             input: Box::pin(input),
             output: Box::pin(streams.output),
         };
-        let errors = PipeReader::new(errors);
-        let server = ServerProcess::new(group, errors, Capture::newest(log));
-        Ok((server, talk))
+        let errors = CapturedPipe::new(errors, Capture::newest(log));
+        Ok((ServerProcess::new(group, errors), talk))
     }
 
     fn begin(&self, is_apart: bool) -> Result<(Group, Streams), ProcessError> {
@@ -377,33 +362,52 @@ impl ProcessEnd {
 }
 
 /// Writes all bytes, unless the reader stops.
-async fn feed(to: Option<Feed>, bytes: &[u8]) {
+async fn feed(to: Option<Feed>, bytes: Vec<u8>) {
     if let Some(mut to) = to {
         // A child need not read its input.
-        let _ = to.write_all(bytes).await;
+        let _ = to.write_all(&bytes).await;
         let _ = to.shutdown().await;
     }
 }
 
-/// Reads a pipe to its end.
-struct PipeReader {
-    pipe: Pipe,
-    buffer: Vec<u8>,
+/// A pipe that is read to its end in the background, while the handle exists.
+#[derive(Debug)]
+struct CapturedPipe {
+    read: Arc<Mutex<Capture>>,
+    task: AbortOnDropHandle<()>,
 }
 
-impl PipeReader {
-    fn new(pipe: Pipe) -> Self {
+impl CapturedPipe {
+    fn new(mut pipe: Pipe, capture: Capture) -> Self {
+        let read = Arc::new(Mutex::new(capture));
+        let shared = Arc::clone(&read);
+        let task = tokio::spawn(async move {
+            let mut buffer = vec![0; READ_BUFFER];
+            // A pipe that cannot be read has ended.
+            while let Ok(read @ 1..) = pipe.read(&mut buffer).await {
+                lock(&shared).push(buffer.get(..read).unwrap_or_default());
+            }
+        });
         Self {
-            pipe,
-            buffer: vec![0; READ_BUFFER],
+            read,
+            task: AbortOnDropHandle::new(task),
         }
     }
 
-    /// Passes on the output until the other end is closed. Dropping the future loses no data.
-    async fn read(&mut self, mut take: impl FnMut(&[u8])) {
-        // A pipe that cannot be read has ended.
-        while let Ok(read @ 1..) = self.pipe.read(&mut self.buffer).await {
-            take(self.buffer.get(..read).unwrap_or_default());
+    /// Waits for the end of the pipe. A background process may hold it open.
+    async fn ended(&mut self) {
+        if !self.task.is_finished() {
+            // Fails only if the runtime ends.
+            let _ = (&mut self.task).await;
         }
     }
+
+    fn so_far(&self) -> CapturedOutput {
+        lock(&self.read).so_far()
+    }
+}
+
+/// Locks a capture. No code panics while holding the lock, so it is always consistent.
+fn lock(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
+    capture.lock().unwrap_or_else(PoisonError::into_inner)
 }

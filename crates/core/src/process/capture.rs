@@ -78,15 +78,6 @@ impl Capture {
             total: self.total,
         }
     }
-
-    /// Returns the kept bytes.
-    pub(super) fn finish(self) -> CapturedOutput {
-        CapturedOutput {
-            head: self.head,
-            tail: self.tail.into(),
-            total: self.total,
-        }
-    }
 }
 
 impl CapturedOutput {
@@ -152,7 +143,7 @@ mod tests {
         for piece in pieces {
             capture.push(piece);
         }
-        capture.finish()
+        capture.so_far()
     }
 
     #[test]
@@ -187,7 +178,7 @@ mod tests {
             capture.push(&[b'x'; 5_000]);
             assert!(capture.head.capacity() + capture.tail.capacity() <= 4_000);
         }
-        let captured = capture.finish();
+        let captured = capture.so_far();
         assert_eq!(captured.total(), Bytes(50_000_000));
         assert_eq!(captured.kept(), Bytes(1_000));
     }

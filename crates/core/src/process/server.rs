@@ -1,35 +1,20 @@
 //! [`ServerProcess`]: a child that runs in the background until it is stopped, such as the server
 //! of a local model. It is not restarted automatically.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use tokio_util::task::AbortOnDropHandle;
-
-use super::capture::{Capture, CapturedOutput};
+use super::capture::CapturedOutput;
 use super::group::{Group, Signal};
-use super::{DRAIN, GRACE, PipeReader, ProcessEnd};
+use super::{CapturedPipe, DRAIN, GRACE, ProcessEnd};
 
 /// A running server. Dropping it kills its whole group.
 #[derive(Debug)]
 pub struct ServerProcess {
     group: Group,
-    log: Arc<Mutex<Capture>>,
-    /// Reads the output. It ends with the handle.
-    reading: AbortOnDropHandle<()>,
+    log: CapturedPipe,
 }
 
 impl ServerProcess {
-    pub(super) fn new(group: Group, mut reader: PipeReader, log: Capture) -> Self {
-        let log = Arc::new(Mutex::new(log));
-        let shared = Arc::clone(&log);
-        let task = tokio::spawn(async move {
-            reader.read(|bytes| lock(&shared).push(bytes)).await;
-        });
-        Self {
-            group,
-            log,
-            reading: AbortOnDropHandle::new(task),
-        }
+    pub(super) fn new(group: Group, log: CapturedPipe) -> Self {
+        Self { group, log }
     }
 
     /// Returns the process id.
@@ -47,16 +32,13 @@ impl ServerProcess {
     /// Waits until the server has ended. The log then contains its last output.
     pub async fn exited(&mut self) {
         self.group.exited().await;
-        if !self.reading.is_finished() {
-            // A background process may hold the pipe, so this wait is limited.
-            let _ = tokio::time::timeout(DRAIN, &mut self.reading).await;
-        }
+        let _ = tokio::time::timeout(DRAIN, self.log.ended()).await;
     }
 
     /// Returns the newest output.
     #[must_use]
     pub fn log(&self) -> CapturedOutput {
-        lock(&self.log).so_far()
+        self.log.so_far()
     }
 
     /// Asks the server to end, and kills it after [`GRACE`].
@@ -65,9 +47,4 @@ impl ServerProcess {
         let _ = tokio::time::timeout(GRACE, self.group.exited()).await;
         self.group.end().await.ok().map(ProcessEnd::of)
     }
-}
-
-/// Locks the log. No code panics while holding the lock, so the log is always consistent.
-fn lock(log: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
-    log.lock().unwrap_or_else(PoisonError::into_inner)
 }
