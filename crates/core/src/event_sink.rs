@@ -1,10 +1,10 @@
 //! [`EventSink`]: takes the events of a run whose host reads them as a stream.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::{Event, SessionEvent};
-use tokio::sync::mpsc::{self, OwnedPermit, Receiver, Sender};
+use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use crate::observer::Observer;
 
@@ -15,33 +15,43 @@ pub const MAX_WAITING_EVENTS: usize = 8_192;
 /// The sending end of a queue of events.
 pub(crate) struct EventSink {
     events: Sender<Event>,
-    /// The place for the end of the run.
-    end: Mutex<Option<OwnedPermit<Event>>>,
-    dropped: Arc<AtomicU64>,
+    beside: Arc<BesideQueue>,
+}
+
+/// What a reader learns beside the queue.
+#[derive(Debug, Default)]
+pub(crate) struct BesideQueue {
+    /// The end of the run. It is kept apart, so that it is never dropped and comes last.
+    end: Mutex<Option<Event>>,
+    /// Number of dropped events.
+    pub(crate) dropped: AtomicU64,
 }
 
 impl EventSink {
-    /// Creates a queue. Counts the events that are dropped in `dropped`.
-    pub(crate) fn new(dropped: &Arc<AtomicU64>) -> (Self, Receiver<Event>) {
-        let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS + 1);
+    pub(crate) fn new() -> (Self, Receiver<Event>, Arc<BesideQueue>) {
+        let (events, receiver) = mpsc::channel(MAX_WAITING_EVENTS);
+        let beside = Arc::<BesideQueue>::default();
         let sink = Self {
-            end: Mutex::new(events.clone().try_reserve_owned().ok()),
             events,
-            dropped: Arc::clone(dropped),
+            beside: Arc::clone(&beside),
         };
-        (sink, receiver)
+        (sink, receiver, beside)
+    }
+}
+
+impl BesideQueue {
+    pub(crate) fn end(&self) -> MutexGuard<'_, Option<Event>> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Observer for EventSink {
     fn see(&self, seen: &SessionEvent) {
         let event = seen.event.clone();
-        let is_end = matches!(event, Event::AgentEnd { .. });
-        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(end) = end.take_if(|_| is_end) {
-            end.send(event);
+        if matches!(event, Event::AgentEnd { .. }) {
+            *self.beside.end() = Some(event);
         } else if self.events.try_send(event).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.beside.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
@@ -13,7 +13,7 @@ use plimsoll_agent::{Event, Input};
 use tokio::sync::mpsc::Receiver;
 
 use crate::error::Error;
-use crate::event_sink::EventSink;
+use crate::event_sink::{BesideQueue, EventSink};
 use crate::loop_config::AgentLoopConfig;
 use crate::output::AgentOutput;
 use crate::remote::{Remote, UserMessage};
@@ -37,9 +37,7 @@ pub struct RunStream<'s> {
     output: Option<Result<AgentOutput, Error>>,
     remote: Remote,
     events: Receiver<Event>,
-    /// The end of the run, which is returned after all other events.
-    end: Option<Event>,
-    dropped: Arc<AtomicU64>,
+    beside: Arc<BesideQueue>,
 }
 
 impl Session {
@@ -92,8 +90,7 @@ impl Session {
     }
 
     fn stream(&mut self, config: AgentLoopConfig, input: Result<Input, Error>) -> RunStream<'_> {
-        let dropped = Arc::default();
-        let (sink, events) = EventSink::new(&dropped);
+        let (sink, events, beside) = EventSink::new();
         let remote = self.remote();
         let run = async move { self.with(&config, input?, Some(Arc::new(sink))).await };
         RunStream {
@@ -101,8 +98,7 @@ impl Session {
             output: None,
             remote,
             events,
-            end: None,
-            dropped,
+            beside,
         }
     }
 }
@@ -144,22 +140,12 @@ impl RunStream<'_> {
     /// waiting. The end of the run is never dropped, and the output is complete in any case.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
-    }
-
-    /// Returns the next event that waits. Keeps the end of the run.
-    fn waiting(&mut self) -> Option<Event> {
-        let mut event = self.events.try_recv().ok()?;
-        if matches!(event, Event::AgentEnd { .. }) {
-            self.end = Some(event);
-            event = self.events.try_recv().ok()?;
-        }
-        Some(event)
+        self.beside.dropped.load(Ordering::Relaxed)
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
         // Waiting events come first. So the run advances only as fast as they are read.
-        if let Some(event) = self.waiting() {
+        if let Ok(event) = self.events.try_recv() {
             return Poll::Ready(Some(event));
         }
         if self.output.is_none()
@@ -168,14 +154,10 @@ impl RunStream<'_> {
             self.output = Some(output);
         }
         if self.output.is_some() {
-            return Poll::Ready(self.waiting().or_else(|| self.end.take()));
+            let left = self.events.try_recv().ok();
+            return Poll::Ready(left.or_else(|| self.beside.end().take()));
         }
         match self.events.poll_recv(cx) {
-            Poll::Ready(Some(end @ Event::AgentEnd { .. })) => {
-                self.end = Some(end);
-                cx.waker().wake_by_ref();
-                Poll::Pending
-            }
             Poll::Ready(Some(event)) => Poll::Ready(Some(event)),
             // A queue that is closed belongs to a run that has not begun or has ended.
             Poll::Ready(None) | Poll::Pending => Poll::Pending,
