@@ -300,7 +300,7 @@ impl Run {
     #[must_use]
     pub fn window_use(&self) -> WindowUse {
         let tools = self.tools.tokens;
-        let system = self.setup.system_tokens() + REQUEST_OVERHEAD;
+        let system = self.tools.system + REQUEST_OVERHEAD;
         let (line, calibration) = (self.line(), self.state.facts.calibration);
         let budget = self.budget().ok();
         let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + self.tools.overhead);

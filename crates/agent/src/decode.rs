@@ -21,7 +21,7 @@ use crate::permission::{Permission, PermissionMode};
 use crate::setup::{KnownTool, Setup};
 use crate::state::State;
 use crate::step::Approver;
-use crate::tool_names::{NameMatch, ToolNames};
+use crate::tool_names::ToolNames;
 
 /// A call that may run, with the corrected tool name and arguments.
 #[derive(Debug, Clone)]
@@ -221,11 +221,7 @@ pub(crate) fn tool_of<'a>(
     names: &ToolNames,
     call: &ToolCall,
 ) -> Option<&'a KnownTool> {
-    let name = match names.resolve(&call.name) {
-        NameMatch::Known => call.name.as_str(),
-        NameMatch::Repaired(name) => name,
-        NameMatch::Unknown => return None,
-    };
+    let name = names.resolve(&call.name)?;
     setup.tools.iter().find(|tool| tool.spec.name == name)
 }
 

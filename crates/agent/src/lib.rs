@@ -93,11 +93,11 @@ pub use spend::{Amounts, Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{
     AffectedItem, Answer, Approver, Input, Now, PartialAnswer, PendingPlan, Question, Step,
-    UserInput, Verdict,
+    UserInput,
 };
 pub use summary::MAX_SUMMARY_FAILURES;
 pub use summary_writer::MAX_SUMMARY_CALLS;
-pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, NameMatch, ToolNames};
+pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, ToolNames};
 pub use tool_queue::{MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
 pub use undo::{MAX_UNDO, UndoError};
 pub use window_use::{Contents, Share, WindowUse};

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::spend::Cost;
 
 /// The result of a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Outcome {
     /// The reason why the run ended.
@@ -52,19 +52,9 @@ impl Outcome {
     #[must_use]
     pub fn answered(text: impl Into<String>) -> Self {
         Self {
-            reason: EndReason::Answered,
             text: text.into(),
             turns: 1,
-            tool_calls: 0,
-            plans: 0,
-            freed: Tokens::ZERO,
-            usage: Usage::default(),
-            summary_usage: Usage::default(),
-            estimated: Usage::default(),
-            cache: CacheTally::default(),
-            cost: Cost::default(),
-            undelivered: Vec::new(),
-            rolled_back: false,
+            ..Self::default()
         }
     }
 }
@@ -74,13 +64,14 @@ pub(crate) fn is_nothing(usage: &Usage) -> bool {
 }
 
 /// The reason why a run ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]
 pub enum EndReason {
     /// The model answered without calling tools.
+    #[default]
     Answered,
     /// The limit of turns was reached.
     MaxTurns {

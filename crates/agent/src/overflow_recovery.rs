@@ -29,32 +29,18 @@ const LEAST_WINDOW: Tokens = Tokens(256);
 /// too long.
 const LEAST_ROOM: Tokens = Tokens(256);
 
-/// The source of the information that a request was too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum OverflowSource {
-    /// The provider reported it.
-    Told,
-    /// The provider reported a limit per minute, not a window.
-    RateLimit,
-    /// It follows from the answer.
-    Shown,
-}
-
-impl OverflowSource {
-    fn lesson(self) -> WindowEvidence {
-        match self {
-            Self::Told => WindowEvidence::Reported,
-            Self::RateLimit | Self::Shown => WindowEvidence::Inferred,
-        }
-    }
-}
-
 impl Run {
     /// Handles a model call that has failed for good. The driver has already retried it if possible.
     pub(crate) fn failed(&mut self, failure: Failure, call: ModelCallFacts) {
         // The run ends after a failure that was retried in vain. Other failures lead to another request.
         self.book_partial_answers(failure.is_retryable());
-        let (failure, source) = self.with_cause(failure);
+        let was_cut = matches!(failure, Failure::Cut { .. });
+        // A window that does not come from the provider itself may be wrong.
+        let evidence = match failure {
+            Failure::Overflow { .. } => WindowEvidence::Reported,
+            _ => WindowEvidence::Inferred,
+        };
+        let failure = self.with_cause(failure);
         self.after(HookPoint::OnError, |_| HookInput::OnError {
             error: failure.to_string(),
         });
@@ -63,13 +49,13 @@ impl Run {
             _ if rung > MAX_RUNGS => {}
             Failure::Overflow { used, window, .. } => {
                 let (used, window) = (*used, *window);
-                self.learn(used, window, call.counted, source);
+                self.learn(used, window, call.counted, evidence);
                 // The requested length of the answer was too large, not the request. (An answer that
                 // was cut short would be cut even shorter, so this does not apply to it.) If the
                 // provider reports only the window, our own count decides.
                 let reported = self.state.facts.calibration.reported(call.counted);
                 let ours = call.max_output.map(|_| reported);
-                if source != OverflowSource::Shown
+                if !was_cut
                     && let Some(room) = room(used.or(ours), window)
                     && call.max_output.is_none_or(|limit| limit > room)
                 {
@@ -123,7 +109,7 @@ impl Run {
 
     /// Treats a silently cut request and a request above the limit per minute as an overflow. The usage
     /// of a cut answer is recorded.
-    fn with_cause(&mut self, failure: Failure) -> (Failure, OverflowSource) {
+    fn with_cause(&mut self, failure: Failure) -> Failure {
         let (used, window, usage, message) = match failure {
             Failure::Cut {
                 used,
@@ -140,24 +126,22 @@ impl Run {
                 let message = format!(
                     "by its rate limit, which lets {limit} tokens through in a minute: {message}"
                 );
-                let failure = Failure::Overflow {
+                return Failure::Overflow {
                     used,
                     window: Some(limit),
                     message,
                 };
-                return (failure, OverflowSource::RateLimit);
             }
-            failure => return (failure, OverflowSource::Told),
+            failure => return failure,
         };
         if let Some(usage) = usage {
             self.record_partial_reply("", usage, Usage::default());
         }
-        let failure = Failure::Overflow {
+        Failure::Overflow {
             used,
             window,
             message,
-        };
-        (failure, OverflowSource::Shown)
+        }
     }
 
     fn notify_overflow(&mut self, failure: &Failure, rung: u32) {
@@ -175,7 +159,7 @@ impl Run {
         used: Option<Tokens>,
         told: Option<Tokens>,
         counted: Tokens,
-        source: OverflowSource,
+        evidence: WindowEvidence,
     ) {
         let known = self.line().window;
         let refused = used.unwrap_or_else(|| self.state.facts.calibration.reported(counted));
@@ -185,7 +169,7 @@ impl Run {
             self.record(Entry::WindowLearned {
                 window,
                 used: used.map(|used| (counted, used)),
-                lesson: told.map_or(WindowEvidence::Inferred, |_| source.lesson()),
+                lesson: told.map_or(WindowEvidence::Inferred, |_| evidence),
             });
         }
     }

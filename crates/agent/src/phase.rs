@@ -6,6 +6,7 @@ use std::sync::Arc;
 use plimsoll_context::{ReadySummary, Seq, StopReason, Tokens, Usage};
 
 use crate::failure::Failure;
+use crate::hook_input::HookPoint;
 use crate::outcome::EndReason;
 use crate::setup::{Setup, TurnTrigger};
 use crate::step::{PendingPlan, UserInput};
@@ -89,6 +90,18 @@ pub(crate) enum HostDecision {
     Turn,
     /// Whether there is more to do.
     FollowUp,
+}
+
+impl HostDecision {
+    /// Returns the point of the hook that decides.
+    pub(crate) fn point(&self) -> HookPoint {
+        match self {
+            Self::Task(_) => HookPoint::BeforeTask,
+            Self::Loop(_) => HookPoint::BeforeLoop,
+            Self::Turn => HookPoint::BeforeTurn,
+            Self::FollowUp => HookPoint::FollowUp,
+        }
+    }
 }
 
 /// The way in which a run starts.

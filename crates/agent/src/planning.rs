@@ -13,11 +13,12 @@ use plimsoll_context::{
 use crate::entry::Entry;
 use crate::event::{AppliedPlan, Event};
 use crate::forecast::UNCOUNTED;
+use crate::hook_input::Decision;
 use crate::ledger::LimitKind;
 use crate::outcome::EndReason;
 use crate::phase::{Phase, PlanFor, RefusedRequest};
 use crate::run::Run;
-use crate::step::{AffectedItem, PendingPlan, Step, Verdict};
+use crate::step::{AffectedItem, PendingPlan, Step};
 
 /// Whether the view is below its limit.
 pub(crate) enum FitStatus {
@@ -202,13 +203,6 @@ impl Run {
         self.submit(plan, PlanFor::Compaction(None));
     }
 
-    /// Aborts the compaction in progress.
-    pub(crate) fn stop_compaction(&mut self) {
-        self.queue.push_back(Step::Abort);
-        self.drop_digest();
-        self.end_compaction();
-    }
-
     /// Returns to the idle state.
     pub(crate) fn end_compaction(&mut self) {
         self.give_up_waiting();
@@ -226,18 +220,12 @@ impl Run {
         self.phase = Phase::PlanPending(Box::new((pending, next)));
     }
 
-    /// Handles the host's answer.
-    pub(crate) fn judged(&mut self, verdict: Verdict) {
-        let (pending, next) = match std::mem::replace(&mut self.phase, Phase::PREPARING) {
-            Phase::PlanPending(waiting) => *waiting,
-            other => {
-                self.phase = other;
-                return;
-            }
-        };
-        match verdict {
-            Verdict::Go => self.apply_and_go_on(pending, next),
-            Verdict::Veto { why } => {
+    /// Handles the host's decision about a plan.
+    pub(crate) fn plan_decided(&mut self, decision: Decision, pending: PendingPlan, next: PlanFor) {
+        self.phase = Phase::PREPARING;
+        match decision {
+            Decision::Go => self.apply_and_go_on(pending, next),
+            Decision::No { why } => {
                 self.warn(format!("a plan was not applied: {why}"));
                 match next {
                     PlanFor::Request => self.phase = Phase::Preparing { is_vetoed: true },

@@ -133,7 +133,6 @@ impl Run {
             Input::ToolDone { result, spent } => self.tool_done(result, spent),
             Input::Answer { call, answer } => self.answered(&call, answer),
             Input::Summarized(reply) => self.summarized(*reply),
-            Input::PlanVerdict(verdict) => self.judged(verdict),
             Input::Decided(decision) => self.decided(decision),
             Input::Tick => self.tick(),
             Input::Interrupt => self.interrupt(),
@@ -233,10 +232,11 @@ impl Run {
         if !self.is_running() {
             return;
         }
-        if self.phase.is_compaction() {
-            return self.stop_compaction();
-        }
         self.queue.push_back(Step::Abort);
+        if self.phase.is_compaction() {
+            self.drop_digest();
+            return self.end_compaction();
+        }
         self.finish(EndReason::Interrupted);
     }
 

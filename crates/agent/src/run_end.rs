@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{CannotFit, Item, Message, Part, Seq, StopReason, Tokens, Trigger};
+use plimsoll_context::{CannotFit, Item, Message, Seq, StopReason, Tokens, Trigger};
 
 use crate::entry::Entry;
 use crate::event::Event;
@@ -17,7 +17,6 @@ use crate::notice;
 use crate::outcome::{EndReason, Outcome};
 use crate::phase::{Phase, TurnAnswer};
 use crate::run::Run;
-use crate::run_start::CHECK_ANSWER;
 use crate::step::Step;
 
 impl Run {
@@ -99,7 +98,12 @@ impl Run {
             });
         }
         self.end_turn();
-        let reason = self.up_to_date(reason);
+        // The used amount includes the last call now.
+        let reason = match reason {
+            EndReason::MaxTokens { .. } => self.tracker().reason(LimitKind::Tokens),
+            EndReason::MaxCost { .. } => self.tracker().reason(LimitKind::Cost),
+            other => other,
+        };
         let undelivered = self.give_up_waiting();
         self.drop_digest();
         self.say_pins();
@@ -146,15 +150,6 @@ impl Run {
         });
         self.queue.push_back(Step::Finish(outcome));
         self.phase = Phase::Idle;
-    }
-
-    /// Updates the usage in the reason, which includes the last call now.
-    fn up_to_date(&self, reason: EndReason) -> EndReason {
-        match reason {
-            EndReason::MaxTokens { .. } => self.tracker().reason(LimitKind::Tokens),
-            EndReason::MaxCost { .. } => self.tracker().reason(LimitKind::Cost),
-            other => other,
-        }
     }
 
     /// Informs the host if it has a hook at this point.
@@ -230,48 +225,33 @@ impl Run {
 /// Returns the text of an outcome: the model's last text in this run, or a sentence that explains
 /// why there is none.
 fn closing_text(items: &[Item], cut_off: Option<StopReason>, reason: &EndReason) -> String {
-    let last = items
-        .iter()
-        .rev()
-        .take_while(|item| !item.message.is_user())
-        .find_map(|item| {
-            let Message::Assistant { parts } = item.message.as_ref() else {
-                return None;
-            };
-            Some((parts, notice::text_of(parts))).filter(|(_, text)| !text.is_empty())
-        });
     let stopped = notice::stopped(reason);
-    let whole = |text: String| match cut_off {
-        Some(StopReason::ContentFilter) => format!("{text}\n\n{}", notice::FILTERED),
-        Some(_) => format!("{text}\n\n{}", notice::CUT_OFF),
-        None => text,
+    let newest = items.iter().rev().enumerate();
+    let mut newest = newest.take_while(|(_, item)| !item.message.is_user());
+    let last = newest.find_map(|(after_it, item)| {
+        let Message::Assistant { parts } = item.message.as_ref() else {
+            return None;
+        };
+        let text = notice::text_of(parts);
+        let is_last = after_it == 0 && item.message.calls().next().is_none();
+        (!text.is_empty()).then_some((is_last, text))
+    });
+    let Some((is_last, text)) = last else {
+        return stopped;
     };
-    match last {
-        Some((_, text)) if reason.is_answer() => whole(text),
-        Some((_, text)) if is_not_accepted(reason) => format!("{text}\n\n{stopped}"),
+    let is_answer = match reason {
+        EndReason::Answered => true,
+        // A text that the model wrote at the end is no answer then.
+        EndReason::Failed { .. } => false,
+        EndReason::Refused { by, .. } if by == HookPoint::CheckAnswer.name() => false,
         // The model was asked to finish, and did.
-        Some((parts, text)) if is_final(parts) && was_last(items, parts) => whole(text),
-        Some((_, text)) => format!("{text}\n\n{stopped}"),
-        None => stopped,
-    }
-}
-
-/// Returns `true` if a text that the model wrote at the end is no answer.
-fn is_not_accepted(reason: &EndReason) -> bool {
-    match reason {
-        EndReason::Failed { .. } => true,
-        EndReason::Refused { by, .. } => by == CHECK_ANSWER,
-        _ => false,
-    }
-}
-
-fn was_last(items: &[Item], parts: &[Part]) -> bool {
-    let last = items.last();
-    last.is_some_and(
-        |item| matches!(item.message.as_ref(), Message::Assistant { parts: last } if last == parts),
-    )
-}
-
-fn is_final(parts: &[Part]) -> bool {
-    !parts.iter().any(|part| matches!(part, Part::ToolCall(_)))
+        _ => is_last,
+    };
+    let note = match cut_off {
+        _ if !is_answer => &stopped,
+        Some(StopReason::ContentFilter) => notice::FILTERED,
+        Some(_) => notice::CUT_OFF,
+        None => return text,
+    };
+    format!("{text}\n\n{note}")
 }

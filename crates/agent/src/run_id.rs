@@ -21,7 +21,7 @@ pub const DEFAULT_CONFIG: &str = "default";
 /// assert_eq!(id.to_string(), "team%2E7.50%25.3");
 /// assert_eq!(id.to_string().parse(), Ok(id));
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId {

@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
 use crate::outcome::EndReason;
-use crate::run_id::RunId;
+use crate::run_id::{DEFAULT_CONFIG, RunId};
 use crate::setup::RunConfigSnapshot;
 use crate::spend::Cost;
 
 /// A summary of one run, read from the log.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     /// The id of the run. A run that a fork shares keeps the id of its original session.
     pub id: RunId,
@@ -51,7 +51,7 @@ pub struct RunRecord {
 }
 
 /// A reader that takes a log entry by entry, for logs that are too long to hold in memory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct RunReader {
     session: String,
     records: Vec<RunRecord>,
@@ -93,10 +93,7 @@ impl RunReader {
     pub fn new(session: impl Into<String>) -> Self {
         Self {
             session: session.into(),
-            records: Vec::new(),
-            read: 0,
-            own: 0,
-            running: false,
+            ..Self::default()
         }
     }
 
@@ -143,7 +140,9 @@ impl RunReader {
             record.outcome = None;
         } else {
             let config = config.cloned().unwrap_or_else(|| RunConfigSnapshot {
+                config_id: DEFAULT_CONFIG.to_owned(),
                 model: model.to_owned(),
+                max_parallel_tools: 1,
                 ..RunConfigSnapshot::default()
             });
             self.records.push(RunRecord {
@@ -151,14 +150,7 @@ impl RunReader {
                 config,
                 first: self.read,
                 last: self.read,
-                prompt: None,
-                outcome: None,
-                turns: 0,
-                tool_calls: 0,
-                usage: Usage::default(),
-                cost: Cost::default(),
-                rolled_back: false,
-                continued: Vec::new(),
+                ..RunRecord::default()
             });
         }
         self.running = true;

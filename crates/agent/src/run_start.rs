@@ -18,8 +18,6 @@ use crate::setup::{QueueMode, RunConfigSnapshot, TurnTrigger};
 use crate::state::QueuedMessage;
 use crate::step::{Step, UserInput};
 
-/// The name of the hook that checks the answer of a run.
-pub(crate) const CHECK_ANSWER: &str = "check_answer";
 /// Maximum number of queued messages. Further ones are rejected with a warning.
 pub const MAX_WAITING: usize = 64;
 
@@ -38,13 +36,7 @@ impl Run {
 
     /// Asks the host if it has a hook at this point; otherwise continues.
     pub(crate) fn decide(&mut self, what: HostDecision) {
-        let point = match &what {
-            HostDecision::Task(_) => HookPoint::BeforeTask,
-            HostDecision::Loop(_) => HookPoint::BeforeLoop,
-            HostDecision::Turn => HookPoint::BeforeTurn,
-            HostDecision::FollowUp => HookPoint::FollowUp,
-        };
-        if !self.setup.hooks.contains(&point) {
+        if !self.setup.hooks.contains(&what.point()) {
             return self.go(what);
         }
         self.queue.push_back(Step::Before(match &what {
@@ -66,22 +58,25 @@ impl Run {
     pub(crate) fn decided(&mut self, decision: Decision) {
         let what = match std::mem::replace(&mut self.phase, Phase::TurnDue) {
             Phase::Deciding(what) => what,
+            Phase::PlanPending(plan) => {
+                let (pending, next) = *plan;
+                return self.plan_decided(decision, pending, next);
+            }
             other => {
                 self.phase = other;
                 return;
             }
         };
-        let by = match (decision, &what) {
-            (Decision::Go, _) => return self.go(what),
-            (Decision::No { why }, HostDecision::FollowUp) => (CHECK_ANSWER, why),
-            (Decision::No { why }, HostDecision::Task(_)) => (HookPoint::BeforeTask.name(), why),
-            (Decision::No { why }, HostDecision::Loop(_)) => (HookPoint::BeforeLoop.name(), why),
-            (Decision::No { why }, HostDecision::Turn) => (HookPoint::BeforeTurn.name(), why),
+        let Decision::No { why } = decision else {
+            return self.go(what);
         };
-        self.finish(EndReason::Refused {
-            by: by.0.to_owned(),
-            why: by.1,
-        });
+        let by = match what {
+            // Whether there is more to do is asked together with a check of the answer.
+            HostDecision::FollowUp => HookPoint::CheckAnswer,
+            what => what.point(),
+        };
+        let by = by.name().to_owned();
+        self.finish(EndReason::Refused { by, why });
     }
 
     fn go(&mut self, what: HostDecision) {

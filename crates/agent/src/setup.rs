@@ -145,7 +145,7 @@ pub enum TurnTrigger {
 }
 
 /// The part of a run's configuration that affects its behaviour.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunConfigSnapshot {
     /// The configuration's id. Default: [`DEFAULT_CONFIG`].
@@ -195,23 +195,6 @@ impl RunConfigSnapshot {
                 .iter()
                 .map(|tool| tool.name().to_owned())
                 .collect(),
-        }
-    }
-}
-
-impl Default for RunConfigSnapshot {
-    fn default() -> Self {
-        Self {
-            config_id: DEFAULT_CONFIG.to_owned(),
-            model: String::new(),
-            thinking_level: None,
-            temperature: None,
-            seed: None,
-            max_tokens: None,
-            limits: ExecutionLimits::default(),
-            max_parallel_tools: 1,
-            policy: Vec::new(),
-            hosted_tools: Vec::new(),
         }
     }
 }
@@ -324,12 +307,15 @@ impl Setup {
     }
 }
 
-/// The tools that requests declare. They are counted once, and not again for each request.
+/// The tools that requests declare, and the sizes of all parts of a request beside the view. They are counted once,
+/// and not again for each request.
 #[derive(Debug, Default)]
 pub(crate) struct DeclaredTools {
     pub(crate) specs: Arc<[ToolSpec]>,
     /// The size of the declarations, including the provider's own tools.
     pub(crate) tokens: Tokens,
+    /// The size of the system prompt.
+    pub(crate) system: Tokens,
     /// The size of a request without the view.
     pub(crate) overhead: Tokens,
 }
@@ -340,6 +326,7 @@ impl DeclaredTools {
         Self {
             specs: setup.tools.iter().map(|tool| tool.spec.clone()).collect(),
             tokens,
+            system: setup.system_tokens(),
             overhead: setup.overhead_beside(tokens),
         }
     }

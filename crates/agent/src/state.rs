@@ -20,7 +20,7 @@ use crate::memory::RunMemory;
 use crate::outcome::EndReason;
 use crate::setup::Setup;
 use crate::spend::Cost;
-use crate::tool_names::{NameMatch, ToolNames};
+use crate::tool_names::ToolNames;
 use crate::undo::Marks;
 
 /// The state of a session, computed from its log.
@@ -282,11 +282,8 @@ impl State {
                 let Some(name) = batch.and_then(|batch| batch.begin(call)) else {
                     return Err(FoldError::Result(call.clone()));
                 };
-                let name = match self.facts.names.resolve(name) {
-                    NameMatch::Repaired(name) => name.to_owned(),
-                    NameMatch::Known | NameMatch::Unknown => name.to_owned(),
-                };
-                self.facts.ledger.tool_started(name);
+                let name = self.facts.names.resolve(name).unwrap_or(name);
+                self.facts.ledger.tool_started(name.to_owned());
             }
             Entry::ToolResult { message, spent } => {
                 self.take(message)?;

@@ -55,9 +55,7 @@ pub enum Input {
     },
     /// A model call for a summary has ended.
     Summarized(Box<Result<Reply, Failure>>),
-    /// Whether a plan may be applied; the answer to [`Step::BeforePlan`].
-    PlanVerdict(Verdict),
-    /// The host's decision about [`Step::Before`].
+    /// The host's decision about [`Step::Before`], or whether a plan may be applied: [`Step::BeforePlan`].
     Decided(Decision),
     /// Time has passed: see [`Run::deadline`](crate::Run::deadline).
     Tick,
@@ -214,18 +212,6 @@ pub struct AffectedItem {
     pub tool: Option<String>,
     /// `true` if the item is removed, `false` if it is shortened.
     pub removed: bool,
-}
-
-/// Whether a plan may be applied.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It may.
-    Go,
-    /// The host rejects the plan.
-    Veto {
-        /// The reason.
-        why: String,
-    },
 }
 
 /// The question whether a call may run.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Message, Money, Reply, SummaryRange, Usage};
+use plimsoll_context::{Message, Reply, SummaryRange, Usage};
 
 use crate::entry::Entry;
 use crate::event::Event;
@@ -148,14 +148,11 @@ impl Run {
         }
     }
 
-    fn summary_cost(&self, digest: &SummaryWriter) -> Option<Money> {
-        let sheet = self.setup.summary_model.as_ref()?.sheet?;
-        self.setup.cost(digest.usage, &sheet)
-    }
-
     fn end_digest(&mut self, digest: &SummaryWriter, failure: Option<String>) {
+        let model = self.setup.summary_model.as_ref();
+        let sheet = model.and_then(|model| model.sheet);
         self.record(Entry::Summarized {
-            cost: self.summary_cost(digest),
+            cost: sheet.and_then(|sheet| self.setup.cost(digest.usage, &sheet)),
             of: digest.span().fingerprint,
             calls: digest.calls,
             usage: digest.usage,

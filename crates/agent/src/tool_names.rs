@@ -27,17 +27,6 @@ const NOISE: [&str; 8] = [
 /// Begins the prefix that some clients put before a tool of an MCP server: `mcp__server__tool`.
 const MCP_PREFIX: &str = "mcp__";
 
-/// The meaning of a tool name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameMatch<'a> {
-    /// A tool has exactly this name.
-    Known,
-    /// This tool, since no other is as similar.
-    Repaired(&'a str),
-    /// No tool, or several equally similar ones.
-    Unknown,
-}
-
 /// The names of the tools, prepared for comparison.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolNames {
@@ -66,7 +55,8 @@ impl ToolNames {
         self.names.iter().map(|name| name.written.as_str())
     }
 
-    /// Finds the tool that a name means. A name is corrected if exactly one tool
+    /// Returns the name of the tool that a name means: the name itself if a tool has it. Another name is corrected if
+    /// exactly one tool
     ///
     /// 1. has the same name except for case and separators: `Read-File` is `read_file`; or else
     /// 2. differs by at most [`MAX_NAME_EDITS`] typing errors, fewer in short words: `bsh` is `bash`.
@@ -79,24 +69,24 @@ impl ToolNames {
     ///
     /// If several tools match equally well, none is chosen.
     #[must_use]
-    pub fn resolve(&self, name: &str) -> NameMatch<'_> {
-        if self.exact.contains_key(name) {
-            return NameMatch::Known;
+    pub fn resolve(&self, name: &str) -> Option<&str> {
+        if let Some((name, _)) = self.exact.get_key_value(name) {
+            return Some(name);
         }
         if name.chars().nth(MAX_NAME).is_some() {
-            return NameMatch::Unknown;
+            return None;
         }
         let written = Name::new(name.to_owned());
         if written.words.is_empty() {
-            return NameMatch::Unknown;
+            return None;
         }
         let folded = written.words.concat();
         let found = self.best(|tool| (tool.words.concat() == folded).then_some(0));
         let found = found.or_else(|| self.best(|tool| edits(&written.words, &tool.words)));
         let found = found.or_else(|| self.best(|tool| written.differs_by_noise(tool).then_some(0)));
         match found.as_deref() {
-            Some([name]) => NameMatch::Repaired(name),
-            _ => NameMatch::Unknown,
+            Some([name]) => Some(name),
+            _ => None,
         }
     }
 
@@ -289,15 +279,14 @@ mod tests {
         ];
         for (tools, asked, means) in table {
             let names = ToolNames::new(tools.iter().copied());
-            let expected = means.map_or(NameMatch::Unknown, NameMatch::Repaired);
-            assert_eq!(names.resolve(asked), expected, "{asked} among {tools:?}");
+            assert_eq!(names.resolve(asked), *means, "{asked} among {tools:?}");
         }
     }
 
     #[test]
     fn a_very_long_name_is_unknown() {
         let names = ToolNames::new(["bash"]);
-        assert_eq!(names.resolve(&"bash_".repeat(100_000)), NameMatch::Unknown);
+        assert_eq!(names.resolve(&"bash_".repeat(100_000)), None);
     }
 
     proptest! {
@@ -305,7 +294,7 @@ mod tests {
         fn two_letters_never_cross(one in "[a-z]{1,2}", other in "[a-z]{1,2}") {
             prop_assume!(one != other);
             let names = ToolNames::new([other]);
-            prop_assert_eq!(names.resolve(&one), NameMatch::Unknown);
+            prop_assert_eq!(names.resolve(&one), None);
         }
 
         #[test]
@@ -317,12 +306,12 @@ mod tests {
             let backwards: Vec<String> = tools.clone().into_iter().rev().collect();
             let other = ToolNames::new(backwards);
             prop_assert_eq!(one.resolve(&asked), other.resolve(&asked));
-            if let NameMatch::Repaired(name) = one.resolve(&asked) {
+            if let Some(name) = one.resolve(&asked).filter(|name| *name != asked) {
                 prop_assert!(tools.contains(name) && !tools.contains(&asked));
             }
             // The name of an existing tool is never changed.
             if let Some(tool) = tools.pop_first() {
-                prop_assert_eq!(one.resolve(&tool), NameMatch::Known);
+                prop_assert_eq!(one.resolve(&tool), Some(tool.as_str()));
             }
         }
 

@@ -7,9 +7,8 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{CachePlan, Message, Reply, StopReason, Tokens};
+use plimsoll_context::{Message, Reply, StopReason, Tokens};
 
-use crate::cache_use::{cache_plan, least_cached};
 use crate::entry::{Entry, Waiting};
 use crate::event::Event;
 use crate::failure::Failure;
@@ -162,18 +161,10 @@ impl Run {
         if let Some(reason) = self.exceeded_by_next() {
             return self.finish_at_limit(reason);
         }
-        let calibration = self.calibration();
         let counted = self.tokens();
-        let is_last = self.current.finalizing.is_some();
-        let without_tools = is_last && self.refuses_tool_choice;
-        let tool_choice = if is_last && !without_tools {
-            ToolChoice::None
-        } else {
-            ToolChoice::Auto
-        };
         // The requested answer must fit in the window after the request, or providers refuse the
         // request.
-        let reported = calibration.reported(counted);
+        let reported = self.calibration().reported(counted);
         let line = self.line();
         let room = line.window.map(|window| {
             let behind = window.minus(reported);
@@ -189,23 +180,7 @@ impl Run {
             (None, room) if is_required => room,
             (asked, _) => asked,
         };
-        let all = self.as_request(counted);
-        let tools = if without_tools {
-            Arc::default()
-        } else {
-            Arc::clone(&all.tools)
-        };
-        let request = Request {
-            tools,
-            tool_choice,
-            max_output,
-            cache: cache_plan(&self.setup, &self.state, self.tools.tokens),
-            expects: Expects {
-                room,
-                ..Expects::of(&self.state, &line, counted)
-            },
-            ..all
-        };
+        let request = self.request(counted, max_output, room);
         self.queue.push_back(Step::Call(Box::new(request)));
         self.phase = Phase::Calling(ModelCallFacts {
             counted,
@@ -214,21 +189,44 @@ impl Run {
         });
     }
 
-    /// Creates a request of this size from the view, without cache instructions.
-    pub(crate) fn as_request(&self, counted: Tokens) -> Request {
+    /// Creates a request of this size from the view.
+    fn request(
+        &self,
+        counted: Tokens,
+        max_output: Option<Tokens>,
+        room: Option<Tokens>,
+    ) -> Request {
+        let is_last = self.current.finalizing.is_some();
+        let has_tools = !(is_last && self.refuses_tool_choice);
+        let heard = self.state.facts.heard;
+        let grown = heard.filter(|(then, _)| counted > *then);
         Request {
             system: Arc::clone(&self.setup.system),
-            tools: Arc::clone(&self.tools.specs),
+            tools: if has_tools {
+                Arc::clone(&self.tools.specs)
+            } else {
+                Arc::default()
+            },
             hosted_tools: Arc::clone(&self.setup.hosted_tools),
             messages: self.state.transcript.messages().clone(),
             dynamic_context: self.setup.dynamic_context.clone(),
-            tool_choice: ToolChoice::Auto,
+            tool_choice: if is_last && has_tools {
+                ToolChoice::None
+            } else {
+                ToolChoice::Auto
+            },
             format: None,
-            max_output: self.current.max_output,
+            max_output,
             sampling: self.setup.sampling,
             counted,
-            cache: CachePlan::default(),
-            expects: Expects::default(),
+            cache: self.cache_plan(),
+            expects: Expects {
+                window: self.line().window,
+                room,
+                // Estimated from the last report; new messages count by our counter.
+                input: grown.map(|(then, reported)| reported + counted.minus(then)),
+                previous: heard.map(|(_, reported)| reported),
+            },
         }
     }
 
@@ -274,7 +272,7 @@ impl Run {
             usage,
         });
         if let Some(miss) = self.state.facts.missed
-            && miss.expected >= least_cached(&self.setup)
+            && miss.expected >= self.least_cached()
         {
             self.notify(Event::CacheMissed(miss));
         }
@@ -282,7 +280,12 @@ impl Run {
             && self.state.batch.is_none()
             && self.current.finalizing.is_none()
         {
-            return self.filtered_out();
+            // The filtered text is no answer, and a repeated request would be filtered again.
+            let failure = Failure::ContentFilter;
+            self.after(HookPoint::OnError, |_| HookInput::OnError {
+                error: failure.to_string(),
+            });
+            return self.finish(EndReason::Failed { failure });
         }
         if is_empty && self.current.finalizing.is_none() {
             return self.nothing_said();
@@ -301,15 +304,6 @@ impl Run {
         } else {
             self.decide(HostDecision::FollowUp);
         }
-    }
-
-    /// Ends the run. The filtered text is no answer, and a repeated request would be filtered again.
-    fn filtered_out(&mut self) {
-        let failure = Failure::ContentFilter;
-        self.after(HookPoint::OnError, |_| HookInput::OnError {
-            error: failure.to_string(),
-        });
-        self.finish(EndReason::Failed { failure });
     }
 
     fn nothing_said(&mut self) {

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use plimsoll_agent::{Answer, Event, Failure, HookInput, Input, Now, Outcome, Request, Step};
-use plimsoll_context::{Bytes, CallId, Gap, Reply};
+use plimsoll_context::{Bytes, CallId, Gap, Part, Reply};
 use tokio::sync::mpsc;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -26,7 +26,7 @@ use crate::parts::Parts;
 use crate::remote::{InboxMessage, OpenInboxGuard, RemoteCommand};
 use crate::session::Session;
 use crate::telemetry::{self, RunSpan, ToolSpan};
-use crate::tool::{TOOL_UPDATES, Update, Updates};
+use crate::tool::{TOOL_UPDATES, ToolContext, Update, Updates};
 
 use flush::{finish_write, flush, is_point};
 use hook_calls::{command, until};
@@ -58,7 +58,7 @@ enum DriverEvent {
 pub(crate) struct Driven {
     underway: Underway,
     /// Messages that came too late for the run.
-    late: Vec<InboxMessage>,
+    late: Vec<Vec<Part>>,
     span: RunSpan,
     _open: OpenInboxGuard,
 }
@@ -75,40 +75,28 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
     outcome
 }
 
-/// The reason why the driver has stopped for now.
-enum Pause {
-    /// The log has reached a point that another process could continue from.
-    Point,
-    /// Nothing is left to do between two runs.
-    Idle,
-    /// The run has ended.
-    End(Box<Outcome>),
-}
-
 /// Carries out steps until the log reaches a point that another process could continue from, until
 /// the run ends, or until an operation between two runs is done.
 async fn follow(
     session: &mut Session,
     underway: &mut Underway,
-    late: &mut Vec<InboxMessage>,
-) -> Result<Pause, Error> {
+    late: &mut Vec<Vec<Part>>,
+) -> Result<Option<Outcome>, Error> {
     let parts = Arc::clone(&session.parts);
     loop {
         // A journal records a point before the next call begins. A process that continues from
         // there then knows that the call has not run.
-        if session.chain.is_some() && session.pending.last().is_some_and(is_point) {
-            flush(session).await?;
-        }
-        if std::mem::take(&mut session.reached) {
-            return Ok(Pause::Point);
+        if session.chain.is_some() {
+            if session.pending.last().is_some_and(is_point) {
+                flush(session).await?;
+            }
+            if std::mem::take(&mut session.reached) {
+                return Ok(None);
+            }
         }
         let step = step(session);
         if !session.run.is_running() {
-            // From now on, senders learn that the run takes no more messages.
-            let left = session.inbox.close();
-            left.iter()
-                .for_each(|message| parts.too_late(&message.parts));
-            late.extend(left);
+            late.extend(session.close_inbox());
         }
         match step {
             Step::Call(mut request) => {
@@ -139,8 +127,8 @@ async fn follow(
             }
             Step::BeforePlan(pending) => {
                 flush(session).await?;
-                let verdict = hook_calls::keep(session, &parts, &pending).await;
-                session.handle(Input::PlanVerdict(verdict));
+                let decision = hook_calls::keep(session, &parts, &pending).await;
+                session.handle(Input::Decided(decision));
             }
             Step::AfterPlan(pending) => {
                 flush(session).await?;
@@ -150,16 +138,22 @@ async fn follow(
                 flush(session).await?;
                 let tool = session.tools.get(&tool_call.name);
                 let tool = tool.or_else(|| parts.tools.get(&tool_call.name)).cloned();
-                let cancel = underway.cancel.child_token();
-                let updates = underway.updates.0.clone();
-                let updates = Updates::new(updates, tool_call.id.clone(), tool_call.name.clone());
                 let call = tool_call.id.clone();
-                let may_use = session.for_call(&call);
-                let parts = Arc::clone(&parts);
+                let (reservation, caller) = session.for_call(&call);
+                let updates = underway.updates.0.clone();
+                let cx = ToolContext {
+                    cancel: underway.cancel.child_token(),
+                    updates: Updates::new(updates, call.clone(), tool_call.name.clone()),
+                    reservation,
+                    permissions: Arc::clone(&parts.permissions),
+                    variables: parts.variables.clone(),
+                    shows_images: parts.provider.takes_images() == Some(true),
+                    caller,
+                    call: call.clone(),
+                };
                 let traced = ToolSpan::begin(&session.span_context(), &tool_call);
-                let cx = hook_calls::context(session);
-                let execute =
-                    tools::execute(parts, tool, tool_call, cancel, updates, (may_use, cx));
+                let hooks = hook_calls::context(session);
+                let execute = tools::execute(Arc::clone(&parts), tool, tool_call, cx, hooks);
                 let execute = execute.instrument(traced.span());
                 let task = underway.tools.spawn(async move {
                     let done = execute.await;
@@ -181,7 +175,7 @@ async fn follow(
             Step::Wait => {
                 flush(session).await?;
                 if !session.run.is_running() {
-                    return Ok(Pause::Idle);
+                    return Ok(None);
                 }
                 session.book();
                 match wait(session, underway).await {
@@ -198,10 +192,8 @@ async fn follow(
             }
             Step::Finish(mut outcome) => {
                 flush(session).await?;
-                outcome
-                    .undelivered
-                    .extend(late.drain(..).map(|message| message.parts));
-                return Ok(Pause::End(Box::new(outcome)));
+                outcome.undelivered.append(late);
+                return Ok(Some(outcome));
             }
             Step::Before(moment) => {
                 flush(session).await?;
@@ -209,7 +201,7 @@ async fn follow(
             }
             Step::After(moment) => {
                 flush(session).await?;
-                hook_calls::after(session, &parts, moment).await;
+                hook_calls::call(session, &parts, moment).await;
             }
             Step::Record(_) | Step::Notify(_) => {}
         }
@@ -276,19 +268,14 @@ impl Driven {
     ) -> Result<Option<Outcome>, Error> {
         let span = self.span.span();
         let advanced = follow(session, &mut self.underway, &mut self.late);
-        Ok(match advanced.instrument(span).await? {
-            Pause::End(outcome) => Some(*outcome),
-            Pause::Point | Pause::Idle => None,
-        })
+        advanced.instrument(span).await
     }
 
     /// Ends the run after its outcome or a failed write.
     pub(crate) fn end(self, session: &mut Session, outcome: &Result<Outcome, Error>) {
         self.span.end(outcome);
         session.book();
-        let left = session.inbox.close();
-        left.iter()
-            .for_each(|message| session.parts.too_late(&message.parts));
+        session.close_inbox();
     }
 }
 
@@ -335,6 +322,15 @@ impl Underway {
 }
 
 impl Session {
+    /// Closes the inbox: from now on, senders learn that the run takes no more messages. Reports and returns the
+    /// messages that the run has not taken.
+    pub(crate) fn close_inbox(&mut self) -> Vec<Vec<Part>> {
+        let left = self.inbox.close().into_iter();
+        let left: Vec<_> = left.map(|left| left.message.parts).collect();
+        left.iter().for_each(|parts| self.parts.too_late(parts));
+        left
+    }
+
     /// Passes an input to the machine, with the facts of this moment.
     pub(crate) fn handle(&mut self, input: Input) {
         let (partial_answers, partial_summaries) = self.usage.of_calls(&input);
@@ -389,13 +385,10 @@ fn polled(session: &mut Session) -> Step {
 
 /// Ends a run that was left open by a dropped future.
 fn end_open(session: &mut Session) {
-    let taken = session.inbox.close();
     if !session.run.is_running() {
-        taken
-            .iter()
-            .for_each(|message| session.parts.too_late(&message.parts));
+        session.close_inbox();
     } else {
-        for spoken in taken {
+        for spoken in session.inbox.close() {
             session.handle(spoken.into_input());
         }
         session.handle(Input::Interrupt);
@@ -422,7 +415,7 @@ pub(crate) async fn between_runs(session: &mut Session) -> Result<(), Error> {
 /// future drops a summary under way and leaves the view unchanged.
 pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
     let (mut underway, mut late) = (Underway::new(), Vec::new());
-    while let Pause::Point = follow(session, &mut underway, &mut late).await? {}
+    follow(session, &mut underway, &mut late).await?;
     session.parts.observers.catch_up().await;
     Ok(())
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use plimsoll_agent::{Decision, HookInput, HookPoint, Messages};
+use plimsoll_agent::{Decision, HookInput, HookPoint, Messages, refusal};
 use serde_json::Value;
 
 pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
@@ -381,55 +381,48 @@ async fn dispatch(hook: Arc<dyn Hook>, cx: HookContext, input: HookInput) -> Hoo
 impl HookOutcome {
     /// Takes the answer of one hook, or its failure.
     fn take(&mut self, name: &str, answer: Result<HookOutput, String>) {
+        if let Err(fault) = answer.and_then(|output| self.apply(output)) {
+            let effect = effect_of_fault(self.input.point());
+            self.faults.push(format!("{name} {fault}{effect}"));
+        }
+    }
+
+    fn apply(&mut self, output: HookOutput) -> Result<(), String> {
         let point = self.input.point();
-        let rewritten = match (answer, &mut self.input) {
-            (Ok(HookOutput::Nothing), _) => Ok(false),
-            (Ok(HookOutput::Deny(why)), HookInput::CheckAnswer { .. }) => {
+        match (output, &mut self.input) {
+            (HookOutput::Nothing, _) => return Ok(()),
+            (HookOutput::Deny(why), HookInput::CheckAnswer { .. }) => {
                 self.denied = Some(why);
-                Ok(false)
+                return Ok(());
             }
-            (Ok(HookOutput::Deny(why)), _) if point.decides() => {
-                let point = point.name();
-                self.denied = Some(match why.as_str() {
-                    "" => format!("{point} refused"),
-                    why => format!("{point} refused: {why}"),
-                });
-                Ok(false)
+            (HookOutput::Deny(why), _) if point.decides() => {
+                self.denied = Some(refusal(point.name(), &why));
+                return Ok(());
             }
-            (Ok(HookOutput::Send(messages)), HookInput::Steering | HookInput::FollowUp) => {
+            (HookOutput::Send(messages), HookInput::Steering | HookInput::FollowUp) => {
                 self.messages.extend(messages);
-                Ok(false)
+                return Ok(());
             }
-            (Ok(HookOutput::Arguments(new)), HookInput::BeforeToolExecution { arguments, .. })
-                if new.is_object() =>
-            {
+            (HookOutput::Arguments(new), HookInput::BeforeToolExecution { arguments, .. }) => {
+                if !new.is_object() {
+                    return Err("gave arguments that are no JSON object".to_owned());
+                }
                 *arguments = new;
-                Ok(true)
             }
-            (Ok(HookOutput::Result(new)), HookInput::TransformToolResult { result, .. }) => {
+            (HookOutput::Result(new), HookInput::TransformToolResult { result, .. }) => {
                 *result = new;
-                Ok(true)
             }
             (
-                Ok(HookOutput::Request(new)),
+                HookOutput::Request(new),
                 HookInput::TransformContext { messages } | HookInput::ConvertToLlm { messages },
-            ) => request_check::check(&new).map(|()| {
+            ) => {
+                request_check::check(&new)?;
                 *messages = new;
-                true
-            }),
-            (Ok(HookOutput::Arguments(_)), HookInput::BeforeToolExecution { .. }) => {
-                Err("gave arguments that are no JSON object".to_owned())
             }
-            (Ok(_), _) => Err("gave an answer that has no effect here".to_owned()),
-            (Err(fault), _) => Err(fault),
-        };
-        match rewritten {
-            Ok(rewritten) => self.is_rewritten |= rewritten,
-            Err(fault) => {
-                let effect = effect_of_fault(point);
-                self.faults.push(format!("{name} {fault}{effect}"));
-            }
+            _ => return Err("gave an answer that has no effect here".to_owned()),
         }
+        self.is_rewritten = true;
+        Ok(())
     }
 }
 

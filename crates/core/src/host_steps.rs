@@ -17,7 +17,7 @@ pub const MAX_STEPS_SIZE: Bytes = Bytes(1 << 20);
 const TRUNCATED: &str = "[truncated]";
 
 /// The steps of the current run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Steps {
     max: Bytes,
     kept: VecDeque<RunStep>,
@@ -33,11 +33,7 @@ impl Steps {
     pub(crate) fn new(max: Bytes) -> Self {
         Self {
             max,
-            kept: VecDeque::new(),
-            open: HashMap::new(),
-            came: Vec::new(),
-            held: 0,
-            dropped: 0,
+            ..Self::default()
         }
     }
 

@@ -5,7 +5,6 @@
 //! step.
 
 mod chain;
-mod request_progress;
 mod run;
 
 use std::fmt;

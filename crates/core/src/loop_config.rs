@@ -15,7 +15,6 @@ use plimsoll_context::{
 };
 
 use crate::context_limits::context_limits;
-use crate::driver;
 use crate::error::Error;
 use crate::hooks::Hooks;
 use crate::observer::Observer;
@@ -114,8 +113,7 @@ impl Session {
         config: &AgentLoopConfig,
         reader: Option<Arc<dyn Observer>>,
     ) -> Result<(), Error> {
-        driver::between_runs(self).await?;
-        driver::settle(self).await?;
+        self.between_runs(|_| Ok(())).await?;
         let mut faults = config.faults(self.run.setup());
         let mut setup = self.run.setup().clone();
         let mut parts = Parts::clone(&self.parts);

@@ -1,6 +1,6 @@
 //! [`OpenedLog`]: the state of a stored session, folded from its log.
 
-use plimsoll_agent::{Entry, FoldError, Setup, State};
+use plimsoll_agent::{Entry, Setup, State};
 
 use crate::error::Error;
 use crate::store::{SessionId, SessionStore};
@@ -22,10 +22,6 @@ impl OpenedLog {
         setup: &Setup,
     ) -> Result<Self, Error> {
         let log = store.load(session).await?;
-        Ok(Self::of(log, at, setup)?)
-    }
-
-    fn of(log: Vec<Entry>, at: Option<u64>, setup: &Setup) -> Result<Self, FoldError> {
         let at = at.and_then(|at| usize::try_from(at).ok());
         let folded = at.and_then(|at| log.get(..at)).unwrap_or(&log);
         let mut state = State::for_setup(setup);

@@ -127,9 +127,11 @@ async fn evaluate(
 ) -> Result<ParallelLoopOutcome, Error> {
     let prompt = prompt.checked()?;
     check(&branches, &options)?;
-    driver::between_runs(session).await?;
-    session.run.open_log();
-    driver::settle(session).await?;
+    let opened = session.between_runs(|run| {
+        run.open_log();
+        Ok(())
+    });
+    opened.await?;
     let trunk = Trunk::of(session, prompt);
     let reservation = reserve(&options).map_err(|fault| Error::Build(vec![fault]))?;
     let name = strategy.name().to_owned();
@@ -162,17 +164,17 @@ async fn evaluate(
         mut undelivered,
         ..
     } = race;
-    undelivered.extend(session.inbox.close().into_iter().map(|spoken| spoken.parts));
     undelivered
         .iter()
         .for_each(|parts| session.parts.too_late(parts));
+    undelivered.extend(session.close_inbox());
     let judged = judging.spent();
     let text = adopt(session, &trunk, &choice, name.clone(), &results, judged).await?;
     let winner = match choice {
         Choice::Branch(index) => Some(index),
         Choice::Merged { .. } | Choice::Nothing { .. } => None,
     };
-    let spent = results.iter().map(ParallelLoopResult::spent);
+    let spent = results.iter().map(|result| result.spent);
     let spent = spent.fold(judged, Spend::combine);
     for text in &warnings {
         let text = text.clone();
@@ -237,7 +239,7 @@ impl Race {
                         stop.cancel();
                         closing.get_or_insert_with(|| Instant::now() + CLOSING);
                     }
-                    RemoteCommand::Say(spoken) => self.undelivered.push(spoken.parts),
+                    RemoteCommand::Say(spoken) => self.undelivered.push(spoken.message.parts),
                 },
                 Some(()) = late => break,
             }
@@ -307,7 +309,7 @@ async fn interrupted(session: &Session, late: &mut Vec<Vec<Part>>) {
     loop {
         match session.inbox.next().await {
             RemoteCommand::Interrupt => return,
-            RemoteCommand::Say(spoken) => late.push(spoken.parts),
+            RemoteCommand::Say(spoken) => late.push(spoken.message.parts),
         }
     }
 }

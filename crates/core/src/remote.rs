@@ -39,21 +39,15 @@ pub(crate) enum RemoteCommand {
 #[derive(Debug)]
 pub(crate) struct InboxMessage {
     pub(crate) kind: Waiting,
-    pub(crate) parts: Vec<Part>,
-    /// The key that identifies the message if it is sent again.
-    pub(crate) key: Option<String>,
+    pub(crate) message: UserInput,
 }
 
 impl InboxMessage {
     /// Converts the message to an input of the machine.
     pub(crate) fn into_input(self) -> Input {
-        let message = UserInput {
-            parts: self.parts,
-            key: self.key,
-        };
         match self.kind {
-            Waiting::Steer => Input::User(message),
-            Waiting::FollowUp => Input::FollowUp(message),
+            Waiting::Steer => Input::User(self.message),
+            Waiting::FollowUp => Input::FollowUp(self.message),
         }
     }
 }
@@ -83,13 +77,6 @@ struct InboxState {
     /// The keys of messages that this process or, according to the log, an earlier one has
     /// accepted.
     keys: HashSet<String>,
-}
-
-/// The result of putting a message into the inbox.
-enum PutOutcome {
-    Taken,
-    Closed,
-    Full(InboxMessage),
 }
 
 impl Remote {
@@ -147,15 +134,25 @@ impl Remote {
         let Ok(parts) = message.checked() else {
             return false;
         };
-        let mut queued = InboxMessage { kind, parts, key };
         loop {
             // Listening begins before the check, so that no notification is missed.
             let mut room = std::pin::pin!(self.0.room.notified());
             room.as_mut().enable();
-            match self.0.put(queued) {
-                PutOutcome::Taken => return true,
-                PutOutcome::Closed => return false,
-                PutOutcome::Full(back) => queued = back,
+            {
+                let mut state = self.0.lock();
+                if !state.open {
+                    return false;
+                }
+                if key.as_ref().is_some_and(|key| state.keys.contains(key)) {
+                    return true;
+                }
+                if state.messages.len() < INBOX {
+                    state.keys.extend(key.clone());
+                    let message = UserInput { parts, key };
+                    state.messages.push_back(InboxMessage { kind, message });
+                    self.0.arrived.notify_one();
+                    return true;
+                }
             }
             room.await;
         }
@@ -222,24 +219,6 @@ impl Drop for OpenInboxGuard {
 impl SharedInbox {
     fn lock(&self) -> MutexGuard<'_, InboxState> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn put(&self, queued: InboxMessage) -> PutOutcome {
-        let mut state = self.lock();
-        if !state.open {
-            return PutOutcome::Closed;
-        }
-        let is_known = |key: &String| state.keys.contains(key);
-        if queued.key.as_ref().is_some_and(is_known) {
-            return PutOutcome::Taken;
-        }
-        if state.messages.len() >= INBOX {
-            return PutOutcome::Full(queued);
-        }
-        state.keys.extend(queued.key.clone());
-        state.messages.push_back(queued);
-        self.arrived.notify_one();
-        PutOutcome::Taken
     }
 
     fn take(&self) -> Option<RemoteCommand> {

@@ -25,8 +25,7 @@ impl Session {
     /// If the log cannot be read or written, or if the agent's configuration leaves no room in its
     /// model's window.
     pub async fn switch(&mut self, agent: &Agent) -> Result<(), Error> {
-        driver::between_runs(self).await?;
-        driver::settle(self).await?;
+        self.between_runs(|_| Ok(())).await?;
         let parts = Parts {
             store: Arc::clone(&self.parts.store),
             ..Parts::clone(&agent.parts)
@@ -49,11 +48,7 @@ impl Session {
     /// # Errors
     /// If there is no run to undo, or the log cannot be read or written.
     pub async fn undo(&mut self) -> Result<u64, Error> {
-        driver::between_runs(self).await?;
-        driver::settle(self).await?;
-        let run = self.run.undo()?;
-        driver::settle(self).await?;
-        Ok(run)
+        self.between_runs(|run| Ok(run.undo()?)).await
     }
 
     /// Compacts the view now, regardless of the trigger.
@@ -81,14 +76,12 @@ impl Session {
     /// # Errors
     /// If the focus is too long, or the log cannot be written.
     pub async fn compact(&mut self, focus: Option<&str>) -> Result<Option<AppliedPlan>, Error> {
-        driver::between_runs(self).await?;
-        driver::settle(self).await?;
         let now = Now {
             since_call: self.idle(),
             ..Now::default()
         };
-        self.run.compact(now, focus)?;
-        driver::settle(self).await?;
+        self.between_runs(|run| Ok(run.compact(now, focus)?))
+            .await?;
         Ok(self.run.take_compaction())
     }
 
@@ -98,9 +91,7 @@ impl Session {
     /// If the original item is not in the view, if too much would be pinned, or if the log cannot
     /// be written.
     pub async fn pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), Error> {
-        driver::between_runs(self).await?;
-        self.run.pin(seq, what)?;
-        driver::settle(self).await
+        self.between_runs(|run| Ok(run.pin(seq, what)?)).await
     }
 
     /// Adds a rule from the host and pins it.
@@ -109,10 +100,7 @@ impl Session {
     /// If the rule is empty, if too much would be pinned, if calls of a crashed run are waiting to
     /// be continued, or if the log cannot be written.
     pub async fn pin_text(&mut self, text: &str) -> Result<Seq, Error> {
-        driver::between_runs(self).await?;
-        let seq = self.run.pin_text(text)?;
-        driver::settle(self).await?;
-        Ok(seq)
+        self.between_runs(|run| Ok(run.pin_text(text)?)).await
     }
 
     /// Removes a pin. Returns `false` if there is none.
@@ -120,10 +108,7 @@ impl Session {
     /// # Errors
     /// If the log cannot be written.
     pub async fn unpin(&mut self, seq: Seq) -> Result<bool, Error> {
-        driver::between_runs(self).await?;
-        let unpinned = self.run.unpin(seq);
-        driver::settle(self).await?;
-        Ok(unpinned)
+        self.between_runs(|run| Ok(run.unpin(seq))).await
     }
 
     /// Runs a task. Dropping the future interrupts it; the session can be continued.
@@ -164,8 +149,20 @@ impl Session {
     /// # Errors
     /// If the log cannot be written.
     pub async fn close(mut self) -> Result<(), Error> {
-        driver::between_runs(&mut self).await?;
-        driver::settle(&mut self).await
+        self.between_runs(|_| Ok(())).await
+    }
+
+    /// Lets the machine do something between two runs, and carries out its steps. A run that was left
+    /// open is ended first.
+    pub(crate) async fn between_runs<T>(
+        &mut self,
+        act: impl FnOnce(&mut Run) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        driver::between_runs(self).await?;
+        driver::settle(self).await?;
+        let done = act(&mut self.run)?;
+        driver::settle(self).await?;
+        Ok(done)
     }
 
     /// Prepares the session for runs of this agent, whose setup and parts it has already.

@@ -26,7 +26,7 @@
 //! ```
 
 pub use plimsoll_agent::{
-    Entry, FoldError, Input, KEPT_FOR_RESULT, KnownTool, LOG_FORMAT, MAX_BATCH, MAX_NAME,
-    MAX_NAME_EDITS, NameMatch, Now, Outcome, PendingPlan, Run, Setup, State, Step, SummaryModel,
-    ToolNames, UserInput, Verdict, Waiting, WindowEvidence, fit, refusal,
+    Decision, Entry, FoldError, Input, KEPT_FOR_RESULT, KnownTool, LOG_FORMAT, MAX_BATCH, MAX_NAME,
+    MAX_NAME_EDITS, Now, Outcome, PendingPlan, Run, Setup, State, Step, SummaryModel, ToolNames,
+    UserInput, Waiting, WindowEvidence, fit, refusal,
 };

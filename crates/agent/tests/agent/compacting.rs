@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    CompactError, Contents, Entry, Event, Input, MAX_FOCUS, Now, Setup, State, SummaryModel,
-    Verdict,
+    CompactError, Contents, Decision, Entry, Event, Input, MAX_FOCUS, Now, Setup, State,
+    SummaryModel,
 };
 use plimsoll_context::{Chars4, ContextStrategy, Reason, Tokens, Trigger};
 
@@ -166,7 +166,7 @@ fn with_nothing_to_do_no_model_is_asked() {
 fn the_host_can_refuse_it() {
     let mut stage = session(evicting(), 36);
     let before = stage.run.tokens();
-    stage.verdict = Verdict::Veto {
+    stage.verdict = Decision::No {
         why: "not now".into(),
     };
     stage.run.compact(Now::default(), None).unwrap();
@@ -174,7 +174,7 @@ fn the_host_can_refuse_it() {
     assert!(!stage.run.is_running());
     assert_eq!((stage.run.tokens(), stage.plans()), (before, 0));
     assert!(stage.warnings().iter().any(|text| text.contains("not now")));
-    stage.verdict = Verdict::Go;
+    stage.verdict = Decision::Go;
     stage.run.compact(Now::default(), None).unwrap();
     stage.rest();
     assert_eq!(stage.plans(), 1);

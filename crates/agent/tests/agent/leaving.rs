@@ -1,7 +1,7 @@
 //! Messages are shown to the host before they are evicted. Covers acceptance and vetoes, before a
 //! request and on the ladder, with interrupts and crashes at each step.
 
-use plimsoll_agent::{AtLimit, EndReason, Input, Setup, Verdict};
+use plimsoll_agent::{AtLimit, Decision, EndReason, Input, Setup};
 use plimsoll_context::{ContextStrategy, Form, Message, Part, Recall, Seq, Tokens};
 
 use crate::stage::audit::{audit, carried_on};
@@ -21,8 +21,8 @@ fn asked(name: &str) -> Setup {
     }
 }
 
-fn veto() -> Verdict {
-    Verdict::Veto {
+fn veto() -> Decision {
+    Decision::No {
         why: "not now".into(),
     }
 }
@@ -110,7 +110,7 @@ fn a_veto_leaves_the_view_as_it_is_for_this_request() {
     assert!(stage.warnings()[0].contains("not now"));
     // The next request is asked about anew.
     until_host_asked(&mut stage, n);
-    stage.left(Verdict::Go);
+    stage.left(Decision::Go);
     assert_eq!(stage.plans(), 1);
     stage.host_waits = false;
     stage.text("done");
@@ -153,7 +153,7 @@ fn after_a_veto_the_run_goes_on_up_to_the_window() {
         assert!(largest > Some(Tokens(12_000)), "{name}: {largest:?}");
         assert_eq!(stage.plans(), 0, "{name}");
         // The session lives: once the host agrees, it goes on.
-        stage.verdict = Verdict::Go;
+        stage.verdict = Decision::Go;
         stage.say("and now?").finish();
         assert_eq!(stage.outcome().reason, EndReason::Answered, "{name}");
         audit(&stage);
@@ -163,7 +163,7 @@ fn after_a_veto_the_run_goes_on_up_to_the_window() {
 #[test]
 fn in_the_ladder_too() {
     for name in NAMES {
-        for verdict in [Verdict::Go, veto()] {
+        for verdict in [Decision::Go, veto()] {
             let mut stage = Stage::new(asked(name));
             stage.say("the task");
             turns(&mut stage, 0, 5);
@@ -172,7 +172,7 @@ fn in_the_ladder_too() {
             stage.refuse(overflow(Some(9_000), Some(4_000)));
             assert!(stage.leaving.len() > asked, "{name}: it is asked");
             match &verdict {
-                Verdict::Veto { .. } => {
+                Decision::No { .. } => {
                     assert!(!stage.calling, "{name}");
                     let reason = &stage.outcome().reason;
                     assert!(
@@ -180,9 +180,9 @@ fn in_the_ladder_too() {
                         "{name}: {reason:?}"
                     );
                 }
-                Verdict::Go => assert!(stage.calling, "{name}"),
+                Decision::Go => assert!(stage.calling, "{name}"),
             }
-            stage.verdict = Verdict::Go;
+            stage.verdict = Decision::Go;
             if !stage.run.is_running() {
                 stage.say("go on");
             }
@@ -211,7 +211,7 @@ fn an_interrupt_while_the_host_is_asked() {
             stage.interrupt();
             assert_eq!(stage.outcome().reason, EndReason::Interrupted, "{name}");
             assert_eq!(seqs(&stage), before, "{name}");
-            stage.tell(Input::PlanVerdict(Verdict::Go));
+            stage.tell(Input::Decided(Decision::Go));
             assert_eq!(seqs(&stage), before, "{name}: too late");
             stage.host_waits = false;
             stage.say("go on").finish();
@@ -230,15 +230,15 @@ fn a_steer_while_the_host_is_asked() {
         until_host_asked(&mut stage, 0);
         stage.say("look left");
         assert!(!stage.calling, "{name}");
-        stage.left(Verdict::Go);
+        stage.left(Decision::Go);
         while stage.host_asked {
-            stage.left(Verdict::Go);
+            stage.left(Decision::Go);
         }
         stage.summaries_by(&mut |stage| {
             stage.summary(&good_summary("steered"));
         });
         while stage.host_asked {
-            stage.left(Verdict::Go);
+            stage.left(Decision::Go);
         }
         assert_eq!(stage.seen().last().unwrap().text(), "look left", "{name}");
         stage.host_waits = false;
@@ -262,7 +262,7 @@ fn a_crash_at_any_entry_carries_on() {
                 Input::User(vec![Part::text("and now?")].into()),
             );
         }
-        stage.left(Verdict::Go);
+        stage.left(Decision::Go);
         stage.host_waits = false;
         turns(&mut stage, 50, 60);
         stage.text("done");

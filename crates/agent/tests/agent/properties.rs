@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    Answer, AtLimit, CountTokens, EndReason, Entry, Event, ExecutionLimits, Failure, FilterResult,
-    HookPoint, Input, InputFilters, Permission, PermissionRule, Permissions, QueueMode, Setup,
-    SummaryModel, Verdict,
+    Answer, AtLimit, CountTokens, Decision, EndReason, Entry, Event, ExecutionLimits, Failure,
+    FilterResult, HookPoint, Input, InputFilters, Permission, PermissionRule, Permissions,
+    QueueMode, Setup, SummaryModel,
 };
 use plimsoll_context::{
     Bytes, CallId, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part, PinnedPart, Recall,
@@ -416,10 +416,10 @@ impl Script {
     }
 }
 
-fn any_verdict(random: &mut Random) -> Verdict {
+fn any_verdict(random: &mut Random) -> Decision {
     match random.below(10) {
-        1 if random.chance(40) => Verdict::Veto { why: "no".into() },
-        _ => Verdict::Go,
+        1 if random.chance(40) => Decision::No { why: "no".into() },
+        _ => Decision::Go,
     }
 }
 

@@ -20,7 +20,15 @@ pub(super) async fn call(
     call_usage: Arc<CallUsage>,
 ) -> Result<Reply, Failure> {
     let (provider, retry) = (&*parts.provider, &parts.settings.retry);
-    call_with_retries(provider, &request, retry, Some(&parts), &call_usage, context).await
+    call_with_retries(
+        provider,
+        &request,
+        retry,
+        Some(&parts),
+        &call_usage,
+        context,
+    )
+    .await
 }
 
 /// Calls the summarizer. Retries like any other call, but with an overall timeout, since the run

@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, pending};
 
 use plimsoll_agent::{
     AffectedItem, Answer, Approver, Decision, Event, EvictedMessage, Eviction, HookInput,
-    HookPoint, Input, PendingPlan, Question, Verdict,
+    HookPoint, Input, PendingPlan, Question,
 };
 use plimsoll_context::{CallId, Form, Gap, Message, Part};
 use tokio::time::Instant;
@@ -91,7 +91,11 @@ pub(super) async fn command(session: &Session) -> RemoteCommand {
 
 /// Calls the hooks of a point. Reports their failures as warnings. Returns `None` if they were cut
 /// off.
-async fn call(session: &mut Session, parts: &Arc<Parts>, input: HookInput) -> Option<HookOutcome> {
+pub(super) async fn call(
+    session: &mut Session,
+    parts: &Arc<Parts>,
+    input: HookInput,
+) -> Option<HookOutcome> {
     let (point, cx) = (input.point(), context(session));
     let outcome = attend(session, parts.hooks.call(&cx, input)).await;
     match &outcome {
@@ -113,12 +117,12 @@ async fn refusal(session: &mut Session, parts: &Arc<Parts>, input: HookInput) ->
 pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, input: HookInput) {
     let refused = match input {
         HookInput::FollowUp => match check_answer(session, parts).await {
-            AnswerCheck::Accepted => {
+            Ok(true) => {
                 poll(session, parts, HookInput::FollowUp).await;
                 None
             }
-            AnswerCheck::AskedAgain => None,
-            AnswerCheck::NotAccepted(why) => Some(why),
+            Ok(false) => None,
+            Err(why) => Some(why),
         },
         input => refusal(session, parts, input).await,
     };
@@ -126,11 +130,6 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, input: Hoo
         Some(why) => Decision::No { why },
         None => Decision::Go,
     }));
-}
-
-/// Notifies the host.
-pub(super) async fn after(session: &mut Session, parts: &Arc<Parts>, input: HookInput) {
-    call(session, parts, input).await;
 }
 
 /// Asks whether a plan may be applied.
@@ -141,17 +140,17 @@ pub(super) async fn keep(
     session: &mut Session,
     parts: &Arc<Parts>,
     pending: &PendingPlan,
-) -> Verdict {
+) -> Decision {
     if pending.plan.is_compaction() {
         let input = HookInput::BeforeCompactionStart {
             tokens: pending.tokens,
             messages: pending.messages,
         };
         if let Some(why) = refusal(session, parts, input).await {
-            return Verdict::Veto { why };
+            return Decision::No { why };
         }
     }
-    Verdict::Go
+    Decision::Go
 }
 
 /// Reports an applied plan and its evicted messages to the host.
@@ -177,24 +176,23 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, pending: &Pe
 /// Returns the originals of the messages that a plan removes or shortens. Messages shortened by an
 /// earlier plan are read from the log.
 async fn evicted(parts: &Parts, session: &SessionId, pending: &PendingPlan) -> Eviction {
-    let affected = || pending.items.iter().filter(|affected| is_message(affected));
-    let is_whole = |affected: &AffectedItem| affected.item.form == Form::Original;
+    let store = parts.store.as_ref();
     let mut log = LogMessages::default();
     let mut items = Vec::new();
-    for affected in affected() {
+    for affected in pending.items.iter().filter(|affected| is_message(affected)) {
         let (seq, shown) = (affected.item.seq, &affected.item.message);
-        let original = match is_whole(affected) {
-            true => Ok(None),
-            false => match log.update(parts.store.as_ref(), session).await {
-                Ok(()) => log.message(parts.store.as_ref(), session, seq).await,
-                Err(error) => Err(error),
-            },
-        };
-        let original = original.unwrap_or_else(|error| {
-            let text = format!("on_evict gets shortened messages: {error}");
-            parts.warn([text]);
-            None
-        });
+        let mut original = None;
+        if affected.item.form != Form::Original {
+            let found = async {
+                log.update(store, session).await?;
+                log.message(store, session, seq).await
+            };
+            original = found.await.unwrap_or_else(|error| {
+                let text = format!("on_evict gets shortened messages: {error}");
+                parts.warn([text]);
+                None
+            });
+        }
         items.push(EvictedMessage {
             seq,
             removed: affected.removed,
@@ -231,28 +229,21 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, input: HookI
     }
 }
 
-/// The result of checking an answer.
-enum AnswerCheck {
-    /// The run may end with the answer.
-    Accepted,
-    /// The model was told the reason and answers again.
-    AskedAgain,
-    /// The run ends without an accepted answer.
-    NotAccepted(String),
-}
-
-/// Checks the answer.
-async fn check_answer(session: &mut Session, parts: &Arc<Parts>) -> AnswerCheck {
+/// Asks `check_answer` about the newest answer. Returns `false` if the model answers again.
+///
+/// # Errors
+/// The reason, if the answer is not accepted and the run has to end.
+async fn check_answer(session: &mut Session, parts: &Arc<Parts>) -> Result<bool, String> {
     let items = session.run.state().transcript().items();
     let answer = items.last().map(|item| item.message.text());
     let Some(answer) = answer.filter(|_| parts.hooks.has(HookPoint::CheckAnswer)) else {
-        return AnswerCheck::Accepted;
+        return Ok(true);
     };
     let cx = context(session);
     let input = HookInput::CheckAnswer { answer };
     let checked = attend(session, parts.hooks.call(&cx, input)).await;
     let Some(HookOutcome { denied, faults, .. }) = checked else {
-        return AnswerCheck::NotAccepted(cut_off("check_answer"));
+        return Err(cut_off("check_answer"));
     };
     parts.warn(faults.clone());
     match denied {
@@ -260,11 +251,11 @@ async fn check_answer(session: &mut Session, parts: &Arc<Parts>) -> AnswerCheck 
             session.answers_refused += 1;
             let text = format!("Your answer was not accepted: {why}\n\nAnswer again, in full.");
             session.handle(Input::FollowUp(vec![Part::text(text)].into()));
-            AnswerCheck::AskedAgain
+            Ok(false)
         }
-        Some(why) => AnswerCheck::NotAccepted(why),
-        None if faults.is_empty() => AnswerCheck::Accepted,
-        None => AnswerCheck::NotAccepted(faults.join("; ")),
+        Some(why) => Err(why),
+        None if faults.is_empty() => Ok(true),
+        None => Err(faults.join("; ")),
     }
 }
 

@@ -7,16 +7,13 @@ use plimsoll_agent::{Event, HookInput, HookPoint, Spend};
 use plimsoll_context::{CallId, Part, ToolCall, ToolResult, head_tail};
 use serde_json::Value;
 use tokio::task::{JoinError, JoinSet};
-use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::caller::Caller;
 use crate::error::panic_message;
 use crate::hooks::HookContext;
 use crate::parts::Parts;
-use crate::reservation::Reservation;
 use crate::secret::Secrets;
-use crate::tool::{MAX_TOOL_OUTPUT, Tool, ToolContext, ToolError, ToolOutput, Updates};
+use crate::tool::{MAX_TOOL_OUTPUT, Tool, ToolContext, ToolError, ToolOutput};
 
 /// The result of a tool call and its side effects.
 pub(super) struct FinishedCall {
@@ -37,20 +34,13 @@ impl FinishedCall {
     }
 }
 
-/// The end of one attempt of a call.
-enum AttemptEnd {
-    Ended(ToolResult, Option<&'static str>),
-    Late,
-}
-
 /// Executes one tool call. Retries idempotent tools after a timeout.
 pub(super) async fn execute(
     parts: Arc<Parts>,
     tool: Option<Arc<dyn Tool>>,
     call: ToolCall,
-    cancel: CancellationToken,
-    updates: Updates,
-    ((reservation, caller), hooks): ((Reservation, Option<Arc<Caller>>), HookContext),
+    cx: ToolContext,
+    hooks: HookContext,
 ) -> FinishedCall {
     let name = call.name.clone();
     let (mut result, fault) = match tool {
@@ -59,16 +49,6 @@ pub(super) async fn execute(
             (failed(call.id, text), Some("unknown_tool"))
         }
         Some(tool) => {
-            let cx = |cancel| ToolContext {
-                call: call.id.clone(),
-                cancel,
-                updates: updates.clone(),
-                reservation: reservation.clone(),
-                permissions: Arc::clone(&parts.permissions),
-                variables: parts.variables.clone(),
-                shows_images: parts.provider.takes_images() == Some(true),
-                caller: caller.clone(),
-            };
             let tries = if tool.idempotent() {
                 parts.settings.tool_retries.saturating_add(1)
             } else {
@@ -76,10 +56,13 @@ pub(super) async fn execute(
             };
             let mut number = 1;
             loop {
-                let cx = cx(cancel.child_token());
-                match once(&tool, &call, cx, &parts.secrets).await {
-                    AttemptEnd::Ended(result, fault) => break (result, fault),
-                    AttemptEnd::Late if number < tries => {
+                let attempt = ToolContext {
+                    cancel: cx.cancel.child_token(),
+                    ..cx.clone()
+                };
+                match once(&tool, &call, attempt, &parts.secrets).await {
+                    Some(ended) => break ended,
+                    None if number < tries => {
                         number += 1;
                         let text = format!(
                             "`{}` did not end within {} s and is called again ({number} of {tries})",
@@ -88,9 +71,7 @@ pub(super) async fn execute(
                         );
                         parts.tell(Event::Warning { text });
                     }
-                    AttemptEnd::Late => {
-                        break (too_late(&*tool, &call, tries), Some("timeout"));
-                    }
+                    None => break (too_late(&*tool, &call, tries), Some("timeout")),
                 }
             }
         }
@@ -98,17 +79,18 @@ pub(super) async fn execute(
     transform_result(&parts, &hooks, &name, &mut result).await;
     FinishedCall {
         result,
-        spent: reservation.spent(),
+        spent: cx.reservation.spent(),
         fault,
     }
 }
 
+/// Makes one attempt. Returns the result and, if it failed, the kind of failure. `None` after a timeout.
 async fn once(
     tool: &Arc<dyn Tool>,
     call: &ToolCall,
     cx: ToolContext,
     secrets: &Secrets,
-) -> AttemptEnd {
+) -> Option<(ToolResult, Option<&'static str>)> {
     let (id, name, timeout) = (call.id.clone(), &call.name, tool.timeout());
     let arguments = arguments(call);
     let cancel = cx.cancel.clone();
@@ -119,7 +101,7 @@ async fn once(
     let (text, fault) = match tokio::time::timeout(timeout, work.join_next()).await {
         Ok(Some(Ok(Ok(mut output)))) => {
             secrets.strike_out_of(&mut output.parts);
-            return AttemptEnd::Ended(done(id, output), None);
+            return Some((done(id, output), None));
         }
         Ok(Some(Ok(Err(ToolError(text))))) => (text, "tool_error"),
         Ok(Some(Err(error))) if error.is_panic() => {
@@ -132,10 +114,10 @@ async fn once(
         }
         Err(_) => {
             cancel.cancel();
-            return AttemptEnd::Late;
+            return None;
         }
     };
-    AttemptEnd::Ended(failed(id, secrets.strike_out(text)), Some(fault))
+    Some((failed(id, secrets.strike_out(text)), Some(fault)))
 }
 
 /// Lets the hooks rewrite the text of a tool's result. If one of them fails, the text is withheld,

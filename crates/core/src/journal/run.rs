@@ -2,10 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Input, Outcome, UserInput};
-use plimsoll_context::Part;
+use plimsoll_agent::{Entry, Input, Outcome, UserInput};
 
-use super::request_progress::{RequestProgress, keys};
 use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, StepEnd};
 use crate::driver::Driven;
 use crate::error::Error;
@@ -28,15 +26,15 @@ pub struct JournaledRun {
 
 /// A journaled run in this process.
 struct Stepper {
-    key: String,
-    parts: Vec<Part>,
-    standing: RequestProgress,
+    /// Starts or continues the run in the first step that is executed here.
+    input: Option<Input>,
     /// How long the run had taken before this process took over.
     elapsed: Duration,
     /// The reason why the journal is unusable, if it is.
     fault: Option<JournalFault>,
     /// Present once a step has been executed here.
     driven: Option<Driven>,
+    /// Present once the run has ended, here or according to the log.
     outcome: Option<Outcome>,
 }
 
@@ -85,17 +83,47 @@ impl Session {
             Some(log) => log,
             None => self.parts.store.load(self.id()).await?,
         };
-        self.inbox.knows(keys(&log));
+        let keys = log.iter().filter_map(|entry| match entry {
+            Entry::Accepted { key } => Some(key.clone()),
+            _ => None,
+        });
+        self.inbox.knows(keys);
         self.chain = Some(LogChain::of(&log));
+        let key = &request.key;
+        let is_its = |entry: &Entry| matches!(entry, Entry::Accepted { key: of } if of == key);
+        let at = log.iter().rposition(is_its).unwrap_or(log.len());
+        let own = log.get(at..).unwrap_or_default();
+        // If a crash occurred between the key and the message, the message is sent again.
+        let input = if own.iter().any(is_prompt) {
+            Input::Continue
+        } else {
+            Input::User(UserInput {
+                parts,
+                key: Some(key.clone()),
+            })
+        };
+        let mut ends = own.iter().filter_map(|entry| match entry {
+            Entry::RunEnded { outcome } => Some(outcome.clone()),
+            _ => None,
+        });
         Ok(Stepper {
-            key: request.key.clone(),
-            parts,
-            standing: RequestProgress::of(&log, &request.key),
+            input: Some(input),
             elapsed: Duration::ZERO,
             fault: None,
             driven: None,
-            outcome: None,
+            outcome: ends.next(),
         })
+    }
+}
+
+/// Checks whether an entry is the message that a run starts with.
+fn is_prompt(entry: &Entry) -> bool {
+    match entry {
+        Entry::Message {
+            message,
+            queued: None,
+        } => message.is_user(),
+        _ => false,
     }
 }
 
@@ -173,28 +201,19 @@ impl Stepper {
         if let Some(fault) = self.fault.clone() {
             return Err(fault.into());
         }
-        let ended = match (&self.standing, &mut self.driven) {
-            (RequestProgress::Ended(outcome), None) => Some(Outcome::clone(outcome)),
-            (_, Some(driven)) => driven.advance(session).await?,
-            (standing, none) => {
-                session.attach_context();
-                let input = match standing {
-                    RequestProgress::New => Input::User(UserInput {
-                        parts: self.parts.clone(),
-                        key: Some(self.key.clone()),
-                    }),
-                    _ => Input::Continue,
-                };
-                let driven = none.insert(Driven::begin(session, input, self.elapsed));
-                driven.advance(session).await?
-            }
-        };
-        let is_last = ended.is_some();
-        self.outcome = ended;
+        if self.outcome.is_none()
+            && let Some(input) = self.input.take()
+        {
+            session.attach_context();
+            self.driven = Some(Driven::begin(session, input, self.elapsed));
+        }
+        if let Some(driven) = &mut self.driven {
+            self.outcome = driven.advance(session).await?;
+        }
         let head = session.chain.as_ref().map(LogChain::head);
         Ok(StepEnd {
             head: head.unwrap_or_default(),
-            is_last,
+            is_last: self.outcome.is_some(),
         })
     }
 
@@ -203,11 +222,7 @@ impl Stepper {
         if let Some(fault) = self.fault.clone() {
             return Err(fault.into());
         }
-        let before = match &self.standing {
-            RequestProgress::Ended(outcome) => Some(Outcome::clone(outcome)),
-            _ => None,
-        };
-        self.outcome.take().or(before).ok_or_else(|| {
+        self.outcome.take().ok_or_else(|| {
             let fault = JournalFault::Mismatch {
                 session: session.id().clone(),
                 entry: end.head.entries,

@@ -137,10 +137,7 @@ impl RunningBranch {
     ) -> ParallelLoopResult {
         let lease = match lease {
             Ok(lease) => lease,
-            Err(why) => {
-                let end = BranchEnd::NotStarted { why: why.clone() };
-                return self.result(trunk, end, why);
-            }
+            Err(why) => return self.result(trunk, BranchEnd::NotStarted, why),
         };
         let run = AssertUnwindSafe(self.answer(trunk, lease, stop)).catch_unwind();
         let why = match run.await {
@@ -156,7 +153,7 @@ impl RunningBranch {
             Ok(Err(error)) => error.to_string(),
             Err(panic) => format!("it broke down: {}", panic_message(&*panic)),
         };
-        self.result(trunk, BranchEnd::Died { why: why.clone() }, why)
+        self.result(trunk, BranchEnd::Died, why)
     }
 
     async fn answer(
@@ -166,7 +163,9 @@ impl RunningBranch {
         stop: &CancellationToken,
     ) -> Result<AgentOutput, Error> {
         let limits = &self.agent.setup.limits;
-        let agent = self.agent.within(&self.part, limits, Some(&trunk.parts), None);
+        let agent = self
+            .agent
+            .within(&self.part, limits, Some(&trunk.parts), None);
         let mut session = agent.open(lease, trunk.idle).await?;
         session.below(&self.part);
         // The fork has the host's context and extensions of the original session.
@@ -179,7 +178,7 @@ impl RunningBranch {
 
     /// Returns the result of the branch with the given end.
     pub(super) fn result(&self, trunk: &Trunk, end: BranchEnd, text: String) -> ParallelLoopResult {
-        let (spent, setup) = (self.part.spent(), &self.agent.setup);
+        let setup = &self.agent.setup;
         ParallelLoopResult {
             branch: self.index,
             session_id: self.session.clone(),
@@ -188,10 +187,7 @@ impl RunningBranch {
             model: setup.model.clone(),
             text,
             end,
-            usage: spent.usage,
-            cost: spent.cost,
-            turns: spent.turns,
-            tool_calls: spent.tool_calls,
+            spent: self.part.spent(),
             duration: self.began.elapsed(),
         }
     }

@@ -51,14 +51,8 @@ pub struct ParallelLoopResult {
     pub text: String,
     /// How the branch ended.
     pub end: BranchEnd,
-    /// Token usage.
-    pub usage: Usage,
-    /// Cost of the usage.
-    pub cost: Cost,
-    /// Answered model calls, including sub-agents.
-    pub turns: u64,
-    /// Executed tool calls, including sub-agents.
-    pub tool_calls: u64,
+    /// Usage and cost of the branch, including sub-agents.
+    pub spent: Spend,
     /// Duration of the branch.
     pub duration: Duration,
 }
@@ -72,15 +66,9 @@ pub enum BranchEnd {
     /// The evaluation was interrupted.
     Cancelled,
     /// The branch failed.
-    Died {
-        /// The reason.
-        why: String,
-    },
+    Died,
     /// The branch could not begin.
-    NotStarted {
-        /// The reason.
-        why: String,
-    },
+    NotStarted,
 }
 
 impl BranchEnd {
@@ -90,8 +78,8 @@ impl BranchEnd {
         match self {
             Self::Ended(reason) => reason.word(),
             Self::Cancelled => "cancelled",
-            Self::Died { .. } => "died",
-            Self::NotStarted { .. } => "not_started",
+            Self::Died => "died",
+            Self::NotStarted => "not_started",
         }
     }
 
@@ -109,26 +97,10 @@ impl ParallelLoopResult {
         self.end.is_answer()
     }
 
-    /// Returns usage, cost and calls combined.
-    #[must_use]
-    pub fn spent(&self) -> Spend {
-        Spend {
-            usage: self.usage,
-            cost: self.cost,
-            turns: self.turns,
-            tool_calls: self.tool_calls,
-            ..Spend::default()
-        }
-    }
-
     /// Returns the reason if there is no answer.
     fn why(&self) -> Option<String> {
-        match &self.end {
-            BranchEnd::Ended(reason) if reason.is_answer() => None,
-            BranchEnd::Ended(_) => Some(self.text.clone()),
-            BranchEnd::Cancelled => None,
-            BranchEnd::Died { why } | BranchEnd::NotStarted { why } => Some(why.clone()),
-        }
+        let has_reason = !self.answered() && self.end != BranchEnd::Cancelled;
+        has_reason.then(|| self.text.clone())
     }
 
     /// Returns the record for the log.
@@ -139,7 +111,7 @@ impl ParallelLoopResult {
             model: self.model.clone(),
             outcome: self.end.word().to_owned(),
             why: self.why(),
-            spent: self.spent(),
+            spent: self.spent,
             duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
         }
     }

@@ -102,7 +102,7 @@ impl Evaluation<'_> {
     fn cheapest(&self) -> Choice {
         let cheapest = self
             .answered()
-            .min_by_key(|result| (result.usage.total_tokens(), result.branch));
+            .min_by_key(|result| (result.spent.usage.total_tokens(), result.branch));
         chosen(cheapest)
     }
 }

@@ -95,7 +95,10 @@ async fn the_winner_becomes_the_session_and_the_others_stay_beside_it() {
     };
     assert_eq!(one.run_id.to_string(), "s%2Eb2-0.slow.2");
     assert_eq!(two.run_id.to_string(), "s%2Eb2-1.fast%2E1.2");
-    assert_eq!((one.turns, one.tool_calls, two.turns), (2, 1, 1));
+    assert_eq!(
+        (one.spent.turns, one.spent.tool_calls, two.spent.turns),
+        (2, 1, 1)
+    );
     // Both were sent the same beginning.
     let (north, south) = (north.requests(), south.requests());
     assert_eq!(north[0]["messages"], south[0]["messages"]);
@@ -137,14 +140,17 @@ async fn the_winner_becomes_the_session_and_the_others_stay_beside_it() {
     };
     assert_eq!(strategy, "pick_first");
     assert_eq!(branches[1].session, two.session_id.as_str());
-    assert_eq!(branches[1].spent.usage, two.usage);
+    assert_eq!(branches[1].spent, two.spent);
     assert_eq!(
         (branches[0].outcome.as_str(), &*branches[0].config),
         ("answered", "slow")
     );
     // What everybody used is in the total, and is read back from the log.
     let first = session.view().usage().without(outcome.tokens_used);
-    assert_eq!(outcome.tokens_used, one.usage.combine(two.usage));
+    assert_eq!(
+        outcome.tokens_used,
+        one.spent.usage.combine(two.spent.usage)
+    );
     assert!(first.output > Tokens::ZERO && outcome.judged.is_nothing());
     let total = session.view().usage();
     drop(session);
@@ -303,7 +309,7 @@ async fn a_judge_picks_and_sees_no_order() {
             // What it took is counted.
             assert_eq!(outcome.judged.turns, 1);
             assert_eq!(outcome.judged.usage.processed(), model.weigh(&request));
-            let results = outcome.results.iter().map(|result| result.usage);
+            let results = outcome.results.iter().map(|result| result.spent.usage);
             let all = results.fold(outcome.judged.usage, Usage::combine);
             assert_eq!(outcome.tokens_used, all);
             assert_eq!(session.view().usage(), all);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use plimsoll_agent::{
-    EndReason, Entry, Event, Input, MAX_SUMMARY_CALLS, NameMatch, Request, State, ToolNames,
+    EndReason, Entry, Event, Input, MAX_SUMMARY_CALLS, Request, State, ToolNames,
 };
 use plimsoll_context::{
     Calibration, CallId, Form, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold,
@@ -360,10 +360,7 @@ fn limits(stage: &Stage) {
             }
             Entry::ToolStarted { call } => {
                 calls += 1;
-                let tool = match names.resolve(batch[call]) {
-                    NameMatch::Repaired(name) => name,
-                    NameMatch::Known | NameMatch::Unknown => batch[call],
-                };
+                let tool = names.resolve(batch[call]).unwrap_or(batch[call]);
                 *of_tool.entry(tool).or_insert(0) += 1;
             }
             _ => {}
@@ -478,10 +475,7 @@ fn dangerous(stage: &Stage, log: &[Entry]) -> HashSet<CallId> {
     let tools = || stage.setup.tools.iter();
     let names = ToolNames::new(tools().map(|tool| tool.spec.name.as_str()));
     let idempotent = |name: &str| {
-        let name = match names.resolve(name) {
-            NameMatch::Repaired(name) => name,
-            NameMatch::Known | NameMatch::Unknown => name,
-        };
+        let name = names.resolve(name).unwrap_or(name);
         let tool = tools().find(|tool| tool.spec.name == name);
         tool.is_some_and(|tool| tool.idempotent)
     };

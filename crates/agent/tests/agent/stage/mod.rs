@@ -11,7 +11,7 @@ use std::time::Duration;
 use plimsoll_agent::{
     Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookInput, HookPoint, Input,
     KnownTool, Now, Outcome, PendingPlan, Question, Request, Run, Setup, Spend, Step, SummaryModel,
-    TargetOf, Verdict,
+    TargetOf,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Message, MessageList, Part, Policy, Reply, SessionPruneConfig,
@@ -47,7 +47,7 @@ pub(crate) struct Stage {
     /// Calls for summaries that were answered.
     pub(crate) asked_for: Vec<Request>,
     /// What the host says to every plan, unless it takes its time.
-    pub(crate) verdict: Verdict,
+    pub(crate) verdict: Decision,
     /// Whether the host takes its time; then `left` says what it says.
     pub(crate) host_waits: bool,
     /// Whether it is asked just now.
@@ -199,7 +199,7 @@ impl Stage {
             vetoed: false,
             summaries: VecDeque::new(),
             asked_for: Vec::new(),
-            verdict: Verdict::Go,
+            verdict: Decision::Go,
             host_waits: false,
             host_asked: false,
             leaving: Vec::new(),
@@ -311,16 +311,16 @@ impl Stage {
     }
 
     /// The host, which takes its time, has made up its mind.
-    pub(crate) fn left(&mut self, verdict: Verdict) -> &mut Self {
+    pub(crate) fn left(&mut self, verdict: Decision) -> &mut Self {
         let input = self.verdict_as_input(verdict);
         self.tell(input);
         self
     }
 
-    fn verdict_as_input(&mut self, verdict: Verdict) -> Input {
+    fn verdict_as_input(&mut self, verdict: Decision) -> Input {
         assert!(std::mem::take(&mut self.host_asked), "nobody has asked");
-        self.vetoed = matches!(verdict, Verdict::Veto { .. });
-        Input::PlanVerdict(verdict)
+        self.vetoed = matches!(verdict, Decision::No { .. });
+        Input::Decided(verdict)
     }
 
     pub(crate) fn say(&mut self, text: &str) -> &mut Self {
@@ -498,7 +498,7 @@ impl Stage {
             } else if !self.summaries.is_empty() {
                 self.summary("");
             } else if self.host_asked {
-                self.left(Verdict::Go);
+                self.left(Decision::Go);
             } else {
                 panic!("the machine waits for nothing that is under way");
             }
