@@ -209,15 +209,14 @@ impl LocalModels {
 
     /// The path of a complete, checked model.
     fn file(&self, model: &LocalModel) -> PathBuf {
-        self.home.join("models").join(&model.file)
+        self.models().join(&model.file)
     }
 
     /// Returns the paths of an unfinished download: the file from the makers, and the folder of the
     /// parts from the registry.
     fn pieces(&self, model: &LocalModel) -> (PathBuf, PathBuf) {
-        let folder = self.home.join("models");
-        let official = folder.join(format!("{}.official", model.file));
-        (official, folder.join(format!("{}.registry", model.file)))
+        let piece = |kind: &str| self.models().join(format!("{}.{kind}", model.file));
+        (piece("official"), piece("registry"))
     }
 
     fn remove_pieces(&self, model: &LocalModel) -> Result<(), LocalError> {
@@ -229,6 +228,10 @@ impl LocalModels {
             }
             _ => Ok(()),
         }
+    }
+
+    fn models(&self) -> PathBuf {
+        self.home.join("models")
     }
 
     fn servers(&self) -> PathBuf {

