@@ -283,22 +283,16 @@ fn insert(
 
 /// Returns the name without a date at its end, such as `-2024-08-06`, `-20250929` or `-0613`.
 fn undated(name: &str) -> Option<&str> {
-    let is = |date: &str, dashes: &[usize]| {
-        let mut bytes = date.bytes().enumerate();
-        bytes.all(|(at, byte)| {
-            if dashes.contains(&at) {
-                byte == b'-'
-            } else {
-                byte.is_ascii_digit()
-            }
-        })
-    };
-    let forms = [(11, [0, 5, 8].as_slice()), (9, &[0]), (5, &[0])];
-    forms.into_iter().find_map(|(length, dashes)| {
-        let at = name.len().checked_sub(length)?;
+    let forms = ["-0000-00-00", "-00000000", "-0000"];
+    forms.into_iter().find_map(|form| {
+        let at = name.len().checked_sub(form.len())?;
         let (rest, date) = name.split_at_checked(at)?;
-        let is = is(date, dashes) && (length > 5 || is_day(date));
-        is.then_some(rest)
+        let fits = |(form, byte): (u8, u8)| match form {
+            b'0' => byte.is_ascii_digit(),
+            dash => byte == dash,
+        };
+        let is_date = form.bytes().zip(date.bytes()).all(fits) && (date.len() > 5 || is_day(date));
+        is_date.then_some(rest)
     })
 }
 

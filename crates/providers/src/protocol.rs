@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{HostedTool, Message, Opaque, Reply, Tokens, ToolSpec};
 use plimsoll_wire::{
-    Delivery, Effort, EncodedRequest, EncodedTools, RenderInput, RequestRenderer, StreamDecoder,
-    ToolChoice,
+    Delivery, Effort, EncodedRequest, EncodedTools, LeftOut, Note, RenderInput, RequestRenderer,
+    StreamDecoder, ToolChoice,
 };
 use reqwest::Url;
 use reqwest::header::HeaderMap;
@@ -192,6 +192,22 @@ fn rendered(
     };
     let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
     renderer.render(&input, &messages)
+}
+
+/// Writes a request by the user's own facts about the model, in a protocol that has no setting for them.
+/// `efforts` are those that the protocol can express.
+fn with_facts(
+    connection: &Connection,
+    request: &Request,
+    efforts: &[Effort],
+    render: impl FnOnce(&Request) -> EncodedRequest,
+) -> EncodedRequest {
+    let facts = &connection.facts;
+    let mut rendered = render(&facts.enforced(request, efforts));
+    if facts.blinds(request) {
+        rendered.notes.push(Note::setting(LeftOut::Attachment));
+    }
+    rendered
 }
 
 /// Converts the provider's own tools to opaque blocks of a protocol.

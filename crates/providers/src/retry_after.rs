@@ -47,23 +47,12 @@ fn in_body(body: &str) -> Option<Duration> {
 /// Parses a duration at the beginning of a text: `7.66s`, `1m30s`, `250ms`, `20 seconds`, or a
 /// number of seconds.
 fn duration(text: &str) -> Option<Duration> {
-    let mut rest = text.trim_start();
+    let mut rest = text;
     let mut total = None;
-    loop {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
-        let Some((number, after)) = rest.split_at_checked(digits) else {
-            break;
-        };
-        let Ok(number) = number.trim_end_matches('.').parse::<f64>() else {
-            break;
-        };
-        let after = after.trim_start();
-        let letters = after
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .unwrap_or(after.len());
-        let (unit, after) = after.split_at_checked(letters)?;
+    while let Some((number, after)) = split(rest, |c| c.is_ascii_digit() || c == '.')
+        && let Ok(number) = number.trim_end_matches('.').parse::<f64>()
+    {
+        let (unit, after) = split(after, |c| c.is_ascii_alphabetic())?;
         let scale = match unit {
             "ms" | "milliseconds" => 0.001,
             "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
@@ -77,6 +66,13 @@ fn duration(text: &str) -> Option<Duration> {
         rest = after;
     }
     total.and_then(seconds)
+}
+
+/// Splits a text behind its first characters of a kind, without white space before them.
+fn split(text: &str, is_first: impl Fn(char) -> bool) -> Option<(&str, &str)> {
+    let text = text.trim_start();
+    let end = text.find(|c| !is_first(c)).unwrap_or(text.len());
+    text.split_at_checked(end)
 }
 
 /// Converts seconds to a duration. Returns `None` for a negative number, and the longest duration

@@ -3,12 +3,12 @@
 use plimsoll_agent::Request;
 use plimsoll_wire::anthropic::ThinkingStyle;
 use plimsoll_wire::bedrock::{ConverseProfile, ConverseStreamState, Maker};
-use plimsoll_wire::{EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
 use serde_json::{Value, json};
 
-use super::{Protocol, common_input, effort_or_none, rendered, segment};
+use super::{Protocol, common_input, effort_or_none, rendered, segment, with_facts};
 use crate::client::Connection;
 use crate::event_stream::EventStreamReader;
 use crate::models::FROM_LOW;
@@ -42,19 +42,16 @@ impl Protocol for ConverseProtocol {
     }
 
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
-        let facts = &connection.facts;
-        let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let limit = connection.most(request);
-        let request = &*facts.enforced(request, FROM_LOW);
-        let input = RenderInput {
-            max_output: limit.map(|tokens| tokens.0),
-            effort: request.sampling.thinking.map(effort_or_none),
-            extra: Some(&connection.extra),
-            ..common_input(connection, request)
-        };
-        let mut rendered = rendered(input, connection, request, &self.profile);
-        rendered.notes.extend(no_images.map(Note::setting));
-        rendered
+        with_facts(connection, request, FROM_LOW, |request| {
+            let input = RenderInput {
+                max_output: limit.map(|tokens| tokens.0),
+                effort: request.sampling.thinking.map(effort_or_none),
+                extra: Some(&connection.extra),
+                ..common_input(connection, request)
+            };
+            rendered(input, connection, request, &self.profile)
+        })
     }
 
     fn headers(&self) -> HeaderMap {

@@ -3,11 +3,11 @@
 use plimsoll_agent::Request;
 use plimsoll_context::Message;
 use plimsoll_wire::gemini::{GeminiProfile, GeminiStreamState, Thinking};
-use plimsoll_wire::{Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{Effort, EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use super::{MAX_TOOLS, Protocol, common_input, effort_or_none, rendered, segment};
+use super::{MAX_TOOLS, Protocol, common_input, effort_or_none, rendered, segment, with_facts};
 use crate::client::Connection;
 use crate::thinking::ThinkingOff;
 
@@ -50,20 +50,17 @@ impl Protocol for GeminiProtocol {
     }
 
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
-        let facts = &connection.facts;
-        let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
         let limit = connection.most(request);
-        let request = &*facts.enforced(request, EFFORTS);
-        let input = RenderInput {
-            max_output: limit.map(|tokens| tokens.0),
-            seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
-            effort: request.sampling.thinking.map(effort_or_none),
-            extra: Some(&connection.extra),
-            ..common_input(connection, request)
-        };
-        let mut rendered = rendered(input, connection, request, &self.profile);
-        rendered.notes.extend(no_images.map(Note::setting));
-        rendered
+        with_facts(connection, request, EFFORTS, |request| {
+            let input = RenderInput {
+                max_output: limit.map(|tokens| tokens.0),
+                seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
+                effort: request.sampling.thinking.map(effort_or_none),
+                extra: Some(&connection.extra),
+                ..common_input(connection, request)
+            };
+            rendered(input, connection, request, &self.profile)
+        })
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {

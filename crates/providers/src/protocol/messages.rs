@@ -6,12 +6,13 @@ use plimsoll_wire::anthropic::{
     EffortSupport, MessagesProfile, MessagesStreamState, NoThinking, ORIGIN, ThinkingStyle,
     hosted_kinds, not_hosted,
 };
-use plimsoll_wire::{EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
+use plimsoll_wire::{EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::{
     HostedTools, Protocol, TokenCountEndpoint, common_input, effort_or_none, hosted, rendered,
+    with_facts,
 };
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
@@ -69,24 +70,22 @@ impl Protocol for MessagesProtocol {
     }
 
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
-        let facts = &connection.facts;
-        let no_images = facts.blinds(request).then_some(LeftOut::Attachment);
-        let request = &*facts.enforced(request, FROM_LOW);
-        let input = RenderInput {
-            hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
+        let expected = request.expects.room;
+        with_facts(connection, request, FROM_LOW, |request| {
             // A limit that only states the remaining budget is not a wish for an answer of that length.
-            max_output: request
+            let limit = request
                 .max_output
-                .filter(|tokens| request.expects.room != Some(*tokens))
-                .map(|tokens| tokens.0),
-            room: request.expects.room.map(|room| room.0),
-            effort: request.sampling.thinking.map(effort_or_none),
-            extra: Some(&connection.extra),
-            ..common_input(connection, request)
-        };
-        let mut rendered = rendered(input, connection, request, &self.profile);
-        rendered.notes.extend(no_images.map(Note::setting));
-        rendered
+                .filter(|tokens| expected != Some(*tokens));
+            let input = RenderInput {
+                hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
+                max_output: limit.map(|tokens| tokens.0),
+                room: expected.map(|room| room.0),
+                effort: request.sampling.thinking.map(effort_or_none),
+                extra: Some(&connection.extra),
+                ..common_input(connection, request)
+            };
+            rendered(input, connection, request, &self.profile)
+        })
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
@@ -125,7 +124,7 @@ impl Protocol for MessagesProtocol {
 
     fn hosted_tools(&self) -> Option<HostedTools> {
         Some(HostedTools {
-            kinds: hosted_kinds().collect(),
+            kinds: hosted_kinds(),
             fault: not_hosted,
         })
     }

@@ -143,7 +143,7 @@ impl Protocol for ResponsesProtocol {
 
     fn hosted_tools(&self) -> Option<HostedTools> {
         Some(HostedTools {
-            kinds: hosted_kinds().collect(),
+            kinds: hosted_kinds(),
             fault: not_hosted,
         })
     }
