@@ -1,9 +1,10 @@
-//! Describes calls and results of a provider's own tools for people who watch a run. The blocks
+//! Describes a provider's own tools for people: calls and results for those who watch a run. The blocks
 //! themselves are opaque, are sent back unchanged, and are not changed here.
 
 use plimsoll_context::{Bytes, CallId, Delta, Opaque, clip};
 use serde_json::Value;
 
+use crate::value::{some_text, text};
 use crate::{anthropic, openai_responses};
 
 /// The maximum length of a described call or result. The reply itself contains it whole.
@@ -12,6 +13,12 @@ pub const MAX_TOLD: Bytes = Bytes(2 * 1024);
 const CALL: &str = "_call";
 /// The suffix of result types in Messages.
 const RESULT: &str = "_tool_result";
+
+/// Returns the message for a tool that is not one of the provider's own.
+pub(crate) fn not_hosted(kind: &str, why: &str, kinds: &[&str]) -> String {
+    let kinds = kinds.join(", ");
+    format!("`{kind}` {why}, so that it is none of hosted_tools; there are: {kinds}")
+}
 
 /// Returns the call, the result, or both in a block of a tool that the provider runs. Empty for any
 /// other block.
@@ -49,7 +56,7 @@ fn of_messages(block: &Value) -> Option<Delta> {
     }
     let name = kind.strip_suffix(RESULT)?;
     let content = block.get("content").unwrap_or(&Value::Null);
-    let error = content.get("error_code").and_then(Value::as_str);
+    let error = some_text(content, "error_code");
     let failed = error.is_some() || block.get("is_error") == Some(&Value::Bool(true));
     Some(Delta::HostedResult {
         call: CallId(text(block, "tool_use_id").to_owned()),
@@ -66,30 +73,25 @@ fn of_messages(block: &Value) -> Option<Delta> {
 /// Returns search results, one per line.
 fn listed(list: &[Value]) -> String {
     let lines = list.iter().map(|one| {
-        let fields = ["title", "url", "text"].map(|key| text(one, key));
-        let fields: Vec<&str> = fields
-            .into_iter()
-            .filter(|fields| !fields.is_empty())
-            .collect();
-        if fields.is_empty() {
-            text(one, "type").to_owned()
-        } else {
-            fields.join(" ")
+        match joined(["title", "url", "text"].map(|key| text(one, key)), " ") {
+            fields if fields.is_empty() => text(one, "type").to_owned(),
+            fields => fields,
         }
     });
-    let lines: Vec<String> = lines.collect();
-    cut(&lines.join("\n"))
+    cut(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Joins the texts that are not empty.
+fn joined<const N: usize>(texts: [&str; N], between: &str) -> String {
+    let texts = texts.into_iter().filter(|text| !text.is_empty());
+    texts.collect::<Vec<_>>().join(between)
 }
 
 /// Returns the output of a program.
 fn ran(content: &Value) -> Option<String> {
     content.get("return_code")?;
     let outputs = ["stdout", "stderr"].map(|key| text(content, key).trim());
-    let outputs: Vec<&str> = outputs
-        .into_iter()
-        .filter(|output| !output.is_empty())
-        .collect();
-    Some(cut(&outputs.join("\n")))
+    Some(cut(&joined(outputs, "\n")))
 }
 
 fn of_responses(item: &Value) -> Vec<Delta> {
@@ -138,10 +140,6 @@ fn short(value: &Value) -> String {
 
 fn cut(text: &str) -> String {
     clip(text, MAX_TOLD).to_owned()
-}
-
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]

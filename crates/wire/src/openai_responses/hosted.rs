@@ -1,57 +1,40 @@
-//! OpenAI's own tools: their kinds, who runs them, and their required keys.
+//! OpenAI's own tools, and who runs them.
 
 use plimsoll_context::HostedTool;
 use serde_json::Value;
 
-/// A kind of tool.
-#[derive(Debug)]
-pub struct Tool {
-    /// The `type`.
-    pub kind: &'static str,
-    /// The required keys.
-    pub needs: &'static [&'static str],
-    runs: ToolHost,
-}
+use crate::hosted;
 
-/// The side that runs a tool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ToolHost {
-    Provider,
-    Client,
-    /// The provider, but the output is too large to be sent back with every request.
-    Pictures,
-}
-
-/// All kinds.
-pub const TOOLS: [Tool; 18] = [
-    tool("function", &[], ToolHost::Client),
-    tool("custom", &[], ToolHost::Client),
-    tool("namespace", &[], ToolHost::Client),
-    tool("web_search", &[], ToolHost::Provider),
-    tool("web_search_2025_08_26", &[], ToolHost::Provider),
-    tool("web_search_preview", &[], ToolHost::Provider),
-    tool("web_search_preview_2025_03_11", &[], ToolHost::Provider),
-    tool("file_search", &["vector_store_ids"], ToolHost::Provider),
-    tool("code_interpreter", &["container"], ToolHost::Provider),
-    tool("mcp", &["server_label"], ToolHost::Provider),
-    tool("image_generation", &[], ToolHost::Pictures),
-    tool("tool_search", &[], ToolHost::Client),
-    tool("computer", &[], ToolHost::Client),
-    tool("computer_use_preview", &[], ToolHost::Client),
-    tool("local_shell", &[], ToolHost::Client),
-    tool("shell", &[], ToolHost::Client),
-    tool("apply_patch", &[], ToolHost::Client),
-    tool("programmatic_tool_calling", &[], ToolHost::Client),
+/// The types of the tools that the provider runs.
+const HOSTED: [&str; 7] = [
+    "web_search",
+    "web_search_2025_08_26",
+    "web_search_preview",
+    "web_search_preview_2025_03_11",
+    "file_search",
+    "code_interpreter",
+    "mcp",
 ];
-
-const fn tool(kind: &'static str, needs: &'static [&'static str], runs: ToolHost) -> Tool {
-    Tool { kind, needs, runs }
-}
+/// The types of the tools that the client runs.
+const CLIENTS: [&str; 10] = [
+    "function",
+    "custom",
+    "namespace",
+    "tool_search",
+    "computer",
+    "computer_use_preview",
+    "local_shell",
+    "shell",
+    "apply_patch",
+    "programmatic_tool_calling",
+];
+/// A tool of the provider's whose output is too large to be sent back with every request.
+const PICTURES: &str = "image_generation";
 
 /// Returns the types of the tools that the provider runs.
-pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
-    let hosted = TOOLS.iter().filter(|tool| tool.runs == ToolHost::Provider);
-    hosted.map(|tool| tool.kind)
+#[must_use]
+pub fn hosted_kinds() -> Vec<&'static str> {
+    HOSTED.to_vec()
 }
 
 /// Returns the reason why a tool is not a hosted tool: the client takes part in it. Other faults are
@@ -59,22 +42,18 @@ pub fn hosted_kinds() -> impl Iterator<Item = &'static str> {
 #[must_use]
 pub fn not_hosted(tool: &HostedTool) -> Option<String> {
     let kind = tool.kind();
-    let runs = TOOLS.iter().find(|known| known.kind == kind)?.runs;
     let never = tool.0.get("require_approval") == Some(&Value::from("never"));
-    let why = match runs {
-        ToolHost::Client => "is run by the client, not by the provider",
-        ToolHost::Pictures => "makes pictures, which are too large to go back with every request",
-        ToolHost::Provider if kind == "mcp" && !never => {
+    let why = match kind {
+        PICTURES => "makes pictures, which are too large to go back with every request",
+        kind if CLIENTS.contains(&kind) => "is run by the client, not by the provider",
+        "mcp" if !never => {
             return Some(format!(
                 "`{}` asks before each call, and nobody is there to answer; say `require_approval = \
                  \"never\"`, or connect to it with [[mcp]]",
                 tool.name()
             ));
         }
-        ToolHost::Provider => return None,
+        _ => return None,
     };
-    Some(format!(
-        "`{kind}` {why}, so that it is none of hosted_tools; there are: {}",
-        hosted_kinds().collect::<Vec<_>>().join(", ")
-    ))
+    Some(hosted::not_hosted(kind, why, &HOSTED))
 }

@@ -56,27 +56,15 @@ const CLIENTS: [&str; 4] = [
 /// The client's items that instruct the model: its tools, and its settings.
 const INSTRUCTIONS: [&str; 2] = ["additional_tools", "configuration_update"];
 
-/// Calls that need an output of the client, with their names in errors, and the types of their outputs.
-pub const PAIRS: [(&str, &str, &str); 7] = [
-    ("function_call", "function call", "function_call_output"),
-    (
-        "custom_tool_call",
-        "custom tool call",
-        "custom_tool_call_output",
-    ),
-    ("computer_call", "computer call", "computer_call_output"),
-    (
-        "local_shell_call",
-        "local shell call",
-        "local_shell_call_output",
-    ),
-    ("shell_call", "shell call", "shell_call_output"),
-    (
-        "apply_patch_call",
-        "apply patch call",
-        "apply_patch_call_output",
-    ),
-    ("tool_search_call", "tool search call", "tool_search_output"),
+/// The calls that need an output of the client, and the types of their outputs.
+pub const PAIRS: [(&str, &str); 7] = [
+    ("function_call", "function_call_output"),
+    ("custom_tool_call", "custom_tool_call_output"),
+    ("computer_call", "computer_call_output"),
+    ("local_shell_call", "local_shell_call_output"),
+    ("shell_call", "shell_call_output"),
+    ("apply_patch_call", "apply_patch_call_output"),
+    ("tool_search_call", "tool_search_output"),
 ];
 
 /// The prefixes of item ids.
@@ -114,7 +102,7 @@ pub fn is_instruction(kind: &str) -> bool {
 
 /// Returns `true` for an output that the client sends.
 pub fn is_output(kind: &str) -> bool {
-    PAIRS.iter().any(|(.., output)| *output == kind)
+    PAIRS.iter().any(|(_, output)| *output == kind)
 }
 
 /// Returns `true` if items of this type come from the client. All others come from the model, except
