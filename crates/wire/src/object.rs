@@ -5,6 +5,8 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value};
 
+use crate::raw::quoted;
+
 /// A JSON object while it is written.
 #[derive(Debug)]
 pub(crate) struct Object {
@@ -24,7 +26,7 @@ impl Object {
     /// Adds a key with a text.
     pub(crate) fn text(mut self, key: &str, value: &str) -> Self {
         self.key(key);
-        push_quoted(&mut self.json, value);
+        self.json.push_str(&quoted(value));
         self
     }
 
@@ -85,28 +87,8 @@ impl Object {
         if self.json.len() > 1 {
             self.json.push(',');
         }
-        push_quoted(&mut self.json, key);
+        self.json.push_str(&quoted(key));
         self.json.push(':');
-    }
-}
-
-/// Returns a JSON array of JSON texts.
-pub(crate) fn array<'j>(items: impl IntoIterator<Item = &'j str>) -> String {
-    let mut json = String::from("[");
-    for item in items {
-        if json.len() > 1 {
-            json.push(',');
-        }
-        json.push_str(item);
-    }
-    json.push(']');
-    json
-}
-
-fn push_quoted(json: &mut String, text: &str) {
-    // A text can always be serialized.
-    if let Ok(quoted) = serde_json::to_string(text) {
-        json.push_str(&quoted);
     }
 }
 
@@ -163,8 +145,8 @@ impl Settings {
     }
 
     /// Adds other keys, except for these. An object is merged with the one under the same key.
-    pub(crate) fn merge(&mut self, other: &Map<String, Value>, except: &[&str]) {
-        let other = other.iter();
+    pub(crate) fn merge(&mut self, other: Option<&Map<String, Value>>, except: &[&str]) {
+        let other = other.into_iter().flatten();
         for (key, value) in other.filter(|(key, _)| !except.contains(&key.as_str())) {
             merge(self.keys.entry(key).or_insert(Value::Null), value);
         }
@@ -176,6 +158,14 @@ impl Settings {
             Some(value) => self.keys.insert(key.to_owned(), value),
             None => self.keys.shift_remove(key),
         };
+    }
+
+    /// Sets further keys of a request, except for these. `null` removes a key.
+    pub(crate) fn set_all(&mut self, other: Option<&Map<String, Value>>, except: &[&str]) {
+        let other = other.into_iter().flatten();
+        for (key, value) in other.filter(|(key, _)| !except.contains(&key.as_str())) {
+            self.set(key, Some(value.clone()).filter(|value| !value.is_null()));
+        }
     }
 
     /// Appends all members to a JSON object.
@@ -201,13 +191,13 @@ mod tests {
     #[test]
     fn objects_are_written_as_said() {
         let inner = Object::of("text").text("text", "a\"\n").end();
-        let list = array([inner.as_str(), "1.50"]);
-        let json = Object::new().raw("list", &list).value("n", 3).end();
+        let items = [inner.as_str(), "1.50"];
+        let json = Object::new().list("list", items).value("n", 3).end();
         assert_eq!(
             json,
             r#"{"list":[{"type":"text","text":"a\"\n"},1.50],"n":3}"#
         );
         assert_eq!(Object::new().end(), "{}");
-        assert_eq!(array([]), "[]");
+        assert_eq!(Object::new().list("none", []).end(), r#"{"none":[]}"#);
     }
 }

@@ -17,6 +17,9 @@ pub(crate) const MAX_BUDGET: u64 = 32_000;
 /// The highest temperature that the API accepts.
 const MAX_TEMPERATURE: f64 = 1.0;
 
+/// The keys of the body that are not settings.
+const NOT_SETTINGS: [&str; 4] = ["model", "messages", "tools", "system"];
+
 /// The keys behind the messages.
 #[derive(Debug)]
 pub(super) struct Settings {
@@ -49,12 +52,7 @@ impl Settings {
         if input.delivery == Delivery::Stream {
             settings.set("stream", true.into());
         }
-        for (key, value) in input.extra.into_iter().flatten() {
-            // These keys are not settings.
-            if !matches!(key.as_str(), "model" | "messages" | "tools" | "system") {
-                settings.set(key, value.clone());
-            }
-        }
+        settings.keys.set_all(input.extra, &NOT_SETTINGS);
         settings
     }
 

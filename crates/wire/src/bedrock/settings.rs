@@ -46,9 +46,7 @@ pub(super) fn settings(
     let mut settings = Settings::new(&[]);
     settings.set("inferenceConfig", inference.map(Value::from));
     settings.set("additionalModelRequestFields", thinking);
-    if let Some(extra) = input.extra {
-        settings.merge(extra, &NOT_SETTINGS);
-    }
+    settings.merge(input.extra, &NOT_SETTINGS);
     settings
 }
 

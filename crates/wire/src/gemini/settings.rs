@@ -51,9 +51,7 @@ pub(super) fn settings(
         ("thinkingConfig", thinking),
     ]);
     settings.set("generationConfig", config.map(Value::from));
-    if let Some(extra) = input.extra {
-        settings.merge(extra, &NOT_SETTINGS);
-    }
+    settings.merge(input.extra, &NOT_SETTINGS);
     settings
 }
 

@@ -1,7 +1,6 @@
 //! The settings of a request besides its messages, without those that the server or the model does not accept.
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::dialect::{CacheMarks, Dialect, ErrorStyle};
 use super::model_support::takes_temperature;
@@ -24,16 +23,8 @@ const ORDER: [&str; 10] = [
     "stream_options",
 ];
 
-/// Additional content of a stream.
-#[derive(Debug, Serialize, Deserialize)]
-struct StreamOptions {
-    /// Whether a last chunk contains the usage.
-    #[serde(default)]
-    include_usage: bool,
-    /// All other keys.
-    #[serde(flatten)]
-    extra: Map<String, Value>,
-}
+/// The keys of the body that are not settings.
+const NOT_SETTINGS: [&str; 3] = ["model", "messages", "tools"];
 
 pub(super) fn settings(
     input: &RenderInput<'_>,
@@ -79,9 +70,7 @@ pub(super) fn settings(
     if let Some(key) = key.filter(|_| dialect.cache == CacheMarks::Key) {
         settings.set("prompt_cache_key", Value::from(key));
     }
-    for (key, value) in input.extra.into_iter().flatten() {
-        set(&mut settings, key, value);
-    }
+    settings.set_all(input.extra, &NOT_SETTINGS);
     settings
 }
 
@@ -92,22 +81,4 @@ fn takes(input: &RenderInput<'_>, dialect: &Dialect) -> bool {
     let judges = matches!(dialect.voice, ErrorStyle::OpenAi | ErrorStyle::Kimi);
     let refused = |temperature| judges && !takes_temperature(input.model, effort, temperature);
     !input.temperature.is_some_and(refused)
-}
-
-/// Sets one additional key of the body. A value of the wrong type removes a known key.
-fn set(settings: &mut Settings, key: &str, value: &Value) {
-    let value = match key {
-        // The messages and the tools are not settings.
-        "model" | "messages" | "tools" => return,
-        "parallel_tool_calls" | "stream" => value.as_bool().map(Value::from),
-        "max_tokens" | "max_completion_tokens" => value.as_u64().map(Value::from),
-        "temperature" => value.as_f64().map(Value::from),
-        "seed" => value.as_i64().map(Value::from),
-        "stream_options" => {
-            let options: Result<StreamOptions, _> = serde_json::from_value(value.clone());
-            options.ok().and_then(|one| serde_json::to_value(one).ok())
-        }
-        _ => Some(value.clone()),
-    };
-    settings.set(key, value);
 }

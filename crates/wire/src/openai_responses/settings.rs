@@ -28,6 +28,9 @@ const ORDER: [&str; 10] = [
     "stream",
 ];
 
+/// The keys of the body that are not settings, and `include`, whose values are sent together.
+const NOT_SETTINGS: [&str; 5] = ["model", "instructions", "input", "tools", "include"];
+
 pub(super) fn settings(
     input: &RenderInput<'_>,
     has_tools: bool,
@@ -82,22 +85,6 @@ pub(super) fn settings(
     if input.delivery == Delivery::Stream {
         settings.set("stream", Value::Bool(true));
     }
-    for (key, value) in input.extra.into_iter().flatten() {
-        set(&mut settings, key, value);
-    }
+    settings.set_all(input.extra, &NOT_SETTINGS);
     settings
-}
-
-/// Sets one additional key of the body. A value of the wrong type removes a known key.
-fn set(settings: &mut Settings, key: &str, value: &Value) {
-    let value = match key {
-        // The messages and the tools are not settings.
-        "model" | "instructions" | "input" | "tools" | "include" => return,
-        "parallel_tool_calls" | "store" | "stream" => value.as_bool().map(Value::from),
-        "max_output_tokens" => value.as_u64().map(Value::from),
-        "temperature" => value.as_f64().map(Value::from),
-        "prompt_cache_key" => value.as_str().map(Value::from),
-        _ => Some(value.clone()),
-    };
-    settings.set(key, value);
 }
