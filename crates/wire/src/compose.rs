@@ -143,26 +143,25 @@ impl Composer {
         self.from.push(turn.from);
     }
 
-    /// Ends the messages and returns the turns that are not written yet; `context` follows in the user's
-    /// role.
-    pub(crate) fn end(&mut self, context: Option<&str>) -> Vec<Turn> {
-        let open = &mut self.normalizer.open;
-        open.finish(context);
-        let turns = std::mem::take(&mut open.turns).into_iter();
-        turns.flat_map(|turn| sent(turn, &self.rules)).collect()
-    }
-
-    /// Returns the request: `head`, the list `key` of all messages with `mark` at the breakpoints, and the
-    /// settings. `end` are the last turns.
+    /// Ends the messages and returns the request: `head`, the list `key` of all messages with `mark` at the
+    /// breakpoints, and the settings. `context` follows the messages in the user's role.
     pub(crate) fn request(
         mut self,
         (head, key): (Object, &str),
-        end: Vec<Turn>,
+        context: Option<&str>,
         (breakpoints, mark): (&[Breakpoint], &str),
         writer: &impl TurnWriter,
         settings: &Settings,
     ) -> EncodedRequest {
-        let (list, spots) = self.list(end, writer);
+        self.normalizer.open.finish(context);
+        let turns = std::mem::take(&mut self.normalizer.open.turns);
+        let rules = self.rules;
+        for turn in turns.into_iter().flat_map(|turn| sent(turn, &rules)) {
+            self.write(turn, writer);
+        }
+        // The comma behind the last turn.
+        self.written.pop();
+        let (list, spots) = (self.written, self.spots);
         let spot = |breakpoint: &Breakpoint| {
             let place = match breakpoint {
                 Breakpoint::Tools => return None,
@@ -198,19 +197,10 @@ impl Composer {
         body.push(b'}');
         EncodedRequest {
             body,
+            notes: self.normalizer.notes,
             from: self.from,
             ..EncodedRequest::default()
         }
-    }
-
-    /// Writes the last turns and returns all of them, without a comma at the end.
-    fn list(&mut self, end: Vec<Turn>, writer: &impl TurnWriter) -> (Vec<u8>, Spots) {
-        for turn in end {
-            self.write(turn, writer);
-        }
-        self.written.pop();
-        let written = std::mem::take(&mut self.written);
-        (written, std::mem::take(&mut self.spots))
     }
 }
 

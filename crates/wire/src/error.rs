@@ -5,6 +5,8 @@ use plimsoll_context::{Bytes, Reply};
 use serde_json::Value;
 use thiserror::Error;
 
+use crate::value::kind;
+
 /// The reason why a text could not be read.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum WireError {
@@ -83,15 +85,3 @@ impl WireError {
 /// The description of a chat, for errors about a JSON object of another shape.
 pub(crate) const CHAT: &str = "an array of messages (a chat is an object with `messages` or `input`, or such an \
                     array alone)";
-
-/// Returns the JSON type of a value, for error texts.
-pub fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
-}

@@ -7,8 +7,6 @@ mod signed;
 mod stream;
 mod write;
 
-use std::ops::RangeInclusive;
-
 use serde::{Deserialize, Serialize};
 
 use crate::request::Effort;
@@ -50,48 +48,17 @@ pub enum Thinking {
     Levels(Vec<Effort>),
 }
 
-/// A generation of models.
-struct Generation {
-    /// The name after `gemini-`.
-    name: &'static str,
-    /// The range of its versions, both ends included.
-    versions: RangeInclusive<Version>,
-    signatures: bool,
-    prefill: bool,
-}
-
 /// The major and minor version.
 type Version = (u64, u64);
 
-const fn generation(
-    name: &'static str,
-    versions: RangeInclusive<Version>,
-    signatures: bool,
-    prefill: bool,
-) -> Generation {
-    Generation {
-        name,
-        versions,
-        signatures,
-        prefill,
-    }
-}
-
-/// The last minor version of a generation that has ended.
-const LAST: u64 = u64::MAX;
+/// The first version that requires thought signatures (GM3).
+const SIGNED: Version = (3, 0);
+/// The first version that refuses a last message of the model.
+const NO_PREFILL: Version = (3, 6);
+/// The newest known version.
+const NEWEST: Version = (3, 7);
 /// The maximum number of digits of a minor version. Longer numbers are dates.
 const MAX_MINOR: usize = 2;
-
-/// The known generations.
-#[rustfmt::skip]
-const GENERATIONS: [Generation; 6] = [
-    generation("1", (0, 0)..=(1, LAST), false, true),
-    generation("2-0", (2, 0)..=(2, 4), false, true),
-    generation("2-5", (2, 5)..=(2, LAST), false, true),
-    generation("3", (3, 0)..=(3, 5), true, true),
-    generation("3-6", (3, 6)..=(3, 6), true, false),
-    generation("3-7", (3, 7)..=(3, 7), true, false),
-];
 
 impl GeminiProfile {
     /// Returns the profile of a model by its name, with or without the prefix `models/`. An unknown
@@ -100,23 +67,19 @@ impl GeminiProfile {
     pub fn of_model(name: &str) -> Self {
         let lower = name.to_ascii_lowercase().replace('.', "-");
         let thinking = Thinking::of_model(&lower);
-        let unknown = Self {
-            thinking: thinking.clone(),
-            ..Self::newest()
-        };
         let rest = lower.split_once("gemini-").map(|(_, rest)| rest);
-        let Some(version) = rest.and_then(version) else {
-            return unknown;
-        };
-        let found = GENERATIONS
-            .iter()
-            .find(|generation| generation.versions.contains(&version));
-        found.map_or(unknown, |found| Self {
-            name: format!("gemini-{}", found.name),
-            signatures_required: found.signatures,
-            prefill: found.prefill,
-            thinking,
-        })
+        match rest.and_then(version).filter(|version| *version <= NEWEST) {
+            None => Self {
+                thinking,
+                ..Self::newest()
+            },
+            Some(version) => Self {
+                name: format!("gemini-{}", generation(version)),
+                signatures_required: version >= SIGNED,
+                prefill: version < NO_PREFILL,
+                thinking,
+            },
+        }
     }
 
     /// Returns the profile for a model that is known to think although its name does not show it.
@@ -169,6 +132,18 @@ impl Thinking {
             // `gemini-flash-latest` may be of any current generation. All of them accept a budget.
             Self::Budget { can_stop: !is_pro }
         }
+    }
+}
+
+/// Returns the name of the generation with this version.
+fn generation(version: Version) -> &'static str {
+    match version {
+        (0 | 1, _) => "1",
+        (2, 0..5) => "2-0",
+        (2, _) => "2-5",
+        (3, 0..6) => "3",
+        (3, 6) => "3-6",
+        _ => "3-7",
     }
 }
 

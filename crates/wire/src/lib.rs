@@ -158,6 +158,7 @@ mod server_rules;
 mod target;
 mod tools;
 mod turns;
+mod value;
 
 pub use call_ids::{CallIdForm, CallIdMap};
 pub use compose::RequestRenderer;
@@ -172,14 +173,14 @@ pub use tools::EncodedTools;
 #[doc(hidden)]
 pub mod __internals {
     pub use crate::call_ids::is_word;
-    pub use crate::error::kind as json_kind;
     pub use crate::raw::{Raw, RawObject, parse, quoted, with_list};
     pub use crate::tools::{is_json_object, is_legal_name, legal_name, object_text};
+    pub use crate::value::kind as json_kind;
 
     /// Items of Messages.
     pub mod anthropic {
         pub use crate::anthropic::MARK;
-        pub use crate::anthropic::hosted::{FAMILIES, MCP_TOOLSET, beta_of, family_of};
+        pub use crate::anthropic::hosted::{beta_of, family_of};
         pub use crate::anthropic::pause::{OpenCalls, calls_server, goes_on_from, named_caller};
         pub use crate::anthropic::render::{CONTEXT_MANAGEMENT, FILES};
     }
@@ -193,7 +194,6 @@ pub mod __internals {
 
     /// Items of Responses.
     pub mod openai_responses {
-        pub use crate::openai_responses::hosted::TOOLS;
         pub use crate::openai_responses::settings::ENCRYPTED;
 
         /// Kinds of items.

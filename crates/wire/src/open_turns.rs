@@ -50,8 +50,8 @@ impl OpenTurns {
         if let Some(context) = context.filter(is_allowed) {
             self.emit(Turn::fixed(Role::User, context));
         }
-        if !self.rules.assistant_last {
-            self.deny_last_word();
+        if self.last() == Some(Role::Assistant) {
+            self.end_with_assistant();
         }
         // All servers refuse an empty list.
         if !self.any || (self.rules.user_required && self.only_systems) {
@@ -59,10 +59,19 @@ impl OpenTurns {
         }
     }
 
-    /// Adds a user turn if the last one is the assistant's.
-    pub(crate) fn deny_last_word(&mut self) {
-        if self.last() == Some(Role::Assistant) {
-            self.emit(Turn::fixed(Role::User, prompt_texts::GO_ON));
+    /// Adds a user turn, or removes white space at the end, for servers that refuse it there.
+    fn end_with_assistant(&mut self) {
+        if !self.rules.assistant_last {
+            return self.emit(Turn::fixed(Role::User, prompt_texts::GO_ON));
+        }
+        let last = self
+            .turns
+            .last_mut()
+            .and_then(|turn| turn.blocks.last_mut());
+        if let Some(Content::Text(text)) = last.map(|last| &mut last.content)
+            && !self.rules.blank_texts
+        {
+            text.truncate(text.trim_end().len());
         }
     }
 

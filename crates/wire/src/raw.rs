@@ -14,7 +14,7 @@ use crate::error::WireError;
 /// A JSON object in raw pieces.
 #[derive(Debug, Clone, Default)]
 pub struct RawObject<'a> {
-    entries: Vec<(String, &'a str)>,
+    pub(crate) entries: Vec<(String, &'a str)>,
 }
 
 impl<'a> RawObject<'a> {
@@ -46,17 +46,6 @@ impl<'a> RawObject<'a> {
         let changes = changes.iter();
         let changes = changes.map(|(key, raw)| (*key, raw.as_deref().map(Raw::Text)));
         self.with_raw(&changes.collect::<Vec<_>>())
-    }
-
-    /// Returns the object as JSON text, without some keys.
-    pub(crate) fn without(&self, is_left_out: impl Fn(&str, &str) -> bool) -> String {
-        let kept = Self {
-            entries: { self.entries.iter() }
-                .filter(|(key, raw)| !is_left_out(key, raw))
-                .cloned()
-                .collect(),
-        };
-        kept.with(&[])
     }
 
     /// Like [`RawObject::with`], with values that need not be one text.

@@ -16,6 +16,15 @@ pub(crate) fn wrong(raw: &str, place: &str, expected: &str) -> WireError {
     }
 }
 
+/// Returns the error for a message of an unknown role.
+pub(crate) fn unknown_role(role: &str, place: &str, expected: &str) -> WireError {
+    WireError::Expected {
+        place: format!("{place}.role"),
+        expected: expected.to_owned(),
+        got: format!("{role:?}"),
+    }
+}
+
 /// Returns the entries of an array.
 pub(crate) fn array<'a>(
     raw: &'a str,
@@ -83,7 +92,9 @@ impl<'a> RawObject<'a> {
 
     /// Returns a block with the further keys of an entry, which must be sent back with it.
     pub(crate) fn rest(&self, origin: &str, known: &[&str]) -> Option<Opaque> {
-        let data = self.without(|key, raw| known.contains(&key) || raw == "null");
+        let is_known = |(key, raw): &&(String, &str)| known.contains(&&**key) || *raw == "null";
+        let changes = self.entries.iter().filter(is_known);
+        let data = self.with(&changes.map(|(key, _)| (&**key, None)).collect::<Vec<_>>());
         (data != "{}").then(|| raw::opaque(origin, data))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A setting that a protocol or a model does not accept is left out, and a [`Note`] reports it.
 
-use plimsoll_context::{CachePlan, Opaque, ToolSpec};
+use plimsoll_context::{Breakpoint, CachePlan, CacheRetention, Opaque, ToolSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -57,6 +57,18 @@ pub struct RenderInput<'a> {
     pub cache: Option<&'a CachePlan>,
     /// Additional keys of the body, sent last. A known key replaces the value set here.
     pub extra: Option<&'a Map<String, Value>>,
+}
+
+impl<'a> RenderInput<'a> {
+    /// Returns the breakpoints of the prompt cache.
+    pub(crate) fn breakpoints(&self) -> &'a [Breakpoint] {
+        self.cache.map_or(&[], |plan| &plan.breakpoints)
+    }
+
+    /// Returns how long the prompt cache keeps its entries.
+    pub(crate) fn retention(&self) -> CacheRetention {
+        self.cache.map(|plan| plan.retention).unwrap_or_default()
+    }
 }
 
 /// Whether and which tools the model may call.

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::anthropic::MARK;
 use crate::openai_chat::Dialect;
 use crate::openai_responses::items;
+use crate::value::{list, text};
 use crate::{anthropic, openai_responses};
 
 /// A protocol, with the requirements of one server or model.
@@ -75,7 +76,7 @@ impl Target {
         let list = match request {
             Value::Array(list) => list.as_slice(),
             _ if request.get("input").is_some() => return responses,
-            _ => entries(request, "messages"),
+            _ => list(request, "messages"),
         };
         if list.iter().any(is_item) || request.is_array() && list.iter().any(has_parts_of_items) {
             return responses;
@@ -91,7 +92,7 @@ impl Target {
                 anthropic::MessagesProfile::of_model,
             ));
         }
-        if request.is_array() && list.iter().any(|item| kind(item) == "message") {
+        if request.is_array() && list.iter().any(|item| text(item, "type") == "message") {
             return responses;
         }
         Self::default()
@@ -127,7 +128,7 @@ fn is_claude(model: &str) -> bool {
 ///
 /// The type `message` alone does not decide, because Anthropic's replies have it as well.
 fn is_item(item: &Value) -> bool {
-    let kind = kind(item);
+    let kind = text(item, "type");
     let known = kind != "message" && items::is_item(kind);
     known || kind.ends_with("_call") || kind.ends_with("_call_output")
 }
@@ -136,14 +137,14 @@ fn is_item(item: &Value) -> bool {
 /// Chat Completions has it, too.
 fn has_parts_of_items(message: &Value) -> bool {
     let kinds = ["input_text", "input_image", "input_file", "output_text"];
-    content(message)
+    list(message, "content")
         .iter()
-        .any(|part| kinds.contains(&kind(part)))
+        .any(|part| kinds.contains(&text(part, "type")))
 }
 
 /// Returns `true` for a message that only Chat Completions has.
 fn is_of_chat(message: &Value) -> bool {
-    role(message) == "tool" || message.get("tool_calls").is_some()
+    text(message, "role") == "tool" || message.get("tool_calls").is_some()
 }
 
 /// Returns `true` for a message that only Anthropic has, by its blocks or because it is a reply.
@@ -151,9 +152,9 @@ fn is_of_chat(message: &Value) -> bool {
 /// If the list also contains messages of Chat Completions, blocks that other programs also add to those
 /// do not count.
 fn is_of_messages(message: &Value, chats: bool) -> bool {
-    let speaks = !chats && matches!(role(message), "user" | "assistant");
-    let answered = kind(message) == "message" && message.get("stop_reason").is_some();
-    let is_own = |block: &Value| match kind(block) {
+    let speaks = !chats && matches!(text(message, "role"), "user" | "assistant");
+    let answered = text(message, "type") == "message" && message.get("stop_reason").is_some();
+    let is_own = |block: &Value| match text(block, "type") {
         "tool_use" | "tool_result" | "thinking" | "redacted_thinking" => true,
         "image" | "document" => speaks && block.get("source").is_some_and(Value::is_object),
         "search_result" => speaks && block.get("source").is_some(),
@@ -161,50 +162,30 @@ fn is_of_messages(message: &Value, chats: bool) -> bool {
         "compaction" => speaks,
         kind => kind.ends_with("_tool_use") || kind.ends_with("_tool_result"),
     };
-    answered || content(message).iter().any(is_own)
+    answered || list(message, "content").iter().any(is_own)
 }
 
 /// Returns `true` if a request has settings that only Anthropic has.
 fn is_set_for_messages(request: &Value) -> bool {
     let own = ["system", "stop_sequences", "anthropic_version"];
-    let mut tools = entries(request, "tools").iter();
+    let mut tools = list(request, "tools").iter();
     own.iter().any(|key| request.get(key).is_some())
         || tools.any(|tool| tool.get("input_schema").is_some())
 }
 
 /// Returns `true` if cache breakpoints are in messages that Anthropic may be sent. Some clients set
 /// them in Chat Completions: the roles, calls and images distinguish these.
-fn is_marked(list: &[Value]) -> bool {
+fn is_marked(messages: &[Value]) -> bool {
     let is_marked = |message: &Value| {
-        let mut blocks = content(message).iter();
+        let mut blocks = list(message, "content").iter();
         blocks.any(|block| block.get(MARK).is_some_and(Value::is_object))
     };
     let fits = |message: &Value| {
-        let speaks = matches!(role(message), "user" | "assistant");
-        let mut blocks = content(message).iter();
-        speaks && message.get("tool_calls").is_none() && blocks.all(|block| kind(block) == "text")
+        let speaks = matches!(text(message, "role"), "user" | "assistant");
+        let mut blocks = list(message, "content").iter();
+        speaks
+            && message.get("tool_calls").is_none()
+            && blocks.all(|block| text(block, "type") == "text")
     };
-    list.iter().all(fits) && list.iter().any(is_marked)
-}
-
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    let text = value.get(key).and_then(Value::as_str);
-    text.unwrap_or_default()
-}
-
-fn entries<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    let list = value.get(key).and_then(Value::as_array);
-    list.map(Vec::as_slice).unwrap_or_default()
-}
-
-fn role(message: &Value) -> &str {
-    text(message, "role")
-}
-
-fn kind(block: &Value) -> &str {
-    text(block, "type")
-}
-
-fn content(message: &Value) -> &[Value] {
-    entries(message, "content")
+    messages.iter().all(fits) && messages.iter().any(is_marked)
 }

@@ -22,6 +22,8 @@ const MALFORMED: &str = "malformed_arguments";
 pub struct EncodedTools {
     /// The definitions, sorted by name, with commas between.
     pub(crate) list: String,
+    /// The hash of the definitions, for a model that binds its thinking to them.
+    pub(crate) digest: Option<String>,
     pub(crate) notes: Vec<Note>,
 }
 
@@ -67,10 +69,13 @@ impl EncodedTools {
     }
 }
 
-/// Returns JSON objects with a breakpoint in the last one.
-pub(crate) fn marked(json: &str, mark: &str) -> String {
+/// Returns JSON objects with a breakpoint in the last one, if there is to be one.
+pub(crate) fn with_mark<'j>(json: &'j str, mark: Option<&str>) -> Cow<'j, str> {
+    let Some(mark) = mark else {
+        return json.into();
+    };
     let open = json.strip_suffix('}').unwrap_or(json);
-    format!("{open},\"{MARK}\":{mark}}}")
+    format!("{open},\"{MARK}\":{mark}}}").into()
 }
 
 /// Sets the choice of tools as OpenAI's protocols have it. `named` returns the choice of one tool.

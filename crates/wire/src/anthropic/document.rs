@@ -35,7 +35,7 @@ fn written(message: &Message) -> Vec<String> {
     };
     let mut normalizer = Normalizer::new(RULES);
     normalizer.message(message, &mut MessagesParts::default());
-    normalizer.open.finish(None);
+    normalizer.open.end_batch();
     // A turn that was only inserted between others belongs to no message.
     let turns = normalizer.open.turns.iter();
     let turns = turns.filter(|turn| !turn.from.is_empty());

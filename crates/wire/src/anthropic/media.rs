@@ -5,6 +5,7 @@ use plimsoll_context::{File, Image, Part, Source};
 use serde_json::Value;
 
 use crate::object::Object;
+use crate::value::is_web_address;
 
 /// The media types of images that the API reads.
 const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
@@ -68,7 +69,7 @@ pub(super) fn part(kind: &str, block: &Value) -> Option<Part> {
 
 /// Returns `true` if it is a file that is stored at the provider, named by its id.
 pub(super) fn is_file(source: &Source) -> bool {
-    matches!(source, Source::Url { url } if !is_address(url))
+    matches!(source, Source::Url { url } if !is_web_address(url))
 }
 
 fn source_of(source: &Source) -> String {
@@ -77,7 +78,7 @@ fn source_of(source: &Source) -> String {
             .text("media_type", media_type)
             .text("data", base64)
             .end(),
-        Source::Url { url } if is_address(url) => Object::of("url").text("url", url).end(),
+        Source::Url { url } if is_web_address(url) => Object::of("url").text("url", url).end(),
         Source::Url { url } => Object::of("file").text("file_id", url).end(),
     }
 }
@@ -91,17 +92,12 @@ fn read_source(source: &Value) -> Option<Source> {
             base64: text("data")?,
         },
         "url" if keys.len() == 2 => Source::Url {
-            url: text("url").filter(|url| is_address(url))?,
+            url: text("url").filter(|url| is_web_address(url))?,
         },
         "file" if keys.len() == 2 => Source::Url {
-            url: text("file_id").filter(|id| !is_address(id))?,
+            url: text("file_id").filter(|id| !is_web_address(id))?,
         },
         _ => return None,
     };
     Some(source)
-}
-
-/// Returns `true` if it is an address that the provider fetches, not the id of a stored file.
-fn is_address(url: &str) -> bool {
-    url.starts_with("https://") || url.starts_with("http://")
 }

@@ -12,7 +12,7 @@ use crate::document::{Document, MessageSpan, Places, ReadEntries, WHOLE};
 use crate::error::WireError;
 use crate::prompt_texts;
 use crate::raw::{self, RawObject, parse};
-use crate::read::{array, content};
+use crate::read::{array, content, unknown_role};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Each result is a
 /// separate message, and text beside results is a user message.
@@ -41,25 +41,16 @@ pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
         let inside = format!("{place}.content");
         let raw = object.get("content").unwrap_or("null");
         match role.as_str() {
-            "assistant" => {
+            "assistant" | "system" => {
                 let parts = parts(raw, &inside)?;
-                messages.push((Message::Assistant { parts }, MessageSpan::entry(index)));
+                let message = match role.as_str() {
+                    "system" => Message::System { parts },
+                    _ => Message::Assistant { parts },
+                };
+                messages.push((message, MessageSpan::entry(index)));
             }
-            "system" => {
-                let parts = parts(raw, &inside)?;
-                messages.push((Message::System { parts }, MessageSpan::entry(index)));
-            }
-            "user" => {
-                let mut reader = UserReader::new(&mut messages, index);
-                reader.read(raw, &inside)?;
-            }
-            other => {
-                return Err(WireError::Expected {
-                    place: format!("{place}.role"),
-                    expected: "user or assistant".into(),
-                    got: format!("{other:?}"),
-                });
-            }
+            "user" => UserReader::new(&mut messages, index).read(raw, &inside)?,
+            other => return Err(unknown_role(other, &place, "user or assistant")),
         }
     }
     Ok(messages)

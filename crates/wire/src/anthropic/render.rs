@@ -15,10 +15,10 @@ use super::thinking::{self, LoopBegan, Trace, is_thinking};
 use super::write::{MessagesParts, MessagesWriter, RULES, block_json, own, says};
 use crate::compose::{Composer, RequestRenderer, cache_control};
 use crate::object::Object;
-use crate::prompt_texts;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
-use crate::tools::{EncodedTools, legal_name, marked, object_schema};
-use crate::turns::{Block, Content, Role, Turn};
+use crate::server_rules::ServerRules;
+use crate::tools::{EncodedTools, legal_name, object_schema, with_mark};
+use crate::turns::Block;
 
 /// The beta header for files by id.
 pub const FILES: &str = "files-api-2025-04-14";
@@ -27,13 +27,18 @@ pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
 impl RequestRenderer for MessagesProfile {
     fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
-        EncodedTools::new(tools, legal_name, |name, tool| {
+        let mut tools = EncodedTools::new(tools, legal_name, |name, tool| {
             Object::new()
                 .text("name", name)
                 .text("description", &tool.description)
                 .value("input_schema", object_schema(&tool.schema, false))
                 .end()
-        })
+        });
+        if self.binds_prefix {
+            let digest = blake3::hash(tools.list.as_bytes()).to_hex();
+            tools.digest = Some(digest.to_string());
+        }
+        tools
     }
 
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
@@ -62,37 +67,31 @@ impl RequestRenderer for MessagesProfile {
             unanswered: &unanswered,
             files: false,
         };
-        let mut composer = Composer::new(RULES, input.system);
+        let rules = ServerRules {
+            assistant_last: paused || (self.prefill && !settings.thinks),
+            ..RULES
+        };
+        let mut composer = Composer::new(rules, input.system);
         for message in messages {
             composer.message(message, &mut parts, &MessagesWriter);
         }
-        let files = parts.files;
-        let mut end = composer.end(input.context);
-        if !paused {
-            last_word(&mut end, self, &settings);
-        }
-        let mut notes = std::mem::take(&mut composer.normalizer.notes);
-        let hosted = hosted(input.hosted_tools, &mut notes);
+        let notes = &mut composer.normalizer.notes;
+        let hosted = hosted(input.hosted_tools, notes);
         notes.extend(&tools.notes);
         notes.append(&mut settings.notes);
 
-        let breakpoints = input.cache.map_or(&[][..], |plan| &plan.breakpoints);
-        let breakpoints = newest(breakpoints);
-        let tools = if hosted.is_empty() {
-            Cow::Borrowed(tools.list.as_str())
-        } else {
-            let all = [&tools.list].into_iter().chain(&hosted);
-            let all = all.filter(|tools| !tools.is_empty());
-            Cow::Owned(all.map(String::as_str).collect::<Vec<_>>().join(","))
-        };
-        let head = head(input, breakpoints, &tools, &composer.normalizer.system);
-        let marks = (breakpoints, cache_control(retention(input)));
-        let head = (head, "messages");
+        let breakpoints = newest(input.breakpoints());
+        let all = [&tools.list].into_iter().chain(&hosted).map(String::as_str);
+        let all: Vec<&str> = all.filter(|tools| !tools.is_empty()).collect();
+        let head = head(input, breakpoints, &all, &composer.normalizer.system);
+        let (head, marks) = (
+            (head, "messages"),
+            (breakpoints, cache_control(input.retention())),
+        );
         EncodedRequest {
-            notes,
             prefix: trace.prefix(input.model, input.context, messages),
-            betas: betas(input, files),
-            ..composer.request(head, end, marks, &MessagesWriter, &settings.keys)
+            betas: betas(input, parts.files),
+            ..composer.request(head, input.context, marks, &MessagesWriter, &settings.keys)
         }
     }
 }
@@ -125,49 +124,30 @@ fn called(messages: &[&Message]) -> Vec<ToolSpec> {
 fn head(
     input: &RenderInput<'_>,
     breakpoints: &[Breakpoint],
-    tools: &str,
+    tools: &[&str],
     system: &[Block],
 ) -> Object {
     // A longer time never follows a shorter one (AM11), because tools and system prompt come first.
-    let mark = cache_control(match retention(input) {
+    let mark = cache_control(match input.retention() {
         CacheRetention::Usual => CacheRetention::Usual,
         CacheRetention::Head | CacheRetention::Long => CacheRetention::Long,
     });
+    let mark_of = |breakpoint| breakpoints.contains(&breakpoint).then_some(mark);
     let mut head = Object::new().text("model", input.model);
-    if !tools.is_empty() && breakpoints.contains(&Breakpoint::Tools) {
-        head = head.list("tools", [marked(tools, mark).as_str()]);
-    } else if !tools.is_empty() {
-        head = head.list("tools", [tools]);
+    if let [first @ .., last] = tools {
+        let last = with_mark(last, mark_of(Breakpoint::Tools));
+        head = head.list("tools", first.iter().copied().chain([&*last]));
     }
     let mut system: Vec<Cow<'_, str>> = system.iter().map(block_json).collect();
     if let Some(first) = system.first_mut() {
         // Leading system messages follow the prompt, which carries the breakpoint.
-        if input.system.is_some_and(says) && breakpoints.contains(&Breakpoint::System) {
-            *first = marked(first, mark).into();
+        let mark = mark_of(Breakpoint::System).filter(|_| input.system.is_some_and(says));
+        if mark.is_some() {
+            *first = with_mark(first, mark).into_owned().into();
         }
         head = head.list("system", system.iter().map(AsRef::as_ref));
     }
     head
-}
-
-fn retention(input: &RenderInput<'_>) -> CacheRetention {
-    input.cache.map(|plan| plan.retention).unwrap_or_default()
-}
-
-/// Adds a user turn if the model must not continue its own text (AM8), which is also the case while it
-/// thinks. If the last turn is the assistant's, trailing white space is removed (AM6).
-fn last_word(turns: &mut Vec<Turn>, profile: &MessagesProfile, settings: &Settings) {
-    let Some(last) = turns.last_mut() else {
-        return;
-    };
-    if last.role != Role::Assistant {
-        return;
-    }
-    if !profile.prefill || settings.thinks {
-        turns.push(Turn::fixed(Role::User, prompt_texts::GO_ON));
-    } else if let Some(Content::Text(text)) = last.blocks.last_mut().map(|last| &mut last.content) {
-        text.truncate(text.trim_end().len());
-    }
 }
 
 /// Returns the breakpoints that are sent. If there are too many, the last ones are used, because they

@@ -38,6 +38,7 @@ impl ReplyEvents<MessagesBlock> for MessagesEvents {
     fn event(&mut self, data: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<(), WireError> {
         let event: RawObject<'_> = parse(data)?;
         refuse_error(&event, data)?;
+        let index = event.number("index").unwrap_or_default();
         match event.text("type").as_str() {
             "message_start" => {
                 if let Some(message) = event.get("message") {
@@ -46,16 +47,12 @@ impl ReplyEvents<MessagesBlock> for MessagesEvents {
             }
             "content_block_start" => {
                 if let Some(block) = event.get("content_block") {
-                    start(event.number("index").unwrap_or_default(), block, reply)?;
+                    start(index, block, reply)?;
                 }
             }
             "content_block_delta" => {
                 if let Some(delta) = event.get("delta") {
-                    more(
-                        event.number("index").unwrap_or_default(),
-                        &parse(delta)?,
-                        reply,
-                    )?;
+                    more(index, &parse(delta)?, reply)?;
                 }
             }
             "message_delta" => {
@@ -65,7 +62,7 @@ impl ReplyEvents<MessagesBlock> for MessagesEvents {
                 }
             }
             "content_block_stop" => {
-                if let Some(at) = newest(event.number("index").unwrap_or_default(), reply) {
+                if let Some(at) = newest(index, reply) {
                     tell_hosted(at, reply);
                 }
             }
@@ -156,8 +153,8 @@ fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<
         }
         "redacted_thinking" => (OpenContent::opaque(), BlockKind::Redacted),
         "compaction" => {
-            let content = object.get("content").and_then(some_text);
-            let encrypted = object.get("encrypted_content").and_then(some_text);
+            let content = object.some_text("content");
+            let encrypted = object.some_text("encrypted_content");
             let kind = BlockKind::Compaction { content, encrypted };
             (OpenContent::opaque(), kind)
         }
@@ -232,7 +229,7 @@ fn more(
         _ => return Ok(()),
     };
     let raw = delta.get(key).unwrap_or("null");
-    let sealed = delta.get("encrypted_content").and_then(some_text);
+    let sealed = delta.some_text("encrypted_content");
     let sealed = sealed.filter(|_| of == "compaction");
     let bytes = raw.len();
     reply.charge(bytes.saturating_add(sealed.as_ref().map_or(0, String::len)))?;
@@ -272,10 +269,6 @@ fn more(
         _ => {}
     }
     Ok(())
-}
-
-fn some_text(raw: &str) -> Option<String> {
-    serde_json::from_str(raw).ok()
 }
 
 fn list(raw: Option<&str>) -> Result<Vec<String>, WireError> {

@@ -5,7 +5,7 @@ use plimsoll_context::{Part, StopReason, Thinking};
 use serde_json::Value;
 
 use super::ORIGIN;
-use crate::object::{Object, array};
+use crate::object::Object;
 use crate::open_reply::OpenBlock;
 use crate::raw::{self, RawObject};
 
@@ -65,10 +65,9 @@ impl OpenBlock<MessagesBlock> {
             BlockKind::Call { .. } => {}
             BlockKind::Text { citations } => {
                 if !citations.is_empty() && !parts.is_empty() {
-                    let citations = array(citations.iter().map(String::as_str));
                     let block = Object::of("text")
                         .text("text", &self.text())
-                        .raw("citations", &citations);
+                        .list("citations", citations.iter().map(String::as_str));
                     parts.push(opaque(block.end()));
                 }
             }

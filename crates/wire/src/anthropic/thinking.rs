@@ -106,7 +106,7 @@ impl Trace {
     ) -> Self {
         let mut trace = Self(profile.binds_prefix.then(blake3::Hasher::new));
         trace.take(&input.system);
-        trace.take(&tools.list);
+        trace.take(&tools.digest);
         if !input.hosted_tools.is_empty() {
             trace.take(&input.hosted_tools);
         }

@@ -10,7 +10,7 @@ use super::thinking::LocatedThinking;
 use super::{ORIGIN, media};
 use crate::block_list::BlockWriter;
 use crate::normalize::Native;
-use crate::object::{Object, array};
+use crate::object::Object;
 use crate::raw::{self, RawObject};
 use crate::request::LeftOut;
 use crate::server_rules::{ResultContent, ServerRules};
@@ -136,7 +136,7 @@ impl BlockWriter for MessagesWriter {
             }
             blocks => {
                 let blocks: Vec<Cow<'_, str>> = blocks.iter().map(block_json).collect();
-                result = result.raw("content", &array(blocks.iter().map(AsRef::as_ref)));
+                result = result.list("content", blocks.iter().map(AsRef::as_ref));
             }
         }
         if answer.is_error {

@@ -11,7 +11,7 @@ use super::settings::{budget, by_budget, settings};
 use super::write::{CACHE_POINT, ConverseParts, ConverseWriter, began_with_reasoning};
 use super::{ConverseProfile, Maker};
 use crate::compose::{Composer, RequestRenderer};
-use crate::object::{Object, array};
+use crate::object::Object;
 use crate::request::{EncodedRequest, RenderInput, ToolChoice};
 use crate::tools::{EncodedTools, described, legal_name, object_schema};
 
@@ -36,33 +36,29 @@ impl RequestRenderer for ConverseProfile {
         for message in messages {
             composer.message(message, &mut parts, &ConverseWriter(self));
         }
-        let mut notes = std::mem::take(&mut composer.normalizer.notes);
-        let plan = input.cache.filter(|_| self.cache_points);
-        let breakpoints = plan.map_or(&[][..], |plan| &plan.breakpoints);
+        let has_marks = self.cache_points;
+        let breakpoints = if has_marks { input.breakpoints() } else { &[] };
 
         let mut head = Object::new();
         if let Some(system) = composer.normalizer.system_text() {
             let text = Object::new().text("text", &system).end();
             let mark = breakpoints.contains(&Breakpoint::System);
             let blocks = std::iter::once(text.as_str()).chain(mark.then_some(CACHE_POINT));
-            head = head.raw("system", &array(blocks));
+            head = head.list("system", blocks);
         }
         let tools = match input.tool_choice {
             ToolChoice::None => Cow::default(),
             _ => EncodedTools::of(input, self),
         };
+        let notes = &mut composer.normalizer.notes;
         notes.extend(&tools.notes);
         let mark = breakpoints.contains(&Breakpoint::Tools);
         if let Some(config) = tool_config(&tools, &input.tool_choice, messages, mark) {
             head = head.raw("toolConfig", &config);
         }
-        let settings = settings(input, budget, self, &mut notes);
-        let (head, end) = ((head, "messages"), composer.end(input.context));
-        let marks = (breakpoints, "");
-        EncodedRequest {
-            notes,
-            ..composer.request(head, end, marks, &ConverseWriter(self), &settings)
-        }
+        let settings = settings(input, budget, self, notes);
+        let (head, marks) = ((head, "messages"), (breakpoints, ""));
+        composer.request(head, input.context, marks, &ConverseWriter(self), &settings)
     }
 }
 

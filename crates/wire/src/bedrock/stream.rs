@@ -12,6 +12,7 @@ use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
 use crate::raw::{self, parse};
+use crate::value::text;
 
 /// A reply while it arrives.
 pub type ConverseStreamState = decoder::StreamState<ConverseEvents, ConverseBlock>;
@@ -127,8 +128,7 @@ impl OpenBlock<ConverseBlock> {
 }
 
 fn stopped(payload: &Value, reply: &mut OpenReply<ConverseBlock>) {
-    let reason = payload.get("stopReason").and_then(Value::as_str);
-    reply.stopped(match reason.unwrap_or_default() {
+    reply.stopped(match text(payload, "stopReason") {
         reason @ ("malformed_tool_use" | "malformed_model_output") => {
             return reply.stopped_unreadable("messageStop", reason);
         }
@@ -142,8 +142,7 @@ fn stopped(payload: &Value, reply: &mut OpenReply<ConverseBlock>) {
 }
 
 fn start(index: u64, call: &Value, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
-    let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (id, name) = (text("toolUseId"), text("name"));
+    let (id, name) = (text(call, "toolUseId"), text(call, "name"));
     reply.charge(id.len() + name.len())?;
     let call = OpenContent::call(reply.unique_id(id.to_owned()), name);
     if let Some(at) = block(index, call, reply)? {
@@ -167,8 +166,7 @@ fn more(index: u64, delta: &Value, reply: &mut OpenReply<ConverseBlock>) -> Resu
             reply.write(at, input)?;
         }
     } else if let Some(reasoning) = delta.get("reasoningContent") {
-        let of = |key: &str| reasoning.get(key).and_then(Value::as_str);
-        let of = |key: &str| of(key).unwrap_or_default();
+        let of = |key: &str| self::text(reasoning, key);
         let (signature, redacted) = (of("signature"), of("redactedContent"));
         reply.charge(signature.len() + redacted.len())?;
         if let Some(at) = block(index, OpenContent::thinking(), reply)? {

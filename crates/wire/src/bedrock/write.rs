@@ -7,7 +7,7 @@ use super::{ConverseProfile, Maker, ORIGIN};
 use crate::anthropic::thinking::asks;
 use crate::block_list::BlockWriter;
 use crate::normalize::Native;
-use crate::object::{Object, array};
+use crate::object::Object;
 use crate::raw;
 use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
@@ -165,7 +165,7 @@ impl BlockWriter for ConverseWriter<'_> {
         let text = self.text(&answer.text(blocks));
         let mut result = Object::new()
             .text("toolUseId", &answer.id)
-            .raw("content", &array([text.as_str()]));
+            .list("content", [text.as_str()]);
         // Models of other makers refuse a status.
         if answer.is_error && matches!(self.0.maker, Maker::Anthropic(_) | Maker::Amazon) {
             result = result.text("status", "error");

@@ -10,7 +10,7 @@ use super::GeminiProfile;
 use super::settings::settings;
 use super::write::{GeminiParts, GeminiWriter, RULES, declared};
 use crate::compose::{Composer, RequestRenderer};
-use crate::object::{Object, array};
+use crate::object::Object;
 use crate::request::{EncodedRequest, RenderInput};
 use crate::tools::{EncodedTools, described, legal_name, object_schema};
 
@@ -39,13 +39,13 @@ impl RequestRenderer for GeminiProfile {
         for message in messages {
             composer.message(message, &mut GeminiParts::default(), &GeminiWriter(self));
         }
-        let mut notes = std::mem::take(&mut composer.normalizer.notes);
         let mut head = Object::new();
         if let Some(system) = composer.normalizer.system_text() {
             let part = Object::new().text("text", &system).end();
-            let parts = Object::new().raw("parts", &array([part.as_str()]));
+            let parts = Object::new().list("parts", [part.as_str()]);
             head = head.raw("systemInstruction", &parts.end());
         }
+        let notes = &mut composer.normalizer.notes;
         let tools = EncodedTools::of(input, self);
         notes.extend(&tools.notes);
         let callable = !tools.list.is_empty();
@@ -56,11 +56,8 @@ impl RequestRenderer for GeminiProfile {
             let own = own.iter().map(String::as_str);
             head = head.list("tools", std::iter::once(tools.list.as_str()).chain(own));
         }
-        let settings = settings(input, callable, self, &mut notes);
-        let (head, end) = ((head, "contents"), composer.end(input.context));
-        EncodedRequest {
-            notes,
-            ..composer.request(head, end, (&[], ""), &GeminiWriter(self), &settings)
-        }
+        let settings = settings(input, callable, self, notes);
+        let (head, writer) = ((head, "contents"), GeminiWriter(self));
+        composer.request(head, input.context, (&[], ""), &writer, &settings)
     }
 }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use plimsoll_context::{File, Image, Source};
 
 use crate::object::Object;
+use crate::value::is_web_address;
 
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-chat";
@@ -24,12 +25,7 @@ pub(super) fn image_part(image: &Image) -> String {
 
 /// Returns `true` if a file has a web address.
 pub(super) fn is_elsewhere(file: &File) -> bool {
-    match &file.source {
-        Source::Url { url } => ["https://", "http://"]
-            .iter()
-            .any(|web| url.starts_with(web)),
-        Source::Data { .. } => false,
-    }
+    matches!(&file.source, Source::Url { url } if is_web_address(url))
 }
 
 /// Returns the part of a file.

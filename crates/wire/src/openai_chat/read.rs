@@ -13,7 +13,7 @@ use crate::document::{Document, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::prompt_texts;
 use crate::raw::{self, RawObject, parse};
-use crate::read::{array, content, wrong};
+use crate::read::{array, content, unknown_role, wrong};
 
 /// Reads a bare array of messages, or an object with `messages` and any other keys. Message `i` is entry
 /// `i` of the list.
@@ -94,11 +94,10 @@ fn message(
             };
             Ok(result(call, parts))
         }
-        other => Err(WireError::Expected {
-            place: format!("{place}.role"),
-            expected: "system, developer, user, assistant, tool or function".into(),
-            got: format!("{other:?}"),
-        }),
+        other => {
+            let known = "system, developer, user, assistant, tool or function";
+            Err(unknown_role(other, place, known))
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::write::ChatWriter;
 use crate::compose::{Composer, RequestRenderer, cache_control};
 use crate::object::Object;
 use crate::request::{EncodedRequest, RenderInput};
-use crate::tools::{EncodedTools, legal_name, marked};
+use crate::tools::{EncodedTools, legal_name, with_mark};
 
 impl RequestRenderer for Dialect {
     fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
@@ -34,28 +34,24 @@ impl RequestRenderer for Dialect {
         for message in messages {
             composer.message(message, &mut ChatWriter(self), &ChatWriter(self));
         }
-        let marks = input
-            .cache
-            .filter(|_| self.cache == CacheMarks::Parts)
-            .map_or(&[][..], |plan| &plan.breakpoints);
-        let retention = input.cache.map(|plan| plan.retention).unwrap_or_default();
-        let mark = cache_control(retention);
-        let mut notes = std::mem::take(&mut composer.normalizer.notes);
+        let has_marks = self.cache == CacheMarks::Parts;
+        let breakpoints = if has_marks { input.breakpoints() } else { &[] };
+        let mark = cache_control(input.retention());
+        let notes = &mut composer.normalizer.notes;
         let tools = EncodedTools::of(input, self);
         notes.extend(&tools.notes);
         let has_tools = !tools.list.is_empty();
 
         let mut head = Object::new().text("model", input.model);
-        if has_tools && marks.contains(&Breakpoint::Tools) {
-            head = head.list("tools", [marked(&tools.list, mark).as_str()]);
-        } else if has_tools {
-            head = head.list("tools", [tools.list.as_str()]);
+        if has_tools {
+            let is_marked = breakpoints.contains(&Breakpoint::Tools);
+            head = head.list(
+                "tools",
+                [&*with_mark(&tools.list, is_marked.then_some(mark))],
+            );
         }
-        let settings = settings(input, has_tools, self, &mut notes);
-        let (head, end) = ((head, "messages"), composer.end(input.context));
-        EncodedRequest {
-            notes,
-            ..composer.request(head, end, (marks, mark), &ChatWriter(self), &settings)
-        }
+        let settings = settings(input, has_tools, self, notes);
+        let (head, marks) = ((head, "messages"), (breakpoints, mark));
+        composer.request(head, input.context, marks, &ChatWriter(self), &settings)
     }
 }

@@ -14,7 +14,7 @@ use crate::error::WireError;
 use crate::openai_chat::parts::{from_data_url, from_url};
 use crate::prompt_texts;
 use crate::raw::{RawObject, parse};
-use crate::read::{array, content, wrong};
+use crate::read::{array, content, unknown_role, wrong};
 
 /// Reads a bare array of items, or an object with `input` and any other keys. One message may consist of
 /// several items: a turn of the model is one message. Instructions beside the input come first.
@@ -157,11 +157,8 @@ impl ItemReader {
                 self.last = Last::Said;
             }
             other => {
-                return Err(WireError::Expected {
-                    place: format!("{place}.role"),
-                    expected: "assistant, system, developer or user".into(),
-                    got: format!("{other:?}"),
-                });
+                let known = "assistant, system, developer or user";
+                return Err(unknown_role(other, place, known));
             }
         }
         Ok(())

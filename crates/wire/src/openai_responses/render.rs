@@ -31,7 +31,7 @@ impl RequestRenderer for ResponsesProfile {
         for message in messages {
             composer.message(message, &mut ResponsesParts::new(self), &writer);
         }
-        let mut notes = std::mem::take(&mut composer.normalizer.notes);
+        let notes = &mut composer.normalizer.notes;
         let mut head = Object::new().text("model", input.model);
         if let Some(system) = input.system {
             head = head.text("instructions", system);
@@ -49,11 +49,13 @@ impl RequestRenderer for ResponsesProfile {
         if has_tools {
             head = head.list("tools", all);
         }
-        let settings = settings(input, has_tools, self, &mut notes);
-        let (head, end) = ((head, "input"), composer.end(input.context));
-        EncodedRequest {
-            notes,
-            ..composer.request(head, end, (&[], ""), &writer, &settings)
-        }
+        let settings = settings(input, has_tools, self, notes);
+        composer.request(
+            (head, "input"),
+            input.context,
+            (&[], ""),
+            &writer,
+            &settings,
+        )
     }
 }

@@ -11,7 +11,7 @@ use super::{ReasoningItems, ResponsesProfile};
 use crate::call_ids::CallIdForm;
 use crate::compose::{Spots, TurnWriter};
 use crate::normalize::Native;
-use crate::object::{Object, array, members};
+use crate::object::{Object, members};
 use crate::openai_chat::parts::address;
 use crate::request::LeftOut;
 use crate::server_rules::{
@@ -210,23 +210,23 @@ impl InputWriter<'_> {
             (Role::Assistant, [block]) if block.as_text().is_some() => {
                 message.text("content", block.as_text().unwrap_or_default())
             }
-            (Role::Assistant, blocks) => message.raw("content", &list(blocks, "output_text")),
-            (_, []) => message.raw("content", &list(&[Block::text("")], "input_text")),
-            (_, blocks) => message.raw("content", &list(blocks, "input_text")),
+            (Role::Assistant, blocks) => parts(message, "content", blocks, "output_text"),
+            (_, []) => parts(message, "content", &[Block::text("")], "input_text"),
+            (_, blocks) => parts(message, "content", blocks, "input_text"),
         };
         message.members(&members(&turn.keys)).end()
     }
 }
 
-/// Returns a list of content parts. `text` is the type of a text.
-fn list(blocks: &[Block], text: &str) -> String {
+/// Adds a list of content parts. `text` is the type of a text.
+fn parts(item: Object, key: &str, blocks: &[Block], text: &str) -> Object {
     let parts = blocks.iter().filter_map(|block| match &block.content {
         Content::Text(content) => Some(Object::of(text).text("text", content).end().into()),
         Content::Json(json) => Some(Cow::Borrowed(json.as_str())),
         _ => None,
     });
     let parts: Vec<Cow<'_, str>> = parts.collect();
-    array(parts.iter().map(AsRef::as_ref))
+    item.list(key, parts.iter().map(AsRef::as_ref))
 }
 
 fn call_item(call: &TurnCall) -> String {
@@ -256,7 +256,7 @@ fn output(answer: &AnsweredCall, blocks: &[Block]) -> String {
     let item = match blocks {
         [] => item.text("output", ""),
         [block] if answer.is_text => item.text("output", block.as_text().unwrap_or_default()),
-        blocks => item.raw("output", &list(blocks, "input_text")),
+        blocks => parts(item, "output", blocks, "input_text"),
     };
     item.end()
 }
