@@ -1,7 +1,7 @@
 //! What has to hold of a view that was read from anywhere: repaired, every server accepts it.
 
 use plimsoll_context::{Message, Part};
-use plimsoll_mock::rules::{Fault, Rule};
+use plimsoll_mock::rules::{Fault, SHAPE};
 use plimsoll_testkit::repair;
 use plimsoll_wire::Target;
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
@@ -103,7 +103,7 @@ pub fn request(text: &str, key: &str) -> Option<Value> {
 /// The faults that are ours: what is passed through untouched is as misshapen as it came.
 pub fn ours(faults: Vec<Fault>, before: &[Fault]) -> Vec<Fault> {
     let known: Vec<String> = before.iter().map(wording).collect();
-    let passed = |fault: &Fault| fault.rule == Rule::Shape && known.contains(&wording(fault));
+    let passed = |fault: &Fault| fault.rule == SHAPE && known.contains(&wording(fault));
     faults.into_iter().filter(|fault| !passed(fault)).collect()
 }
 

@@ -24,6 +24,7 @@
 
 mod answer;
 mod api;
+mod bounded;
 mod cache;
 mod chat;
 mod error;

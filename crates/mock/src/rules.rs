@@ -1,7 +1,8 @@
 //! The requests that each server refuses, in its words.
 //!
-//! One module per protocol: `validate` returns each [`Fault`] of a request. The rules for single values, and
-//! the words of all refusals, are lines of text in `crates/mock/rules`. No I/O, no clock, no async.
+//! One module per protocol: `validate` returns each [`Fault`] of a request. The rules, their order, and the
+//! words of all refusals are lines of text in `crates/mock/rules`; only rules that compare several places are
+//! code. No I/O, no clock, no async.
 //!
 //! ```
 //! use plimsoll_mock::rules::openai_chat::validate;
@@ -24,7 +25,7 @@ pub(crate) mod table;
 use plimsoll_wire::Target;
 use serde_json::Value;
 
-pub use fault::{Fault, MAX_FAULTS, Rule};
+pub use fault::{Fault, MAX_FAULTS, SHAPE};
 
 /// The rules of a target.
 pub trait Validate {

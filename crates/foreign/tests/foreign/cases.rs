@@ -50,7 +50,7 @@ fn outcome(case: &Case) -> Vec<String> {
     request.insert(target.list().to_owned(), case.json("-").into());
     let request = Value::from(request);
     let faults = target.validate(&request);
-    let rules: BTreeSet<&str> = faults.iter().map(|fault| fault.rule.name()).collect();
+    let rules: BTreeSet<&str> = faults.iter().map(|fault| fault.rule).collect();
     let text = match case.get("bare") {
         Some(_) => request[target.list()].to_string(),
         None => request.to_string(),

@@ -2,23 +2,26 @@
 //! order tools, system, messages, so a change invalidates everything after it. OpenAI's cache is in
 //! `prefix.rs`.
 
-use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use plimsoll_context::{LOOK_BACK, Tokens};
 use tokio::time::Instant;
 
 use super::CachedTokens;
+use crate::bounded::BoundedMap;
 use crate::pieces::{Mark, Print, RequestPiece, print};
 
 /// The maximum number of cached prefixes; the oldest are dropped.
 pub const MAX_CACHED_PREFIXES: usize = 4_096;
 
 /// The cached prefixes, by the fingerprint of their content.
-#[derive(Debug, Default)]
-pub(crate) struct MarkedCache {
-    kept: HashMap<Print, CachedMark>,
-    order: VecDeque<Print>,
+#[derive(Debug)]
+pub(crate) struct MarkedCache(BoundedMap<Print, CachedMark>);
+
+impl Default for MarkedCache {
+    fn default() -> Self {
+        Self(BoundedMap::new(MAX_CACHED_PREFIXES))
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +58,8 @@ impl MarkedCache {
             if tokens < minimum {
                 continue;
             }
-            self.keep(print, mark, now);
+            let until = now + mark.life();
+            self.0.insert(print, CachedMark { mark, until });
             all = all.max(tokens);
             if mark == Mark::Hour {
                 long = long.max(tokens);
@@ -74,28 +78,11 @@ impl MarkedCache {
         let first = at.saturating_sub(LOOK_BACK);
         let near = ends.get(first..=at).unwrap_or_default();
         near.iter().rev().find_map(|(print, tokens)| {
-            let kept = self.kept.get_mut(print).filter(|kept| kept.until > now)?;
+            let kept = self.0.get_mut(print).filter(|kept| kept.until > now)?;
             // Reading an entry extends its lifetime.
             kept.until = now + kept.mark.life();
             Some(*tokens)
         })
-    }
-
-    fn keep(&mut self, print: Print, mark: Mark, now: Instant) {
-        let until = now + mark.life();
-        if self
-            .kept
-            .insert(print, CachedMark { mark, until })
-            .is_some()
-        {
-            return;
-        }
-        self.order.push_back(print);
-        if self.order.len() > MAX_CACHED_PREFIXES
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.kept.remove(&oldest);
-        }
     }
 }
 

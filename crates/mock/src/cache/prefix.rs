@@ -1,10 +1,9 @@
 //! [`PrefixCache`]: simulates OpenAI's prompt cache, which keeps the beginning of every request
 //! automatically. It does not model any provider's eviction. Anthropic's cache is in `marked.rs`.
 
-use std::collections::{HashSet, VecDeque};
-
 use plimsoll_context::Tokens;
 
+use crate::bounded::BoundedMap;
 use crate::pieces::{Print, RequestPiece, print};
 
 /// The minimum size of a cached prefix.
@@ -15,10 +14,13 @@ pub const CACHE_STEP: u64 = 128;
 pub const MAX_CACHED_CHUNKS: usize = 65_536;
 
 /// The prefixes of earlier requests, by the fingerprint of their content.
-#[derive(Debug, Default)]
-pub(crate) struct PrefixCache {
-    kept: HashSet<Print>,
-    order: VecDeque<Print>,
+#[derive(Debug)]
+pub(crate) struct PrefixCache(BoundedMap<Print, ()>);
+
+impl Default for PrefixCache {
+    fn default() -> Self {
+        Self(BoundedMap::new(MAX_CACHED_CHUNKS))
+    }
 }
 
 impl PrefixCache {
@@ -28,7 +30,7 @@ impl PrefixCache {
         let (mut held, mut is_held) = (Tokens::ZERO, true);
         for (chunk, tokens) in request.iter().flat_map(|piece| &piece.chunks) {
             prefix = print(&[&prefix, chunk]);
-            is_held &= !self.keep(prefix);
+            is_held &= !self.0.insert(prefix, ());
             if is_held {
                 held += *tokens;
             }
@@ -38,20 +40,6 @@ impl PrefixCache {
         } else {
             Tokens::ZERO
         }
-    }
-
-    /// Keeps a prefix. Returns `true` if it is new.
-    fn keep(&mut self, prefix: Print) -> bool {
-        let is_new = self.kept.insert(prefix);
-        if is_new {
-            self.order.push_back(prefix);
-        }
-        if self.order.len() > MAX_CACHED_CHUNKS
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.kept.remove(&oldest);
-        }
-        is_new
     }
 }
 

@@ -1,7 +1,6 @@
 //! [`StoredItems`]: the ids of items that a server of Responses stores, and the errors for unknown
 //! ones. Items and responses themselves are not stored.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::rules::Fault;
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use crate::answer::HttpAnswer;
 use crate::api::{list, text};
+use crate::bounded::BoundedMap;
 
 /// The maximum number of stored ids; the oldest are dropped. A long test has some thousands.
 pub const MAX_STORED: usize = 10_000;
@@ -19,12 +19,19 @@ pub const MAX_STORED: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct StoredItems(Mutex<Ids>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Ids {
-    known: BTreeSet<String>,
-    oldest_first: VecDeque<String>,
-    ties: BTreeMap<String, String>,
-    tied_first: VecDeque<String>,
+    known: BoundedMap<String, ()>,
+    ties: BoundedMap<String, String>,
+}
+
+impl Default for Ids {
+    fn default() -> Self {
+        Self {
+            known: BoundedMap::new(MAX_STORED),
+            ties: BoundedMap::new(MAX_STORED),
+        }
+    }
 }
 
 impl StoredItems {
@@ -33,13 +40,11 @@ impl StoredItems {
     pub(super) fn keep(&self, request: &Value, items: &[Value]) {
         let mut ids = self.lock();
         for (id, of) in tied(items) {
-            ids.tie(id, of);
+            ids.ties.insert(id, of);
         }
-        if !stores(request) {
-            return;
-        }
-        for id in items.iter().map(|item| text(item, "id")) {
-            ids.add(id);
+        let items = items.iter().map(|item| text(item, "id"));
+        for id in items.filter(|id| stores(request) && !id.is_empty()) {
+            ids.known.insert(id.to_owned(), ());
         }
     }
 
@@ -49,7 +54,7 @@ impl StoredItems {
         if !stores(request) {
             return None;
         }
-        let ids = self.lock();
+        let mut ids = self.lock();
         let mut input = list(request, "input").iter().enumerate();
         input.find_map(|(index, item)| {
             let refers = match text(item, "type") {
@@ -58,44 +63,19 @@ impl StoredItems {
                 _ => false,
             };
             let id = text(item, "id");
-            let unknown = refers && !ids.known.contains(id);
+            let unknown = refers && ids.known.get_mut(id).is_none();
             unknown.then(|| TABLE.fault("unknown-item", format!("input[{index}]"), &[&id]))
         })
     }
 
     /// Returns the first item that belongs to a reasoning item but appears without it.
     pub(super) fn untied(&self, request: &Value) -> Option<Fault> {
-        untied(request, &self.lock().ties)
+        let mut ids = self.lock();
+        untied(request, |id| ids.ties.get_mut(id).cloned())
     }
 
     fn lock(&self) -> MutexGuard<'_, Ids> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Ids {
-    fn tie(&mut self, id: String, of: String) {
-        if self.ties.insert(id.clone(), of).is_some() {
-            return;
-        }
-        self.tied_first.push_back(id);
-        if self.tied_first.len() > MAX_STORED
-            && let Some(oldest) = self.tied_first.pop_front()
-        {
-            self.ties.remove(&oldest);
-        }
-    }
-
-    fn add(&mut self, id: &str) {
-        if id.is_empty() || !self.known.insert(id.to_owned()) {
-            return;
-        }
-        self.oldest_first.push_back(id.to_owned());
-        if self.oldest_first.len() > MAX_STORED
-            && let Some(oldest) = self.oldest_first.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
     }
 }
 

@@ -1,14 +1,13 @@
 //! The validator of Anthropic's Messages API.
 
+mod conditions;
+mod marks;
 mod pairing;
-mod rules;
-mod simulate;
+mod signatures;
+mod thinking;
 mod validate;
-mod validate_marks;
-mod validate_settings;
 
-pub(crate) use rules::TABLE;
-pub(crate) use simulate::unmarked;
-pub use simulate::{sign, undeclared, unsigned};
-pub(crate) use validate::error_body;
+pub(crate) use signatures::unmarked;
+pub use signatures::{sign, undeclared, unsigned};
+pub(crate) use validate::{TABLE, error_body};
 pub use validate::{refusal, validate, validate_announced};

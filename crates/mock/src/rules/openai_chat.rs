@@ -1,8 +1,7 @@
 //! The validator of Chat Completions, for each server's dialect.
 
-mod echo;
-mod pairing;
-mod settings;
+mod conditions;
+mod order;
 mod validate;
 
 pub(crate) use validate::{TABLE, error_body};

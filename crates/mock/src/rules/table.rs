@@ -1,5 +1,5 @@
-//! [`Table`]: a server's rules for single values and its refusals, from the files in `crates/mock/rules/`.
-//! [`Check::judge`] walks an object by one. Rules that compare several places are code.
+//! [`Table`]: the rules of a server and its refusals, from the files in `crates/mock/rules/`.
+//! [`Check::judge`] walks a request by one. Rules that compare several places are code, which the file calls.
 //!
 //! A file has one line per rule, in the order of the verdicts:
 //!
@@ -11,29 +11,33 @@
 //! name !text => @missing
 //! name longer:64 OR5 => Invalid '{place}': string too long.
 //! content list -> each part
+//! content list -> code pairing
 //! ```
 //!
 //! - `@name = words` gives words a name.
-//! - `[group kind]` begins the rules for objects of a kind, which is their `type` as a rule.
-//!   `[group *]` is for all other kinds, `[group]` for a group of one kind.
-//! - `include group` repeats the rules of `[group]`. `= A B` names kinds without further rules.
+//! - `[group kind]` begins the rules for objects of a kind, or of several kinds. A kind is the `type` as a
+//!   rule. `[group *]` is for all other kinds, `[group]` for a group of one kind. The group `request` judges
+//!   the whole request.
+//! - `include group` repeats the rules of `[group]`.
 //! - A rule begins with a key: `a.b` is a key within a key, `x/a` the key `a` in the place `x.a`, `aB|a_b` a
 //!   key in two spellings, `.` the object itself. The conditions behind it must all hold; `!` negates one.
 //!   They are those of [`Test`] and the protocol's own, which are code.
 //! - `=> words` refuses the value. The refusal is of the rule that stands among the conditions, or of
-//!   [`Rule::Shape`]; `at-object` reports it for the object, and `end` judges nothing more of that.
-//! - `-> each group` judges the entries of a list, `-> as group` the value.
+//!   [`SHAPE`]; `at-object` reports it for the object, and `end` judges nothing more of that.
+//! - `-> each group` judges the entries of a list, `-> as group` the value, `-> code name` calls code with
+//!   the object.
 //! - `[refusals]` has the refusals of rules that are code ([`Check::report`]): `name RULE => words`, in which
 //!   `{a}` to `{f}` are the values that the code gives.
 //! - `[failures]` has the failures without a fault of the request: `status type code => message`, in which
 //!   `4*` is every status that begins with 4. `[codes]` has the codes of refusals: `code => part of the words`,
 //!   or `^beginning of the words`. Of both, the first line that applies counts.
-//! - Of consecutive rules for one key only the first that applies counts, and those that begin with `+`.
+//! - Of consecutive rules for one key only the first that applies counts, those that begin with `+`, and calls
+//!   of code.
 //!
 //! In words, `{place}` is the place of the value and `{object}` that of the object, `{value}` a text,
 //! `{number}` a number, `{bound}` the number in the condition, `{length}` the number of characters or
-//! entries, `{kind}` the JSON type, `{got}` the type with its article and `{newline}` a line end. Any
-//! other name is the text under that key of the object.
+//! entries, `{kind}` the JSON type, `{got}` the type with its article and `{newline}` a line end. `{@field}`
+//! is a field of the profile. Any other name is the text under that key of the object.
 
 mod check;
 
@@ -41,20 +45,24 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use plimsoll_wire::__internals::json_kind;
+use serde::Serialize;
 use serde_json::Value;
 
-use crate::rules::fault::{Fault, Rule};
+use crate::rules::fault::{Fault, SHAPE};
+use crate::rules::json_path::JsonPath;
 
 pub(crate) use check::Check;
 
 /// A condition that is code. It receives the check, the object and the value.
 pub(crate) type Flag<P> = fn(&Check<'_, P>, &Value, Option<&Value>) -> bool;
+/// A rule that is code. It receives the check, the place of the object and the object.
+pub(crate) type Code<P> = fn(&mut Check<'_, P>, &JsonPath<'_>, &Value);
 
-/// The rules of a protocol for single values.
+/// The rules of a protocol. `P` is the profile of a server or a model.
 pub(crate) struct Table<P: 'static> {
     groups: BTreeMap<&'static str, BTreeMap<&'static str, Vec<RuleRow<P>>>>,
     /// The rules and the words of refusals by code.
-    refusals: BTreeMap<&'static str, (Rule, &'static str)>,
+    refusals: BTreeMap<&'static str, (&'static str, &'static str)>,
     failures: Vec<(&'static str, &'static str)>,
     codes: Vec<(&'static str, &'static str)>,
     /// Lines that cannot be read, and names of groups that do not exist. A test checks that there are
@@ -73,21 +81,22 @@ struct RuleRow<P: 'static> {
     /// Whether it applies even if the row before it, for the same key, did.
     besides: bool,
     tests: Vec<(bool, Test<P>)>,
-    then: Then,
+    then: Then<P>,
 }
 
-#[derive(Clone, Copy)]
-enum Then {
+#[derive(Clone)]
+enum Then<P: 'static> {
     Refuse(Refusal),
     /// Judges the entries of a list by a group.
     Each(&'static str),
     /// Judges the value by a group.
     As(&'static str),
+    Code(Code<P>),
 }
 
 #[derive(Clone, Copy)]
 struct Refusal {
-    rule: Rule,
+    rule: &'static str,
     words: &'static str,
     ends: bool,
     at_object: bool,
@@ -116,18 +125,37 @@ enum Test<P: 'static> {
     Longer(usize),
     Below(f64),
     Above(f64),
+    /// `begins:msg`: a text with this beginning.
+    Begins(&'static str),
     /// `in:a,b`: one of these texts. Other types count as an empty text.
     OneOf(Vec<&'static str>),
     /// `has:key`: the object has this key, and not `null`.
     Has(&'static str),
     /// `key=a,b`: under this key, the object has one of these texts, or `true`.
     Key(&'static str, Vec<&'static str>),
+    /// `@field=a,b` or `@field`: this field of the profile has one of these texts, or is `true`.
+    Profile(&'static str, Vec<&'static str>),
     Flag(Flag<P>),
 }
 
-impl<P: Clone> Table<P> {
-    /// Parses a file of rules. `flags` are the conditions that are code.
-    pub(crate) fn parse(text: &'static str, flags: &[(&str, Flag<P>)]) -> Self {
+/// The state of reading a file.
+struct TableReader<'f, P: 'static> {
+    words: BTreeMap<&'static str, &'static str>,
+    flags: &'f [(&'static str, Flag<P>)],
+    code: &'f [(&'static str, Code<P>)],
+    /// Any profile, for the names of its fields.
+    profile: Value,
+    group: &'static str,
+    kinds: Vec<&'static str>,
+}
+
+impl<P: Clone + Default + Serialize> Table<P> {
+    /// Parses a file of rules. `flags` are the conditions that are code, and `code` the rules that are.
+    pub(crate) fn parse(
+        text: &'static str,
+        flags: &[(&'static str, Flag<P>)],
+        code: &[(&'static str, Code<P>)],
+    ) -> Self {
         let mut table = Self {
             groups: BTreeMap::new(),
             refusals: BTreeMap::new(),
@@ -135,67 +163,79 @@ impl<P: Clone> Table<P> {
             codes: Vec::new(),
             errors: Vec::new(),
         };
-        let mut words: BTreeMap<&str, &'static str> = BTreeMap::new();
-        let mut section = ("", "");
-        for line in text.lines().map(str::trim) {
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            if let Some((name, value)) = line.strip_prefix('@').and_then(|at| at.split_once(" = "))
-            {
-                words.insert(name, value);
-            } else if let Some(name) = line
-                .strip_prefix('[')
-                .and_then(|name| name.strip_suffix(']'))
-            {
-                section = name.split_once(' ').unwrap_or((name, ""));
-                if !section.1.is_empty() {
-                    table.rows(section);
-                }
-            } else if let Some(name) = line.strip_prefix("include ") {
-                let rows = table.of(name, "").to_vec();
-                if rows.is_empty() {
-                    table.errors.push(line);
-                }
-                table.rows(section).extend(rows);
-            } else if let Some(kinds) = line.strip_prefix("= ") {
-                for kind in kinds.split_whitespace() {
-                    table.rows((section.0, kind));
-                }
-            } else if ["refusals", "failures", "codes"].contains(&section.0)
-                && let Some((name, words)) = line.split_once(" => ")
-            {
-                let (first, rule) = name.split_once(' ').unwrap_or((name, "shape"));
-                match (section.0, Rule::named(rule)) {
-                    ("failures", _) => table.failures.push((name, words)),
-                    ("codes", _) => table.codes.push((words, name)),
-                    (_, Some(rule)) => drop(table.refusals.insert(first, (rule, words))),
-                    (_, None) => table.errors.push(line),
-                }
-            } else if let Some(row) = RuleRow::parse(line, &words, flags) {
-                table.rows(section).push(row);
-            } else {
+        let mut reader = TableReader {
+            words: BTreeMap::new(),
+            flags,
+            code,
+            profile: serde_json::to_value(P::default()).unwrap_or_default(),
+            group: "",
+            kinds: Vec::new(),
+        };
+        let lines = text.lines().map(str::trim);
+        for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            if table.line(line, &mut reader).is_none() {
                 table.errors.push(line);
             }
         }
         let rows = table.groups.values().flat_map(BTreeMap::values).flatten();
         let targets = rows.filter_map(|row| match row.then {
-            Then::Refuse(_) => None,
             Then::Each(group) | Then::As(group) => Some(group),
+            Then::Refuse(_) | Then::Code(_) => None,
         });
-        let unknown: Vec<&str> = targets
-            .filter(|group| !table.groups.contains_key(group))
-            .collect();
+        let unknown = targets.filter(|group| !table.groups.contains_key(group));
+        let unknown: Vec<&str> = unknown.collect();
         table.errors.extend(unknown);
+        let names = flags.iter().map(|(name, _)| *name);
+        let names = names.chain(code.iter().map(|(name, _)| *name));
+        let unused = names.filter(|name| !text.contains(name));
+        table.errors.extend(unused);
         table
     }
 
-    fn rows(&mut self, (group, kind): (&'static str, &'static str)) -> &mut Vec<RuleRow<P>> {
-        self.groups
-            .entry(group)
-            .or_default()
-            .entry(kind)
-            .or_default()
+    /// Reads a line. Returns `None` if it cannot be read.
+    fn line(&mut self, line: &'static str, reader: &mut TableReader<'_, P>) -> Option<()> {
+        let refusal = || line.split_once(" => ");
+        if let Some((name, words)) = line.strip_prefix('@').and_then(|at| at.split_once(" = ")) {
+            reader.words.insert(name, words);
+        } else if let Some(names) = line.strip_prefix('[') {
+            let mut names = names.strip_suffix(']')?.split(' ');
+            reader.group = names.next()?;
+            reader.kinds = names.collect();
+            for kind in &reader.kinds {
+                self.rows(reader.group, kind);
+            }
+            if reader.kinds.is_empty() {
+                reader.kinds.push("");
+            }
+        } else if let Some(name) = line.strip_prefix("include ") {
+            let rows = self.of(name, "").to_vec();
+            rows.first()?;
+            self.push(&rows, reader);
+        } else if reader.group == "refusals" {
+            let (name, words) = refusal()?;
+            let (name, rule) = name.split_once(' ').unwrap_or((name, SHAPE));
+            self.refusals.insert(name, (rule, words));
+        } else if reader.group == "failures" {
+            self.failures.push(refusal()?);
+        } else if reader.group == "codes" {
+            let (code, part) = refusal()?;
+            self.codes.push((part, code));
+        } else {
+            let row = RuleRow::parse(line, reader)?;
+            self.push(&[row], reader);
+        }
+        Some(())
+    }
+
+    fn push(&mut self, rows: &[RuleRow<P>], reader: &TableReader<'_, P>) {
+        for kind in &reader.kinds {
+            self.rows(reader.group, kind).extend_from_slice(rows);
+        }
+    }
+
+    fn rows(&mut self, group: &'static str, kind: &'static str) -> &mut Vec<RuleRow<P>> {
+        let group = self.groups.entry(group).or_default();
+        group.entry(kind).or_default()
     }
 }
 
@@ -216,11 +256,10 @@ impl<P> Table<P> {
     ) -> Fault {
         let place = place.into();
         let refusal = self.refusals.get(name).copied();
-        let (rule, words) = refusal.unwrap_or((Rule::Shape, name));
-        let letters = ["a", "b", "c", "d", "e", "f"].into_iter();
+        let (rule, words) = refusal.unwrap_or((SHAPE, name));
         let value = |letter: &str| {
-            let mut named = letters.clone().zip(values);
-            named.find_map(|(known, value)| (known == letter).then(|| value.to_string()))
+            let mut named = ["a", "b", "c", "d", "e", "f"].iter().zip(values);
+            named.find_map(|(known, value)| (*known == letter).then(|| value.to_string()))
         };
         let words = filled(words, |name| match name {
             "place" => place.clone(),
@@ -235,21 +274,16 @@ impl<P> Table<P> {
         status: u16,
     ) -> (&'static str, Option<&'static str>, &'static str) {
         let status = status.to_string();
-        let applies = |pattern: &str| match pattern.strip_suffix('*') {
-            Some(beginning) => status.starts_with(beginning),
-            None => pattern == status,
-        };
-        let mut lines = self.failures.iter().map(|(head, words)| {
+        let line = self.failures.iter().find_map(|(head, message)| {
             let mut head = head.split(' ');
-            (
-                head.next().unwrap_or_default(),
-                head.next().unwrap_or_default(),
-                head.next(),
-                *words,
-            )
+            let pattern = head.next()?;
+            let applies = match pattern.strip_suffix('*') {
+                Some(beginning) => status.starts_with(beginning),
+                None => pattern == status,
+            };
+            applies.then_some((head.next()?, head.next(), *message))
         });
-        let line = lines.find(|(pattern, ..)| applies(pattern));
-        line.map_or(("", None, ""), |(_, kind, code, words)| (kind, code, words))
+        line.unwrap_or_default()
     }
 
     /// Returns the code of a refusal with these words.
@@ -264,44 +298,38 @@ impl<P> Table<P> {
 
     /// Returns `true` if a group has rows for exactly this kind.
     pub(crate) fn has(&self, group: &str, kind: &str) -> bool {
-        self.groups
-            .get(group)
-            .is_some_and(|group| group.contains_key(kind))
+        let group = self.groups.get(group);
+        group.is_some_and(|group| group.contains_key(kind))
     }
 }
 
 impl<P> RuleRow<P> {
-    fn parse(
-        line: &'static str,
-        words: &BTreeMap<&str, &'static str>,
-        flags: &[(&str, Flag<P>)],
-    ) -> Option<Self> {
+    fn parse(line: &'static str, reader: &TableReader<'_, P>) -> Option<Self> {
         let refused = line.split_once(" => ");
         let (left, right) = refused.or_else(|| line.split_once(" -> "))?;
         let mut left = left.split_whitespace();
         let key = left.next()?;
-        let besides = key.starts_with('+');
-        let key = key.strip_prefix('+').unwrap_or(key);
-        let (label, key) = key.split_once('/').unwrap_or(("", key));
+        let plain = key.strip_prefix('+').unwrap_or(key);
+        let besides = plain != key;
+        let (label, key) = plain.split_once('/').unwrap_or(("", plain));
         let (key, spoken) = key.split_once('|').unwrap_or((key, key));
-        let (mut rule, mut ends, mut at_object) = (Rule::Shape, false, false);
+        let (mut rule, mut ends, mut at_object) = (SHAPE, false, false);
         let mut tests = Vec::new();
         for word in left {
             match word {
                 "end" => ends = true,
                 "at-object" => at_object = true,
-                _ => match Rule::named(word) {
-                    Some(named) => rule = named,
-                    None => {
-                        let plain = word.strip_prefix('!');
-                        tests.push((plain.is_none(), Test::parse(plain.unwrap_or(word), flags)?));
-                    }
-                },
+                _ if word.starts_with(|first: char| first.is_ascii_uppercase()) => rule = word,
+                _ => {
+                    let plain = word.strip_prefix('!');
+                    let test = Test::parse(plain.unwrap_or(word), reader)?;
+                    tests.push((plain.is_none(), test));
+                }
             }
         }
         let then = if refused.is_some() {
             let words = match right.strip_prefix('@') {
-                Some(name) => words.get(name).copied()?,
+                Some(name) => reader.words.get(name).copied()?,
                 None => right,
             };
             Then::Refuse(Refusal {
@@ -314,6 +342,7 @@ impl<P> RuleRow<P> {
             match right.split_once(' ')? {
                 ("each", group) => Then::Each(group),
                 ("as", group) => Then::As(group),
+                ("code", name) => Then::Code(named(reader.code, name)?),
                 _ => return None,
             }
         };
@@ -321,7 +350,7 @@ impl<P> RuleRow<P> {
             label,
             key,
             spoken,
-            besides,
+            besides: besides || matches!(then, Then::Code(_)),
             tests,
             then,
         })
@@ -351,8 +380,25 @@ impl<P> RuleRow<P> {
     }
 }
 
+/// Returns the entry of a list with this name.
+fn named<T: Copy>(list: &[(&'static str, T)], name: &str) -> Option<T> {
+    let entry = list.iter().find(|(known, _)| *known == name);
+    entry.map(|(_, entry)| *entry)
+}
+
 impl<P> Test<P> {
-    fn parse(word: &'static str, flags: &[(&str, Flag<P>)]) -> Option<Self> {
+    fn parse(word: &'static str, reader: &TableReader<'_, P>) -> Option<Self> {
+        if let Some(flag) = named(reader.flags, word) {
+            return Some(Self::Flag(flag));
+        }
+        if let Some(field) = word.strip_prefix('@') {
+            let (field, values) = field.split_once('=').unwrap_or((field, "true"));
+            reader.profile.get(field)?;
+            return Some(Self::Profile(field, values.split(',').collect()));
+        }
+        if let Some((key, values)) = word.split_once('=') {
+            return Some(Self::Key(key, values.split(',').collect()));
+        }
         let (name, argument) = word.split_once(':').unwrap_or((word, ""));
         Some(match name {
             "there" => Self::There,
@@ -368,17 +414,13 @@ impl<P> Test<P> {
             "longer" => Self::Longer(argument.parse().ok()?),
             "below" => Self::Below(argument.parse().ok()?),
             "above" => Self::Above(argument.parse().ok()?),
+            "begins" => Self::Begins(argument),
             "in" => Self::OneOf(argument.split(',').collect()),
             "has" => Self::Has(argument),
-            _ => match word.split_once('=') {
-                Some((key, values)) => Self::Key(key, values.split(',').collect()),
-                None => Self::Flag(flags.iter().find(|(flag, _)| *flag == word)?.1),
-            },
+            _ => return None,
         })
     }
-}
 
-impl<P> Test<P> {
     fn holds(&self, check: &Check<'_, P>, object: &Value, value: Option<&Value>) -> bool {
         let text = value.and_then(Value::as_str);
         let number = || value.and_then(Value::as_f64);
@@ -402,14 +444,21 @@ impl<P> Test<P> {
             }
             Self::Below(least) => number().is_some_and(|number| number < *least),
             Self::Above(most) => number().is_some_and(|number| number > *most),
+            Self::Begins(beginning) => text.is_some_and(|text| text.starts_with(beginning)),
             Self::OneOf(known) => known.contains(&text.unwrap_or_default()),
             Self::Has(key) => lookup(object, key).is_some_and(|value| !value.is_null()),
-            Self::Key(key, known) => match lookup(object, key) {
-                Some(Value::Bool(set)) => *set && known.contains(&"true"),
-                value => known.contains(&value.and_then(Value::as_str).unwrap_or_default()),
-            },
+            Self::Key(key, known) => is_one(lookup(object, key), known),
+            Self::Profile(field, known) => is_one(get(check.fields(), field), known),
             Self::Flag(holds) => holds(check, object, value),
         }
+    }
+}
+
+/// Checks whether a value is one of these texts. `true` counts as a text.
+fn is_one(value: Option<&Value>, known: &[&str]) -> bool {
+    match value {
+        Some(Value::Bool(set)) => *set && known.contains(&"true"),
+        value => known.contains(&value.and_then(Value::as_str).unwrap_or_default()),
     }
 }
 
@@ -441,9 +490,23 @@ fn lookup<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
     }
 }
 
-/// Returns a text, or an empty one for any other value.
+/// Returns a text, a number, or texts as OpenAI lists them. Empty for any other value.
 fn shown(value: Option<&Value>) -> String {
-    value.and_then(Value::as_str).unwrap_or_default().to_owned()
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Number(number)) => number.to_string(),
+        Some(Value::Array(list)) => {
+            let texts = list.iter().map(|one| format!("'{}'", shown(Some(one))));
+            match texts.collect::<Vec<_>>().as_slice() {
+                [one, other] => format!("{one} and {other}"),
+                [many @ .., last] if !many.is_empty() => {
+                    format!("{}, and {last}", many.join(", "))
+                }
+                few => few.concat(),
+            }
+        }
+        _ => String::new(),
+    }
 }
 
 /// Returns the number of characters of a text or of the entries of a list.
@@ -506,6 +569,8 @@ pub(crate) fn content(message: &Value) -> &[Value] {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_wire::gemini::GeminiProfile;
+
     use super::*;
     use crate::rules::{anthropic, bedrock, gemini, openai_chat, openai_responses};
 
@@ -520,14 +585,18 @@ mod tests {
 
     #[test]
     fn a_line_that_cannot_be_read_is_an_error() {
-        let text = "[a]\nx there => words\nx nonsense => words\nx there => @no\nx\ninclude no\nx list -> each no";
-        let table: Table<()> = Table::parse(text, &[]);
+        let text = "[a]\nx there @prefill => words\nx nonsense => words\nx @nonsense => words\n\
+                    x there => @no\nx\ninclude no\nx there -> code no\nx list -> each no";
+        let table: Table<GeminiProfile> = Table::parse(text, &[("unused", |_, _, _| true)], &[]);
         let errors = [
             "x nonsense => words",
+            "x @nonsense => words",
             "x there => @no",
             "x",
             "include no",
+            "x there -> code no",
             "no",
+            "unused",
         ];
         assert_eq!(table.errors, errors);
     }

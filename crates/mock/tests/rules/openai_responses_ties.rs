@@ -43,7 +43,8 @@ fn an_item_with_an_id_needs_the_reasoning_before_it() {
     let alone = [user("q"), item.clone(), output("a"), message.clone()];
     let made = [thought(), message.clone(), item.clone()];
     let ties = tied(&made);
-    let words = |list: &[Value]| untied(&request(list), &ties).map(|fault| fault.words);
+    let tie = |id: &str| ties.get(id).cloned();
+    let words = |list: &[Value]| untied(&request(list), tie).map(|fault| fault.words);
     let fc = "Item 'fc_1' of type 'function_call' was provided without its required 'reasoning' \
               item: 'rs_1'.";
     let msg = "Item 'msg_1' of type 'message' was provided without its required 'reasoning' item: \

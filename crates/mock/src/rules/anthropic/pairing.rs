@@ -1,93 +1,74 @@
-//! Checks whether tool calls and results answer each other: AM1 to AM4, V3 and V4.
-//!
-//! Part of the validator. Covers the caller's tools and the provider's own tools.
+//! The pairs of tool calls and results: AM1 to AM4, V3 and V4.
 
 use std::collections::BTreeSet;
 
 use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_caller};
 use serde_json::Value;
 
-use super::validate::{MessagesCheck, content, kind, role, text};
+use super::validate::MessagesCheck;
+use crate::rules::json_path::JsonPath;
+use crate::rules::table::{content, entries, kind, role, text};
 
-/// Judges a list of messages.
-pub(super) fn check(check: &mut MessagesCheck<'_>, messages: &[Value]) {
+/// Judges the calls of the caller's tools. Results are paired with them by their ids, in any order.
+pub(super) fn pairing(check: &mut MessagesCheck<'_>, _: &JsonPath<'_>, request: &Value) {
+    let messages = entries(request, "messages");
     let mut ids = BTreeSet::new();
     let mut call_ids: Vec<&str> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
-        let results = results(message);
-        answers(check, index, message, &results, &call_ids);
-        call_ids = calls(message);
-        for id in &call_ids {
-            if !ids.insert(*id) {
-                check.report("duplicate-call", format!("messages.{index}"), &[]);
-            }
+        let place = format!("messages.{index}");
+        results(check, &place, message, &call_ids);
+        let calls = content(message).iter();
+        let calls = calls.filter(|block| kind(block) == "tool_use");
+        call_ids = calls.map(|block| text(block, "id")).collect();
+        for _ in call_ids.iter().filter(|id| !ids.insert(**id)) {
+            check.report("duplicate-call", place.clone(), &[]);
         }
-        if !call_ids.is_empty() {
-            unanswered(check, index, &call_ids, messages.get(index + 1));
+        let answered = messages.get(index + 1).map(result_ids).unwrap_or_default();
+        let is_open = |id: &&str| !answered.iter().any(|(_, answered)| answered == id);
+        let open: Vec<&str> = call_ids.iter().copied().filter(is_open).collect();
+        if open.is_empty() {
+            continue;
+        }
+        check.report("open-calls", place.clone(), &[&open.join(", ")]);
+        if open.len() < call_ids.len() {
+            check.report("part-of-batch", place, &[]);
         }
     }
-    of_servers(check, messages);
 }
 
-/// Judges the results of one message: AM2, AM3, AM4 and V3.
-fn answers(
-    check: &mut MessagesCheck<'_>,
-    index: usize,
-    message: &Value,
-    results: &[(usize, &str)],
-    call_ids: &[&str],
-) {
+/// Judges the results in a message by the calls of the message before it: AM2, AM3, AM4 and V3.
+fn results(check: &mut MessagesCheck<'_>, place: &str, message: &Value, call_ids: &[&str]) {
+    let results = result_ids(message);
     let mut seen = BTreeSet::new();
-    for (at, id) in results {
-        let place = format!("messages.{index}.content.{at}");
-        match call_ids.iter().position(|call_id| call_id == id) {
-            None => {
-                check.report("orphan", place, &[&id]);
-            }
-            Some(_) if !seen.insert(*id) => {
-                check.report("second-result", place, &[&id]);
-            }
-            // They are paired by their ids, in any order.
-            Some(_) => {}
+    for (at, id) in &results {
+        let place = format!("{place}.content.{at}");
+        if !call_ids.contains(id) {
+            check.report("orphan", place, &[id]);
+        } else if !seen.insert(*id) {
+            check.report("second-result", place, &[id]);
         }
     }
-    let first = content(message)
-        .iter()
-        .take_while(|block| kind(block) == "tool_result")
-        .count();
-    if first < results.len() && !call_ids.is_empty() {
-        let count = results.len();
-        check.report("late-results", format!("messages.{index}"), &[&count]);
+    let blocks = content(message).iter();
+    let first = blocks.take_while(|block| kind(block) == "tool_result");
+    if first.count() < results.len() && !call_ids.is_empty() {
+        check.report("late-results", place, &[&results.len()]);
     }
 }
 
-/// Judges the calls of one message against the message that follows it: AM1 and V4.
-fn unanswered(
-    check: &mut MessagesCheck<'_>,
-    index: usize,
-    call_ids: &[&str],
-    next: Option<&Value>,
-) {
-    let answered = next.map(results).unwrap_or_default();
-    let answered: BTreeSet<&str> = answered.into_iter().map(|(_, id)| id).collect();
-    let open = call_ids.iter().copied().filter(|id| !answered.contains(id));
-    let open: Vec<&str> = open.collect();
-    if open.is_empty() {
-        return;
-    }
-    let place = format!("messages.{index}");
-    check.report("open-calls", place.clone(), &[&open.join(", ")]);
-    if open.len() < call_ids.len() {
-        check.report("part-of-batch", place, &[]);
-    }
+/// Returns the results in a message: their places, and the ids of their calls.
+fn result_ids(message: &Value) -> Vec<(usize, &str)> {
+    let blocks = content(message).iter().enumerate();
+    let results = blocks.filter(|(_, block)| kind(block) == "tool_result");
+    let ids = results.map(|(at, block)| (at, text(block, "tool_use_id")));
+    ids.collect()
 }
 
 /// Judges tools that the provider runs itself: AM1 and AM2.
 ///
 /// Both blocks are in assistant messages, the result in the same message as the call or in a later one.
-fn of_servers(check: &mut MessagesCheck<'_>, messages: &[Value]) {
+pub(super) fn server_pairing(check: &mut MessagesCheck<'_>, _: &JsonPath<'_>, request: &Value) {
     let mut waiting: OpenCalls<(&str, usize)> = OpenCalls::default();
-    for (index, message) in messages.iter().enumerate() {
+    for (index, message) in entries(request, "messages").iter().enumerate() {
         let blocks = content(message);
         if role(message) != "assistant" {
             let is_text = message.get("content").is_some_and(Value::is_string);
@@ -105,37 +86,17 @@ fn of_servers(check: &mut MessagesCheck<'_>, messages: &[Value]) {
                 waiting.call(text(block, "id"), (text(block, "name"), index));
             } else if kind == "tool_use" {
                 waiting.host_call(named_caller(block));
-            } else if kind.ends_with("_tool_result") {
-                let id = text(block, "tool_use_id");
-                if waiting.result(id) {
-                    continue;
-                }
-                let place = format!("messages.{index}.content.{at}");
-                check.report("server-orphan", place, &[&kind, &id]);
-            } else {
+            } else if !kind.ends_with("_tool_result") {
                 waiting.other();
+            } else if !waiting.result(text(block, "tool_use_id")) {
+                let place = format!("messages.{index}.content.{at}");
+                let id = text(block, "tool_use_id");
+                check.report("server-orphan", place, &[&kind, &id]);
             }
         }
     }
     for (id, (name, index)) in waiting.refused() {
-        check.report(
-            "open-server-call",
-            format!("messages.{index}"),
-            &[&name, &id],
-        );
+        let place = format!("messages.{index}");
+        check.report("open-server-call", place, &[name, &id]);
     }
-}
-
-fn calls(message: &Value) -> Vec<&str> {
-    let blocks = content(message).iter();
-    let calls = blocks.filter(|block| kind(block) == "tool_use");
-    calls.map(|block| text(block, "id")).collect()
-}
-
-fn results(message: &Value) -> Vec<(usize, &str)> {
-    let blocks = content(message).iter().enumerate();
-    let results = blocks.filter(|(_, block)| kind(block) == "tool_result");
-    results
-        .map(|(at, block)| (at, text(block, "tool_use_id")))
-        .collect()
 }

@@ -2,21 +2,39 @@
 //! for the model of a [`MessagesProfile`], in its own words. Used by mock servers and property
 //! tests. Never panics, whatever the JSON is.
 //!
-//! Judged here: AM1 to AM11, AM13, AM14, V3 and V4 of the rules. A breakpoint that does nothing (AM12)
-//! is not refused. V1, V2 and V5 to V11 need more than one request to judge.
+//! `rules/anthropic.txt` names the rules. V1, V2 and V5 to V11 need more than one request to judge.
 
 use std::fmt::{self, Write as _};
+use std::sync::LazyLock;
 
-use plimsoll_wire::__internals::anthropic::goes_on_from;
+use plimsoll_wire::__internals::anthropic::{family_of, goes_on_from};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
-use super::rules::TABLE;
-use super::{pairing, simulate, validate_marks, validate_settings};
-use crate::rules::fault::{Fault, Rule};
+use super::{conditions, marks, pairing, signatures, thinking};
+use crate::rules::fault::Fault;
 use crate::rules::json_path::JsonPath;
-use crate::rules::table::{self, entries};
-pub(super) use crate::rules::table::{content, kind, role, text};
+use crate::rules::table::{self, Table, content, entries, kind, role, text};
+
+pub(super) type MessagesCheck<'p> = table::Check<'p, MessagesProfile>;
+
+/// The rules.
+pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
+    Table::parse(
+        include_str!("../../../rules/anthropic.txt"),
+        &conditions::ALL,
+        &[
+            ("size", size),
+            ("tool_name", tool_name),
+            ("order", order),
+            ("pairing", pairing::pairing),
+            ("server_pairing", pairing::server_pairing),
+            ("thinking", thinking::thinking),
+            ("signatures", signatures::signatures),
+            ("marks", marks::marks),
+        ],
+    )
+});
 
 /// Returns the rules that a request breaks, in message order within each group of rules. Empty for a
 /// valid request.
@@ -29,26 +47,16 @@ pub fn validate(request: &Value, profile: &MessagesProfile) -> Vec<Fault> {
 /// commas.
 #[must_use]
 pub fn validate_announced(request: &Value, profile: &MessagesProfile, betas: &str) -> Vec<Fault> {
-    let mut check = MessagesCheck::new(profile, &TABLE);
+    let mut check = MessagesCheck::new(&TABLE, profile, request);
     check.betas = betas;
-    check.size(request);
-    check.judge("request", "", &JsonPath::Dotted(""), request);
-    validate_settings::check(&mut check, request);
-    check.judge("messages", "", &JsonPath::Dotted(""), request);
-    let messages = entries(request, "messages");
-    check.order(messages);
-    pairing::check(&mut check, messages);
-    validate_settings::check_loop(&mut check, request, messages);
-    simulate::check(&mut check, request, messages);
-    validate_marks::check(&mut check, request);
-    check.faults
+    check.faults("request", JsonPath::Dotted(""))
 }
 
 /// Returns the status and the body with which the API refuses a request for a fault.
 #[must_use]
 pub fn refusal(fault: &Fault) -> (u16, Value) {
     let (status, kind) = match fault.rule {
-        Rule::Am13 => (413, "request_too_large"),
+        "AM13" => (413, "request_too_large"),
         _ => (400, "invalid_request_error"),
     };
     (status, error_body(kind, &fault.words))
@@ -59,53 +67,13 @@ pub(crate) fn error_body(kind: &str, message: &str) -> Value {
     json!({"type": "error", "error": {"type": kind, "message": message}})
 }
 
-pub(super) type MessagesCheck<'p> = table::Check<'p, MessagesProfile>;
-
-impl MessagesCheck<'_> {
-    /// Returns `true` if the header announces the feature.
-    pub(super) fn announces(&self, beta: &str) -> bool {
-        let mut betas = self.betas.split(',').map(str::trim);
-        betas.any(|one| one.starts_with(beta))
-    }
-
-    /// Judges the size of the request: AM13.
-    fn size(&mut self, request: &Value) {
-        // Not `to_writer`: `Display` is compiled in serde_json, which is optimised in development builds too.
-        let mut counted = ByteCounter(0);
-        let _ = write!(counted, "{request}");
-        if counted.0 > self.profile.max_body.0 {
-            self.report("too-large", "the body", &[]);
-        }
-    }
-
-    /// Judges the order of the messages: the end of AM6, AM7 and AM8.
-    fn order(&mut self, messages: &[Value]) {
-        if messages.first().map(role) == Some("assistant") {
-            self.report("assistant-first", "messages.0", &[]);
-        }
-        let Some(last) = messages.last().filter(|last| role(last) == "assistant") else {
-            return;
-        };
-        let place = format!("messages.{}", messages.len() - 1);
-        // A paused turn is continued from here, so it is not a prefill.
-        if content(last)
-            .last()
-            .is_some_and(|block| goes_on_from(kind(block)))
-        {
-            return;
-        }
-        if !self.profile.prefill {
-            self.report("prefill", place, &[]);
-            return;
-        }
-        let text = match last.get("content") {
-            Some(Value::Array(blocks)) => blocks.last().and_then(|block| block.get("text")),
-            content => content,
-        };
-        let text = text.and_then(Value::as_str).unwrap_or_default();
-        if text.ends_with(char::is_whitespace) {
-            self.report("trailing-space", place, &[]);
-        }
+/// Judges the size of the request: AM13.
+fn size(check: &mut MessagesCheck<'_>, _: &JsonPath<'_>, request: &Value) {
+    // Not `to_writer`: `Display` is compiled in serde_json, which is optimised in development builds too.
+    let mut counted = ByteCounter(0);
+    let _ = write!(counted, "{request}");
+    if counted.0 > check.profile.max_body.0 {
+        check.report("too-large", "the body", &[]);
     }
 }
 
@@ -119,6 +87,38 @@ impl fmt::Write for ByteCounter {
     }
 }
 
-pub(super) fn is_thinking(block: &Value) -> bool {
-    matches!(kind(block), "thinking" | "redacted_thinking")
+/// Judges the name of a tool that the provider defines.
+fn tool_name(check: &mut MessagesCheck<'_>, place: &JsonPath<'_>, tool: &Value) {
+    let (kind, name) = (kind(tool), text(tool, "name"));
+    // Tools that edit texts had several names.
+    let required = family_of(kind).filter(|family| *family != "text_editor");
+    if let Some(known) = required.filter(|known| !name.is_empty() && *known != name) {
+        check.report("other-tool-name", *place, &[&kind, &known]);
+    }
+}
+
+/// Judges the order of the messages: the end of AM6, AM7 and AM8.
+fn order(check: &mut MessagesCheck<'_>, _: &JsonPath<'_>, request: &Value) {
+    let messages = entries(request, "messages");
+    if messages.first().map(role) == Some("assistant") {
+        check.report("assistant-first", "messages.0", &[]);
+    }
+    let Some(last) = messages.last().filter(|last| role(last) == "assistant") else {
+        return;
+    };
+    let last_block = content(last).last();
+    // A paused turn is continued from here, so it is not a prefill.
+    if last_block.is_some_and(|block| goes_on_from(kind(block))) {
+        return;
+    }
+    let place = format!("messages.{}", messages.len() - 1);
+    let last_text = match last_block {
+        Some(block) => text(block, "text"),
+        None => text(last, "content"),
+    };
+    if !check.profile.prefill {
+        check.report("prefill", place, &[]);
+    } else if last_text.ends_with(char::is_whitespace) {
+        check.report("trailing-space", place, &[]);
+    }
 }

@@ -2,8 +2,8 @@
 //! the model of a [`GeminiProfile`], in its own words. Used by fakes and property tests. Never
 //! panics, whatever the JSON is.
 //!
-//! Judged here: GM1 to GM5, V3 and V4 of the rules. The API accepts keys in two spellings
-//! (`functionCall`, `function_call`), so both are read.
+//! `rules/gemini.txt` names the rules. The API accepts keys in two spellings (`functionCall`,
+//! `function_call`), so both are read.
 
 use std::sync::LazyLock;
 
@@ -13,25 +13,28 @@ use serde_json::{Value, json};
 use super::pairing;
 use crate::rules::fault::Fault;
 use crate::rules::json_path::JsonPath;
-pub(super) use crate::rules::table::text;
-use crate::rules::table::{self, Table, entries};
+use crate::rules::table::{self, Table, entries, text};
 
 /// The kinds of a part. A part needs one of these keys.
-const DATA: [(&str, &str); 9] = [
-    ("text", "text"),
-    ("inlineData", "inline_data"),
-    ("fileData", "file_data"),
-    ("functionCall", "function_call"),
-    ("functionResponse", "function_response"),
-    ("executableCode", "executable_code"),
-    ("codeExecutionResult", "code_execution_result"),
-    ("toolCall", "tool_call"),
-    ("toolResponse", "tool_response"),
+const DATA: [&str; 9] = [
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
 ];
+/// The settings that a request with cached content must not have.
+const CACHED: [&str; 2] = ["systemInstruction", "toolConfig"];
 /// The maximum length of a tool's name.
 const MAX_NAME: usize = 64;
 
-/// The rules for single values.
+pub(super) type GeminiCheck<'p> = table::Check<'p, GeminiProfile>;
+
+/// The rules.
 pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../../rules/gemini.txt"),
@@ -44,15 +47,15 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
                 tool.as_object().is_some_and(|tool| !tool.is_empty())
             }),
             ("cached-besides", |_, request, _| {
-                let is_set = |camel: &str, snake: &str| {
-                    field(request, camel, snake).is_some_and(|value| !value.is_null())
-                };
-                let cached = field(request, "cachedContent", "cached_content");
-                cached.is_some_and(Value::is_string)
-                    && (!entries(request, "tools").is_empty()
-                        || is_set("systemInstruction", "system_instruction")
-                        || is_set("toolConfig", "tool_config"))
+                let cached = field(request, "cachedContent").is_some_and(Value::is_string);
+                let is_set = |key: &&str| field(request, key).is_some_and(|value| !value.is_null());
+                cached && (!entries(request, "tools").is_empty() || CACHED.iter().any(is_set))
             }),
+        ],
+        &[
+            ("pairing", pairing::pairing),
+            ("signatures", pairing::signatures),
+            ("last", last),
         ],
     )
 });
@@ -61,12 +64,7 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
 /// for a valid request.
 #[must_use]
 pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
-    let mut check = GeminiCheck::new(profile, &TABLE);
-    check.judge("request", "", &JsonPath::Named(""), request);
-    let contents = entries(request, "contents");
-    pairing::check(&mut check, contents);
-    check.last(contents);
-    check.faults
+    GeminiCheck::new(&TABLE, profile, request).faults("request", JsonPath::Named(""))
 }
 
 /// Returns the status and the body with which the API refuses a request for a fault.
@@ -80,26 +78,25 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     (400, json!({ "error": error }))
 }
 
-pub(super) type GeminiCheck<'p> = table::Check<'p, GeminiProfile>;
-
-impl GeminiCheck<'_> {
-    /// Judges the last content: it must not be the model's, unless the model accepts a prefill.
-    fn last(&mut self, contents: &[Value]) {
-        let refused = !self.profile.prefill;
-        let Some(last) = contents.last().filter(|_| refused) else {
-            return;
-        };
-        // Contents with tool calls are judged with their responses.
-        if is_model(last) && calls(last).is_empty() {
-            let place = format!("contents[{}]", contents.len().saturating_sub(1));
-            self.report("model-last", place, &[]);
-        }
+/// Refuses a last content of the model. Contents with tool calls are judged with their responses.
+fn last(check: &mut GeminiCheck<'_>, _: &JsonPath<'_>, request: &Value) {
+    let contents = entries(request, "contents");
+    let last = contents.last();
+    if last.is_some_and(|last| is_model(last) && calls(last).is_empty()) {
+        let place = format!("contents[{}]", contents.len().saturating_sub(1));
+        check.report("model-last", place, &[]);
     }
 }
 
 /// Returns the value of a key in either spelling.
-pub(super) fn field<'v>(value: &'v Value, camel: &str, snake: &str) -> Option<&'v Value> {
-    value.get(camel).or_else(|| value.get(snake))
+pub(super) fn field<'v>(value: &'v Value, camel: &str) -> Option<&'v Value> {
+    let snake = || {
+        camel.chars().fold(String::new(), |snake, letter| {
+            let dash = if letter.is_ascii_uppercase() { "_" } else { "" };
+            snake + dash + &letter.to_ascii_lowercase().to_string()
+        })
+    };
+    value.get(camel).or_else(|| value.get(snake()))
 }
 
 pub(super) fn parts(content: &Value) -> &[Value] {
@@ -107,15 +104,15 @@ pub(super) fn parts(content: &Value) -> &[Value] {
 }
 
 pub(super) fn call(part: &Value) -> Option<&Value> {
-    field(part, "functionCall", "function_call").filter(|call| call.is_object())
+    field(part, "functionCall").filter(|call| call.is_object())
 }
 
 pub(super) fn response(part: &Value) -> Option<&Value> {
-    field(part, "functionResponse", "function_response").filter(|response| response.is_object())
+    field(part, "functionResponse").filter(|response| response.is_object())
 }
 
 pub(super) fn signature(part: &Value) -> &str {
-    let signature = field(part, "thoughtSignature", "thought_signature");
+    let signature = field(part, "thoughtSignature");
     signature.and_then(Value::as_str).unwrap_or_default()
 }
 
@@ -134,12 +131,12 @@ pub(super) fn is_model(content: &Value) -> bool {
 /// Returns `true` if a part has data. An empty text only counts with a signature, because streams send
 /// such parts.
 fn is_initialized(part: &Value) -> bool {
-    DATA.iter()
-        .any(|(camel, snake)| match field(part, camel, snake) {
-            None | Some(Value::Null) => false,
-            Some(Value::String(text)) => !text.is_empty() || !signature(part).is_empty(),
-            Some(_) => true,
-        })
+    let is_data = |key: &&str| match field(part, key) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(text)) => !text.is_empty() || !signature(part).is_empty(),
+        Some(_) => true,
+    };
+    DATA.iter().any(is_data)
 }
 
 fn is_name(name: &str) -> bool {

@@ -42,85 +42,66 @@ pub(super) fn unfit_for_tool(schema: &Value) -> Option<String> {
 
 /// Returns OpenAI's error for a schema that does not allow strict mode. `None` for a valid one.
 pub(super) fn unfit_for_strict(schema: &Value) -> Option<String> {
-    let mut context = Vec::new();
-    unfit(schema, &mut context, MAX_DEPTH)
+    unfit(schema, &[], MAX_DEPTH)
 }
 
-fn unfit(schema: &Value, context: &mut Vec<String>, depth: usize) -> Option<String> {
+fn unfit(schema: &Value, context: &[&str], depth: usize) -> Option<String> {
     let object = schema.as_object()?;
-    if depth == 0 {
-        return Some(format!(
-            "In context={}, it is nested too deeply.",
-            tuple(context)
-        ));
+    let fault = match depth {
+        0 => Some("it is nested too deeply.".to_owned()),
+        _ => fault_of(object),
+    };
+    if let Some(fault) = fault {
+        return Some(format!("In context={}, {fault}", tuple(context)));
     }
+    let maps = ["properties", "$defs", "definitions"].into_iter();
+    let maps = maps.filter_map(|key| Some((key, object.get(key)?.as_object()?)));
+    let named = maps.flat_map(|(key, inner)| {
+        let inner = inner.iter();
+        inner.map(move |(name, inner)| (vec![key, name.as_str()], inner))
+    });
+    let lists = ["anyOf", "items"].into_iter();
+    let listed = lists.flat_map(|key| {
+        let inner = match object.get(key) {
+            Some(Value::Array(list)) => list.as_slice(),
+            one => one.map(std::slice::from_ref).unwrap_or_default(),
+        };
+        inner.iter().map(move |inner| (vec![key], inner))
+    });
+    let mut inner = named.chain(listed);
+    inner.find_map(|(more, inner)| unfit(inner, &[context, &more].concat(), depth - 1))
+}
+
+/// Returns the fault of a schema without the schemas in it.
+fn fault_of(object: &Map<String, Value>) -> Option<String> {
     if let Some(key) = NOT_PERMITTED.iter().find(|key| object.contains_key(**key)) {
-        return Some(format!(
-            "In context={}, '{key}' is not permitted.",
-            tuple(context)
-        ));
+        return Some(format!("'{key}' is not permitted."));
     }
-    let no_properties = Map::new();
     let properties = object.get("properties").and_then(Value::as_object);
     let is_object = match object.get("type") {
         Some(Value::String(kind)) => kind == "object",
         Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
         _ => properties.is_some(),
     };
-    if is_object {
-        if object.get("additionalProperties") != Some(&Value::Bool(false)) {
-            return Some(format!(
-                "In context={}, 'additionalProperties' is required to be supplied and to be false.",
-                tuple(context)
-            ));
-        }
-        let required = object.get("required").and_then(Value::as_array);
-        let required = required.map(Vec::as_slice).unwrap_or_default();
-        let mut names = properties.unwrap_or(&no_properties).keys();
-        if let Some(missing) = names.find(|name| !required.iter().any(|one| one == name.as_str())) {
-            return Some(format!(
-                "In context={}, 'required' is required to be supplied and to be an array \
-                 including every key in properties. Missing '{missing}'.",
-                tuple(context)
-            ));
-        }
+    if !is_object {
+        return None;
     }
-    for key in ["properties", "$defs", "definitions"] {
-        for (name, inner) in object
-            .get(key)
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten()
-        {
-            context.push(key.to_owned());
-            context.push(name.clone());
-            let fault = unfit(inner, context, depth - 1);
-            if fault.is_some() {
-                return fault;
-            }
-            context.truncate(context.len().saturating_sub(2));
-        }
+    if object.get("additionalProperties") != Some(&Value::Bool(false)) {
+        let words = "'additionalProperties' is required to be supplied and to be false.";
+        return Some(words.to_owned());
     }
-    for key in ["anyOf", "items"] {
-        let inner = match object.get(key) {
-            Some(Value::Array(list)) => list.as_slice(),
-            Some(one) => std::slice::from_ref(one),
-            None => &[],
-        };
-        for inner in inner {
-            context.push(key.to_owned());
-            let fault = unfit(inner, context, depth - 1);
-            if fault.is_some() {
-                return fault;
-            }
-            context.pop();
-        }
-    }
-    None
+    let required = object.get("required").and_then(Value::as_array);
+    let is_required = |name: &str| required.is_some_and(|list| list.iter().any(|one| one == name));
+    let mut names = properties.into_iter().flat_map(Map::keys);
+    let missing = names.find(|name| !is_required(name))?;
+    Some(format!(
+        "'required' is required to be supplied and to be an array including every key in \
+         properties. Missing '{missing}'."
+    ))
 }
 
 /// Returns a path in OpenAI's notation.
-fn tuple(context: &[String]) -> String {
+fn tuple(context: &[&str]) -> String {
     match context {
         [] => "()".to_owned(),
         [one] => format!("('{one}',)"),

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::validate::TABLE;
 use crate::rules::fault::Fault;
+use crate::rules::table::{entries, text};
 
 /// The prefix of our content, similar to OpenAI's.
 const OURS: &str = "gAAAAsimulated";
@@ -29,13 +30,13 @@ pub fn encrypt(id: &str, thinking: &str) -> String {
 /// encrypted for another item. Items without an id are not compared.
 #[must_use]
 pub fn unreadable(request: &Value) -> Option<Fault> {
-    let input = request.get("input").and_then(Value::as_array)?;
-    input.iter().enumerate().find_map(|(index, item)| {
+    let mut input = entries(request, "input").iter().enumerate();
+    input.find_map(|(index, item)| {
         if !matches!(items::kind(item), "reasoning" | "compaction") {
             return None;
         }
         let content = item.get("encrypted_content").and_then(Value::as_str)?;
-        let id = item.get("id").and_then(Value::as_str).unwrap_or_default();
+        let id = text(item, "id");
         let reason = match opened(content) {
             Some(digits) if id.is_empty() || digits == id_digits(content, id) => return None,
             Some(_) => "Encrypted content item_id did not match the target item id.",

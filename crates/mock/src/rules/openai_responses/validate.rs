@@ -2,44 +2,42 @@
 //! [`ResponsesProfile`] judges it, in its own words. Used by mock servers and property tests. Never
 //! panics, whatever the JSON is.
 //!
-//! Judged here: OR1 to OR6, V3 and V4 of the rules, and the shape of items and settings. Only the
-//! server knows which items belong to which reasoning (OR4), so [`untied`](super::untied) judges that
-//! for a server. V1, V2 and V5 to V11 need more than one request to judge. So does V4's rule for
-//! thinking, because a step may lack reasoning from the start.
+//! `rules/openai_responses.txt` names the rules. Only the server knows which items belong to which reasoning
+//! (OR4), so [`untied`](super::untied) judges that for a server. V1, V2 and V5 to V11 need more than one
+//! request to judge. So does V4's rule for thinking, because a step may lack reasoning from the start.
 
 use std::sync::LazyLock;
 
 use plimsoll_wire::__internals::is_legal_name;
-use plimsoll_wire::__internals::openai_responses::items;
+use plimsoll_wire::__internals::openai_responses::{ENCRYPTED, items};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::pairing;
-use super::settings;
-use crate::rules::fault::{Fault, Rule};
+use super::pairs;
+use super::schema::{unfit_for_strict, unfit_for_tool};
+use crate::rules::fault::{Fault, key_place};
 use crate::rules::json_path::JsonPath;
 use crate::rules::openai_chat::error_body;
-use crate::rules::table::{self, Table, kind_of, text};
+use crate::rules::table::{self, Table, entries, text};
 
-/// The maximum length of an item's id.
-const MAX_ITEM_ID: usize = 64;
-/// The rules for single values.
+pub(super) type ResponsesCheck<'p> = table::Check<'p, ResponsesProfile>;
+
+/// The rules.
 pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../../rules/openai_responses.txt"),
         &[
-            ("stored", |check, _, _| check.stored),
-            ("plain", |check, _, _| {
-                check.profile.reasoning == ReasoningItems::Plain
-            }),
+            ("stored", |check, _, _| is_stored(check)),
             // The server has not stored the item, and its content is missing.
             ("forgotten", |check, item, _| {
-                let kept = check.stored || check.profile.reasoning != ReasoningItems::Encrypted;
+                let kept = is_stored(check) || check.profile.reasoning != ReasoningItems::Encrypted;
                 !kept && !items::is_encrypted(item)
             }),
             ("name", |_, _, name| {
-                let name = name.and_then(Value::as_str);
-                name.is_some_and(is_legal_name)
+                name.and_then(Value::as_str).is_some_and(is_legal_name)
+            }),
+            ("item", |_, _, kind| {
+                kind.and_then(Value::as_str).is_some_and(items::is_item)
             }),
             ("one-image", |_, part, _| {
                 has_one(part, &["image_url", "file_id"])
@@ -47,11 +45,28 @@ pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
             ("one-file", |_, part, _| {
                 has_one(part, &["file_id", "file_data", "file_url"])
             }),
-            // A model without reasoning accepts sampling settings.
-            ("unsampled", |check, request, _| {
-                let effort = request.get("reasoning").map(|one| text(one, "effort"));
-                !check.profile.sampling && effort != Some("none")
+            ("encrypted", |_, request, _| {
+                let mut include = entries(request, "include").iter();
+                include.any(|one| one == ENCRYPTED)
             }),
+            ("no-efforts", |check, _, _| check.profile.efforts.is_empty()),
+            ("accepted", |check, _, effort| {
+                let mut efforts = check.profile.efforts.iter();
+                efforts.any(|known| effort.is_some_and(|effort| effort == known.name()))
+            }),
+            // An MCP tool is named by its server.
+            ("unknown-server", |_, request, choice| {
+                is_unknown(request, choice, "server_label")
+            }),
+            ("unknown-tool", |_, request, choice| {
+                is_unknown(request, choice, "name")
+            }),
+        ],
+        &[
+            ("calls", pairs::calls),
+            ("reasoning", pairs::reasoning),
+            ("parameters", parameters),
+            ("schema", schema),
         ],
     )
 });
@@ -60,31 +75,23 @@ pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
 /// Empty for a valid request. A bare array of items is judged as a request's `input`.
 #[must_use]
 pub fn validate(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
-    let input = match request {
-        Value::Array(_) => Some(request),
-        _ => request.get("input"),
+    let bare = || json!({"input": request, "store": false});
+    let bare = request.is_array().then(bare);
+    let (group, request) = match &bare {
+        Some(items) => ("items", items),
+        None => ("request", request),
     };
-    let mut check = ResponsesCheck::new(profile, &TABLE);
-    check.stored = request.get("store") != Some(&Value::Bool(false)) && request.is_object();
-    match input {
-        Some(Value::String(_)) => {}
-        Some(Value::Array(items)) if !items.is_empty() => {
-            for (index, item) in items.iter().enumerate() {
-                check.item(&JsonPath::Named("input").entry(index), item);
-            }
-            pairing::check(&mut check, items);
-        }
-        None | Some(Value::Null | Value::Array(_)) => {
-            check.report("no-input", "input", &[]);
-        }
-        Some(other) => {
-            check.report("input-type", "input", &[&kind_of(Some(other))]);
-        }
-    }
-    if !request.is_array() {
-        settings::check(&mut check, request);
-    }
-    check.faults
+    ResponsesCheck::new(&TABLE, profile, request).faults(group, JsonPath::Named(""))
+}
+
+/// Returns the rules that a request for a token count breaks. Empty for a valid one. The server stores
+/// nothing.
+#[must_use]
+pub fn validate_count(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
+    let keys = request.as_object().into_iter().flatten();
+    let unknown = keys.filter(|(key, _)| !TABLE.has("count-keys", key));
+    let unknown = unknown.map(|(key, _)| TABLE.fault("unknown-key", key_place(key), &[key]));
+    unknown.chain(validate(request, profile)).collect()
 }
 
 /// Returns the status and the body with which the server refuses a request for a fault.
@@ -92,97 +99,47 @@ pub fn validate(request: &Value, profile: &ResponsesProfile) -> Vec<Fault> {
 pub fn refusal(fault: &Fault) -> (u16, Value) {
     let words = &fault.words;
     // Pairs are searched for in the whole input.
-    let paired = matches!(
-        fault.rule,
-        Rule::Or1 | Rule::Or2 | Rule::Or3 | Rule::Or4 | Rule::V3 | Rule::V4
-    );
-    let param = if paired {
-        "input"
-    } else {
-        fault.place.as_str()
+    let param = match fault.rule {
+        "OR1" | "OR2" | "OR3" | "OR4" | "V3" | "V4" => "input",
+        _ => fault.place.as_str(),
     };
-    let status = if words.starts_with("Item with id") {
-        404
-    } else {
-        400
-    };
-    let body = error_body(
-        "invalid_request_error",
-        Some(param),
-        TABLE.code(words),
-        words,
-    );
-    (status, body)
+    let is_missing = words.starts_with("Item with id");
+    let (kind, code) = ("invalid_request_error", TABLE.code(words));
+    let body = error_body(kind, Some(param), code, words);
+    (if is_missing { 404 } else { 400 }, body)
 }
 
-pub(super) type ResponsesCheck<'p> = table::Check<'p, ResponsesProfile>;
-
-impl ResponsesCheck<'_> {
-    /// Applies the rules that concern one item alone.
-    fn item(&mut self, place: &JsonPath<'_>, item: &Value) {
-        if !item.is_object() {
-            self.report("item-type", *place, &[&kind_of(Some(item))]);
-            return;
-        }
-        match items::kind(item) {
-            "" => {
-                self.report("missing-type", place.key("type"), &[]);
-            }
-            kind if items::is_item(kind) => {
-                self.id(&place.key("id"), kind, item);
-                self.judge("item", kind, place, item);
-            }
-            kind => self.unknown(place.key("type"), kind, items::KINDS),
-        }
-    }
-
-    /// Judges the id of an item: OR5.
-    fn id(&mut self, place: &JsonPath<'_>, kind: &str, item: &Value) {
-        let Some(id) = item.get("id").and_then(Value::as_str) else {
-            return;
-        };
-        let prefix = items::PREFIXES.iter().find(|(of, _)| *of == kind);
-        // The id of a message that is not the model's is chosen by its author.
-        let own = match kind {
-            "message" => text(item, "role") == "assistant",
-            // Unencrypted reasoning comes from another server, and so does its id.
-            "reasoning" => self.profile.reasoning != ReasoningItems::Plain,
-            _ => true,
-        };
-        match prefix {
-            Some((_, prefix)) if own && !id.starts_with(prefix) => {
-                self.report("id-prefix", *place, &[&id, &prefix]);
-            }
-            _ => {
-                let length = id.chars().count();
-                if length > MAX_ITEM_ID && kind != "reasoning" {
-                    self.report("id-length", *place, &[&length]);
-                }
-            }
-        }
-    }
-
-    /// Reports a name that the server does not know.
-    pub(super) fn unknown<'n>(
-        &mut self,
-        place: JsonPath<'_>,
-        name: &str,
-        known: impl IntoIterator<Item = &'n str>,
-    ) {
-        self.report("unknown-value", place, &[&name, &list(known)]);
+/// Judges the schema of a function's arguments.
+fn parameters(check: &mut ResponsesCheck<'_>, place: &JsonPath<'_>, tool: &Value) {
+    let parameters = tool.get("parameters").unwrap_or(&Value::Null);
+    let strict = tool.get("strict") == Some(&Value::Bool(true));
+    let unfit =
+        unfit_for_tool(parameters).or_else(|| unfit_for_strict(parameters).filter(|_| strict));
+    if let Some(why) = unfit {
+        let place = place.key("parameters");
+        check.report("function-schema", place, &[&text(tool, "name"), &why]);
     }
 }
 
-/// Returns names as OpenAI lists them.
-pub(super) fn list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
-    let names = names.into_iter().map(|name| format!("'{name}'"));
-    let names: Vec<String> = names.collect();
-    match names.as_slice() {
-        [] => String::new(),
-        [one] => one.clone(),
-        [one, other] => format!("{one} and {other}"),
-        [many @ .., last] => format!("{}, and {last}", many.join(", ")),
+/// Judges the schema of an answer in strict mode.
+fn schema(check: &mut ResponsesCheck<'_>, place: &JsonPath<'_>, format: &Value) {
+    if let Some(why) = format.get("schema").and_then(unfit_for_strict) {
+        let place = place.key("schema");
+        check.report("format-schema", place, &[&text(format, "name"), &why]);
     }
+}
+
+/// Checks whether the server stores the requests that it receives.
+fn is_stored(check: &ResponsesCheck<'_>) -> bool {
+    check.request.get("store") != Some(&Value::Bool(false)) && check.request.is_object()
+}
+
+/// Checks whether a choice of tools has a name that no tool has under this key.
+fn is_unknown(request: &Value, choice: Option<&Value>, key: &str) -> bool {
+    let name = |value: &Value| value.get(key)?.as_str().map(str::to_owned);
+    let chosen = choice.and_then(name);
+    let mut tools = entries(request, "tools").iter();
+    chosen.is_some() && !tools.any(|tool| name(tool) == chosen)
 }
 
 fn has_one(part: &Value, keys: &[&str]) -> bool {

@@ -3,40 +3,59 @@
 use std::fmt::Display;
 
 use plimsoll_wire::__internals::json_kind;
+use plimsoll_wire::__internals::openai_responses::items;
+use serde::Serialize;
 use serde_json::Value;
 
-use super::{Refusal, Table, Then, filled, kind_of, length, lookup, shown, text};
-use crate::rules::fault::{Fault, Rule, note};
+use super::{Refusal, Table, Then, filled, get, kind_of, length, lookup, shown};
+use crate::rules::fault::{Fault, MAX_FAULTS};
 use crate::rules::json_path::JsonPath;
 
 /// The state of judging a request, with the faults found so far.
-pub(crate) struct Check<'p, P: 'static> {
+pub(crate) struct Check<'c, P: 'static> {
     /// The properties of the server or the model.
-    pub(crate) profile: &'p P,
+    pub(crate) profile: &'c P,
+    /// The same as JSON.
+    fields: Value,
+    pub(crate) request: &'c Value,
     /// The values of the header `anthropic-beta`, separated by commas.
-    pub(crate) betas: &'p str,
-    /// Whether the server stores the requests that it receives.
-    pub(crate) stored: bool,
+    pub(crate) betas: &'c str,
     /// The index of the entry that is judged, and the number of entries of its list.
     pub(crate) entry: (usize, usize),
-    pub(crate) faults: Vec<Fault>,
+    faults: Vec<Fault>,
     table: &'static Table<P>,
 }
 
-impl<'p, P> Check<'p, P> {
-    pub(crate) const fn new(profile: &'p P, table: &'static Table<P>) -> Self {
+impl<'c, P: Serialize> Check<'c, P> {
+    pub(crate) fn new(table: &'static Table<P>, profile: &'c P, request: &'c Value) -> Self {
         Self {
             profile,
+            fields: serde_json::to_value(profile).unwrap_or_default(),
+            request,
             betas: "",
-            stored: false,
             entry: (0, 0),
             faults: Vec::new(),
             table,
         }
     }
+}
 
-    pub(crate) fn fault(&mut self, rule: Rule, place: impl Into<String>, words: impl Into<String>) {
-        note(&mut self.faults, rule, place, words);
+impl<P> Check<'_, P> {
+    /// Returns the faults of the request by a group of rules. `root` is its place.
+    pub(crate) fn faults(mut self, group: &str, root: JsonPath<'_>) -> Vec<Fault> {
+        self.judge(group, "", &root, self.request);
+        self.faults
+    }
+
+    pub(super) fn fields(&self) -> &Value {
+        &self.fields
+    }
+
+    /// Adds a fault, unless the report is full.
+    fn add(&mut self, fault: Fault) {
+        if self.faults.len() < MAX_FAULTS {
+            self.faults.push(fault);
+        }
     }
 
     /// Reports a refusal of the table with the values of its words.
@@ -46,8 +65,8 @@ impl<'p, P> Check<'p, P> {
         place: impl Into<String>,
         values: &[&dyn Display],
     ) {
-        let Fault { rule, place, words } = self.table.fault(name, place, values);
-        self.fault(rule, place, words);
+        let fault = self.table.fault(name, place, values);
+        self.add(fault);
     }
 
     /// Judges an object, or any value, by the rows of a kind. Returns `false` if a rule with `end`
@@ -66,7 +85,8 @@ impl<'p, P> Check<'p, P> {
                 key = row.key;
                 value = row.lookup(object);
             }
-            if is_judged && !row.besides {
+            let is_passed = is_judged && !row.besides;
+            if is_passed || !row.applies(self, object, value) {
                 continue;
             }
             let labelled = place.key(row.label);
@@ -75,11 +95,11 @@ impl<'p, P> Check<'p, P> {
                 ("", _) => place.key(row.spoken),
                 _ => labelled.key(row.spoken),
             };
-            if !row.applies(self, object, value) {
-                continue;
-            }
-            is_judged = true;
             match row.then {
+                Then::Code(code) => {
+                    code(self, place, object);
+                    continue;
+                }
                 Then::Refuse(refusal) => {
                     self.refuse(refusal, row.bound(), (at, value), (*place, object));
                     if refusal.ends {
@@ -95,16 +115,17 @@ impl<'p, P> Check<'p, P> {
                     self.judge(group, "", &at, value.unwrap_or(&Value::Null));
                 }
             }
+            is_judged = true;
         }
         true
     }
 
-    /// Judges the entries of a list by their types.
-    pub(crate) fn each(&mut self, group: &str, place: &JsonPath<'_>, entries: &[Value]) {
+    /// Judges the entries of a list by their types. An entry with only a role is a message.
+    fn each(&mut self, group: &str, place: &JsonPath<'_>, entries: &[Value]) {
         let outer = self.entry;
         for (index, entry) in entries.iter().enumerate() {
             self.entry = (index, entries.len());
-            self.judge(group, text(entry, "type"), &place.entry(index), entry);
+            self.judge(group, items::kind(entry), &place.entry(index), entry);
         }
         self.entry = outer;
     }
@@ -119,7 +140,7 @@ impl<'p, P> Check<'p, P> {
         let words = filled(refusal.words, |name| match name {
             "place" => at.to_string(),
             "object" => place.to_string(),
-            "value" => shown(value),
+            "value" => value.and_then(Value::as_str).unwrap_or_default().to_owned(),
             "number" => {
                 let number = value.and_then(Value::as_f64);
                 number.unwrap_or_default().to_string()
@@ -128,9 +149,16 @@ impl<'p, P> Check<'p, P> {
             "kind" => value.map_or("nothing", json_kind).to_owned(),
             "length" => length(value).to_string(),
             "bound" => bound.to_string(),
-            key => shown(lookup(object, key)),
+            name => match name.strip_prefix('@') {
+                Some(field) => shown(get(&self.fields, field)),
+                None => shown(lookup(object, name)),
+            },
         });
         let place = if refusal.at_object { place } else { at };
-        self.fault(refusal.rule, place, words);
+        self.add(Fault {
+            rule: refusal.rule,
+            place: place.into(),
+            words,
+        });
     }
 }

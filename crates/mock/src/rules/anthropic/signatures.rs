@@ -1,17 +1,17 @@
 //! Simulated signatures of thinking blocks, for servers that only imitate the API.
 //!
-//! [`sign`] creates a signature. [`check`] verifies it as the API verifies its own (AM10), so a test
+//! [`sign`] creates a signature. [`signatures`] verifies it as the API verifies its own (AM10), so a test
 //! can detect whether thinking came back unchanged and after the same messages. The API's real
 //! signatures are not judged.
 
-use plimsoll_wire::__internals::anthropic::MARK;
-use plimsoll_wire::__internals::anthropic::calls_server;
-use serde_json::Value;
+use plimsoll_wire::__internals::anthropic::{MARK, calls_server};
+use serde_json::{Value, json};
 
-use super::rules::TABLE;
-use super::validate::{MessagesCheck, content, is_thinking, kind, text};
+use super::thinking::is_thinking;
+use super::validate::{MessagesCheck, TABLE};
 use crate::rules::fault::Fault;
-use crate::rules::table::entries;
+use crate::rules::json_path::JsonPath;
+use crate::rules::table::{content, entries, kind, text};
 
 /// The prefix of our signatures.
 const OURS: &str = "simulated";
@@ -61,12 +61,10 @@ pub fn unsigned(request: &Value) -> Option<Fault> {
 }
 
 /// Judges all simulated signatures of a request (AM10).
-pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value, messages: &[Value]) {
-    let blocks = messages.iter().flat_map(content);
-    if !blocks
-        .map(signature_of)
-        .any(|signature| signature.starts_with(OURS))
-    {
+pub(super) fn signatures(check: &mut MessagesCheck<'_>, _: &JsonPath<'_>, request: &Value) {
+    let messages = entries(request, "messages");
+    let mut blocks = messages.iter().flat_map(content);
+    if !blocks.any(|block| signature_of(block).starts_with(OURS)) {
         return;
     }
     let mut hash = PrefixHash::before(request);
@@ -99,14 +97,16 @@ fn verify(check: &mut MessagesCheck<'_>, place: String, block: &Value, begun: &[
     if !found.starts_with(OURS) {
         return;
     }
-    let expected = begun
-        .iter()
-        .map(|hash| signature(text(block, "thinking"), hash));
-    let expected: Vec<String> = expected.collect();
+    let thinking = text(block, "thinking");
+    let mut expected = begun.iter().map(|hash| signature(thinking, hash));
+    // The part of the thinking alone is the same after any messages.
     let own = |signature: &str| signature.rsplit_once('-').map(|(own, _)| own.to_owned());
-    if expected.iter().all(|expected| own(found) != own(expected)) {
+    let is_own = begun
+        .first()
+        .is_some_and(|hash| own(found) == own(&signature(thinking, hash)));
+    if !is_own {
         check.report("signature", place, &[]);
-    } else if check.profile.binds_prefix && expected.iter().all(|expected| found != expected) {
+    } else if check.profile.binds_prefix && expected.all(|expected| found != expected) {
         check.report("signature-elsewhere", place, &[]);
     }
 }
@@ -123,12 +123,8 @@ fn signature_of(block: &Value) -> &str {
 fn signature(thinking: &str, hash: &PrefixHash) -> String {
     let own = blake3::hash(thinking.as_bytes()).to_hex();
     let prefix = hash.0.finalize().to_hex();
-    let digits = |hex: &str| hex.get(..DIGITS).unwrap_or_default().to_owned();
-    format!(
-        "{OURS}-{}-{}",
-        digits(own.as_str()),
-        digits(prefix.as_str())
-    )
+    let [own, prefix] = [&own, &prefix].map(|hex| hex.as_str().get(..DIGITS).unwrap_or_default());
+    format!("{OURS}-{own}-{prefix}")
 }
 
 /// A hash of a request up to some message, without breakpoints and thinking.
@@ -153,7 +149,7 @@ impl PrefixHash {
                 }
             }
             Some(Value::String(text)) => {
-                self.take(&serde_json::json!({"type": "text", "text": text}));
+                self.take(&json!({"type": "text", "text": text}));
             }
             _ => {}
         }

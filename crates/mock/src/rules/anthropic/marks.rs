@@ -1,15 +1,15 @@
-//! Checks the places of breakpoints: AM11. Part of the validator.
+//! The places of breakpoints: AM11.
 
 use plimsoll_context::MAX_BREAKPOINTS;
 use plimsoll_wire::__internals::anthropic::MARK;
 use serde_json::Value;
 
-use super::validate::{MessagesCheck, content, kind, text};
+use super::validate::MessagesCheck;
 use crate::rules::json_path::JsonPath;
-use crate::rules::table::entries;
+use crate::rules::table::{content, entries, kind, text};
 
 /// Judges all breakpoints of a request.
-pub(super) fn check(check: &mut MessagesCheck<'_>, request: &Value) {
+pub(super) fn marks(check: &mut MessagesCheck<'_>, _: &JsonPath<'_>, request: &Value) {
     let mut marks = 0;
     let mut short = false;
     for_each_block(request, |place, block| {
