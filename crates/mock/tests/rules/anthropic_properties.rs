@@ -100,18 +100,45 @@ fn signed(kind: u8, text: &str) -> Part {
     })
 }
 
+/// What a model of another provider wrote beside its texts and calls.
+fn of_another() -> impl Strategy<Value = Part> {
+    let search = r#"{"type":"web_search_call","id":"ws_1","status":"completed"}"#;
+    let details = r#"{"reasoning_details":[{"type":"reasoning.text","text":"hm"}]}"#;
+    let code = r#"{"executableCode":{"language":"PYTHON","code":"1"}}"#;
+    let reasoning = r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"gA=="}"#;
+    let thought = plimsoll_context::Thinking {
+        text: "hm".into(),
+        opaque: Some(opaque("openai-responses", reasoning)),
+    };
+    prop_oneof![
+        Just(Part::Opaque(opaque("openai-responses", search))),
+        Just(Part::Opaque(opaque("openai-chat", details))),
+        Just(Part::Opaque(opaque("gemini", code))),
+        Just(Part::Thinking(thought)),
+    ]
+}
+
+/// Whether this API could have signed the thinking.
+fn is_own(thinking: &plimsoll_context::Thinking) -> bool {
+    let own = thinking.opaque.as_ref();
+    let own = own.filter(|own| own.origin == "anthropic");
+    own.is_some_and(|own| !own.data.starts_with("{\"model"))
+}
+
 /// A piece of history that is whole in itself.
 fn exchange() -> impl Strategy<Value = Vec<Message>> {
     let calls = (
+        proptest::option::of(of_another()),
         proptest::option::of((0_u8..3, some_text())),
         proptest::option::of(text()),
         proptest::collection::vec((any_arguments(), text(), 0_u8..8), 1..4),
         prop_oneof![Just("toolu_"), Just("call."), Just("")],
         prop_oneof![any::<u16>(), Just(0)],
     )
-        .prop_map(|(thought, said, calls, prefix, number)| {
+        .prop_map(|(other, thought, said, calls, prefix, number)| {
             let thought = thought.map(|(kind, text)| signed(kind, &text));
-            let parts = thought.into_iter().chain(said.map(Part::text)).collect();
+            let thoughts = other.into_iter().chain(thought);
+            let parts = thoughts.chain(said.map(Part::text)).collect();
             let calls = calls.into_iter().map(|(arguments, text, what)| {
                 let picture = (what > 5).then(|| image(data("image/png")));
                 BatchCall {
@@ -129,8 +156,15 @@ fn exchange() -> impl Strategy<Value = Vec<Message>> {
             parts: vec![signed(kind, &thought), Part::text(said)],
         }]
     });
+    let other = (of_another(), proptest::option::of(text()), any::<bool>());
+    let other = other.prop_map(|(part, said, is_first)| {
+        let mut parts: Vec<Part> = said.map(Part::text).into_iter().collect();
+        parts.insert(if is_first { 0 } else { parts.len() }, part);
+        vec![Message::Assistant { parts }]
+    });
     prop_oneof![
         3 => user().prop_map(|message| vec![message]),
+        1 => other,
         2 => some_text().prop_map(|text| vec![Message::assistant(text)]),
         1 => thought,
         5 => calls,
@@ -262,8 +296,7 @@ proptest! {
                 // Thinking of a loop goes whole, when a later part of the loop says so.
                 let foreign = messages[at..].iter().take_while(|message| !message.is_user());
                 if foreign.flat_map(Message::parts).any(|part| {
-                    matches!(part, Part::Thinking(thinking)
-                        if thinking.opaque.as_ref().is_none_or(|o| o.data.starts_with("{\"model")))
+                    matches!(part, Part::Thinking(thinking) if !is_own(thinking))
                 }) {
                     continue;
                 }
@@ -352,10 +385,7 @@ fn kept(parts: Vec<Part>) -> Vec<Part> {
             Part::Text { text } => !text.trim().is_empty(),
             Part::Image(shown) => *part != image(data("image/tiff")) || shown.size.is_some(),
             Part::Opaque(opaque) => opaque.origin == "anthropic" && opaque.data.starts_with('{'),
-            Part::Thinking(thinking) => thinking
-                .opaque
-                .as_ref()
-                .is_some_and(|opaque| !opaque.data.starts_with("{\"model")),
+            Part::Thinking(thinking) => is_own(thinking),
             _ => true,
         })
         .collect();
