@@ -169,12 +169,15 @@ pub(crate) fn halves(text: &str) -> impl Iterator<Item = &str> {
     [one, other].into_iter().filter(|half| !half.is_empty())
 }
 
-/// Overrides the server's own usage counts with those of the turn.
-pub(crate) fn counts(mut own: Value, turn: &Turn) -> Value {
-    if let Some(counts) = own.as_object_mut() {
-        for (key, value) in &turn.usage {
-            counts.insert(key.clone(), value.clone());
-        }
+/// Adds keys to an object, in place of those that it has.
+pub(crate) fn with(mut object: Value, keys: Value) -> Value {
+    if let (Value::Object(object), Value::Object(keys)) = (&mut object, keys) {
+        object.extend(keys);
     }
-    own
+    object
+}
+
+/// Overrides the server's own usage counts with those of the turn.
+pub(crate) fn counts(own: Value, turn: &Turn) -> Value {
+    with(own, Value::Object(turn.usage.clone()))
 }

@@ -11,7 +11,7 @@ use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
 use crate::answer::{AnswerBody, HttpAnswer};
-use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, list};
+use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, list, with};
 use crate::pieces::{RequestPiece, weigh};
 use crate::turn::Turn;
 
@@ -106,11 +106,11 @@ pub(crate) fn models(
     window: Option<Tokens>,
 ) -> Option<HttpAnswer> {
     let model = |id: &str| {
-        let mut model = json!({"id": id, "object": "model", "created": 0, "owned_by": "plimsoll"});
-        if let (Some(keys), Some(window)) = (model.as_object_mut(), window) {
-            keys.insert("max_model_len".into(), json!(window));
+        let model = json!({"id": id, "object": "model", "created": 0, "owned_by": "plimsoll"});
+        match window {
+            Some(window) => with(model, json!({ "max_model_len": window })),
+            None => model,
         }
-        model
     };
     if matches!(path, "/v1/models" | "/models") {
         let data: Vec<Value> = info.models.iter().map(|id| model(id)).collect();

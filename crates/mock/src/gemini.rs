@@ -9,10 +9,10 @@ use crate::rules::Fault;
 use crate::rules::gemini::{TABLE, refusal, validate};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::gemini::GeminiProfile;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::answer::{AnswerBody, HttpAnswer};
-use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, list, text};
+use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, list, text, with};
 use crate::pieces::{RequestPiece, weigh};
 use crate::turn::Turn;
 
@@ -66,10 +66,12 @@ impl Api for Gemini {
         };
         // A count may contain a whole request.
         let inner = request.get("generateContentRequest").unwrap_or(request);
-        let mut keys: Map<String, Value> = inner.as_object().cloned().unwrap_or_default();
-        keys.insert("model".into(), model.into());
-        keys.insert("stream".into(), (method == "streamGenerateContent").into());
-        Cow::Owned(Value::Object(keys))
+        let is_stream = method == "streamGenerateContent";
+        let keys = inner.as_object().cloned().unwrap_or_default();
+        Cow::Owned(with(
+            keys.into(),
+            json!({"model": model, "stream": is_stream}),
+        ))
     }
 
     fn fault(&self, _: Header<'_>, request: &Value, _: RequestKind) -> Option<Fault> {

@@ -3,10 +3,10 @@
 
 use plimsoll_wire::CallIdForm;
 use plimsoll_wire::openai_chat::Dialect;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::answer::{AnswerBody, HttpAnswer};
-use crate::api::{PendingReply, counts, halves};
+use crate::api::{PendingReply, counts, halves, with};
 use crate::turn::Turn;
 
 /// The creation time of every answer, the same on every machine.
@@ -24,7 +24,7 @@ pub(crate) fn say(turn: &Turn, call: &PendingReply<'_>, dialect: &Dialect) -> An
     if call.streams() {
         AnswerBody::Events(chunks(turn, call, &calls, stop))
     } else {
-        AnswerBody::Whole(completion(turn, call, &calls, stop))
+        AnswerBody::Whole(whole(turn, call, &calls, stop))
     }
 }
 
@@ -38,23 +38,23 @@ pub(crate) fn broken(failure: &HttpAnswer, call: &PendingReply<'_>, dialect: &Di
     if dialect.name != "openrouter" {
         return data(&json!({ "error": error }));
     }
-    let message = error.get("message").cloned().unwrap_or_default();
-    let mut chunk = head(call, "chat.completion.chunk");
     let choice = json!({"index": 0, "delta": {"role": "assistant", "content": ""},
         "logprobs": null, "finish_reason": "error"});
+    let message = error.get("message").cloned().unwrap_or_default();
     let error = json!({"code": failure.status, "message": message, "metadata": {"raw": error}});
-    chunk.insert("error".into(), error);
-    chunk.insert("choices".into(), json!([choice]));
-    data(&Value::Object(chunk))
+    let keys = json!({"error": error, "choices": [choice]});
+    data(&completion(call, "chat.completion.chunk", keys))
 }
 
-fn head(call: &PendingReply<'_>, object: &str) -> Map<String, Value> {
-    let mut head = Map::new();
-    head.insert("id".into(), format!("chatcmpl-mock{}", call.number).into());
-    head.insert("object".into(), object.into());
-    head.insert("created".into(), CREATED.into());
-    head.insert("model".into(), call.model().into());
-    head
+/// Returns a completion, or a chunk of one, with these keys behind those that all have.
+fn completion(call: &PendingReply<'_>, object: &str, keys: Value) -> Value {
+    let head = json!({
+        "id": format!("chatcmpl-mock{}", call.number),
+        "object": object,
+        "created": CREATED,
+        "model": call.model(),
+    });
+    with(head, keys)
 }
 
 fn data(chunk: &Value) -> String {
@@ -63,15 +63,9 @@ fn data(chunk: &Value) -> String {
 
 /// Returns the text before and after the calls, since this protocol has a single field for both.
 fn whole_text(turn: &Turn) -> Option<String> {
-    match (&turn.say, &turn.say_after) {
-        (None, None) => None,
-        (say, after) => Some(
-            [say.as_deref(), after.as_deref()]
-                .into_iter()
-                .flatten()
-                .collect(),
-        ),
-    }
+    let texts = [turn.say.as_deref(), turn.say_after.as_deref()];
+    let is_there = texts.iter().any(Option::is_some);
+    is_there.then(|| texts.into_iter().flatten().collect())
 }
 
 fn calls(turn: &Turn, call: &PendingReply<'_>, dialect: &Dialect) -> Vec<Value> {
@@ -107,39 +101,33 @@ fn usage(turn: &Turn, call: &PendingReply<'_>) -> Value {
     counts(usage, turn)
 }
 
-fn completion(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str) -> Value {
-    let mut message = Map::new();
-    message.insert("role".into(), "assistant".into());
-    message.insert("content".into(), json!(whole_text(turn)));
-    message.insert("refusal".into(), Value::Null);
-    message.insert("annotations".into(), json!([]));
+fn whole(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str) -> Value {
+    let mut message = json!({"role": "assistant", "content": whole_text(turn), "refusal": null,
+        "annotations": []});
     if let Some(thought) = &turn.think {
-        message.insert("reasoning_content".into(), thought.as_str().into());
+        message = with(message, json!({ "reasoning_content": thought }));
     }
     if !calls.is_empty() {
-        message.insert("tool_calls".into(), calls.into());
+        message = with(message, json!({ "tool_calls": calls }));
     }
     let choice = json!({"index": 0, "message": message, "logprobs": null, "finish_reason": stop});
-    let mut whole = head(call, "chat.completion");
-    whole.insert("choices".into(), json!([choice]));
-    whole.insert("usage".into(), usage(turn, call));
-    Value::Object(whole)
+    let keys = json!({"choices": [choice], "usage": usage(turn, call)});
+    completion(call, "chat.completion", keys)
 }
 
 fn chunks(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str) -> Vec<String> {
     let setting = call.request.pointer("/stream_options/include_usage");
     let includes_usage = setting == Some(&Value::Bool(true));
     let chunk = |choices: Value, usage: Option<Value>| {
-        let mut chunk = head(call, "chat.completion.chunk");
-        chunk.insert("choices".into(), choices);
+        let mut keys = json!({ "choices": choices });
         if includes_usage {
-            chunk.insert("usage".into(), usage.unwrap_or_default());
+            keys = with(keys, json!({ "usage": usage }));
         }
-        data(&Value::Object(chunk))
+        data(&completion(call, "chat.completion.chunk", keys))
     };
     let piece = |delta: Value| {
-        let choice = json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": null}]);
-        chunk(choice, None)
+        let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": null});
+        chunk(json!([choice]), None)
     };
     let mut events = vec![piece(json!({"role": "assistant", "content": ""}))];
     for half in halves(turn.think.as_deref().unwrap_or_default()) {
@@ -149,14 +137,8 @@ fn chunks(turn: &Turn, call: &PendingReply<'_>, calls: &[Value], stop: &str) -> 
         events.push(piece(json!({ "content": half })));
     }
     for (index, (whole, one)) in calls.iter().zip(&turn.call).enumerate() {
-        let mut begin = whole.clone();
-        if let Some(begin) = begin.as_object_mut() {
-            begin.insert("index".into(), index.into());
-            begin.insert(
-                "function".into(),
-                json!({"name": one.name, "arguments": ""}),
-            );
-        }
+        let function = json!({"name": one.name, "arguments": ""});
+        let begin = with(whole.clone(), json!({"index": index, "function": function}));
         events.push(piece(json!({ "tool_calls": [begin] })));
         for half in halves(&one.text()) {
             let more = json!({"index": index, "function": {"arguments": half}});

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::profile;
 use crate::answer::AnswerBody;
-use crate::api::{PendingReply, counts, halves};
+use crate::api::{PendingReply, counts, halves, with};
 use crate::turn::{Call, Turn};
 
 /// The finish reason of a call whose arguments are not a JSON object.
@@ -51,8 +51,8 @@ fn parts(turn: &Turn, call: &PendingReply<'_>, split: fn(&str) -> Vec<&str>) -> 
             continue;
         };
         let mut function = json!({"name": one.name, "args": args});
-        if let (Some(id), Some(function)) = (&one.id, function.as_object_mut()) {
-            function.insert("id".into(), id.as_str().into());
+        if let Some(id) = &one.id {
+            function = with(function, json!({ "id": id }));
         }
         // Of parallel calls only the first is signed.
         parts.push(if signs && at == 0 {
@@ -94,8 +94,8 @@ fn response(turn: &Turn, call: &PendingReply<'_>, parts: Vec<Value>, stop: Optio
     let used = call.used;
     let output = used.output.minus(used.reasoning);
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}, "index": 0});
-    if let (Some(stop), Some(candidate)) = (stop, candidate.as_object_mut()) {
-        candidate.insert("finishReason".into(), stop.into());
+    if let Some(stop) = stop {
+        candidate = with(candidate, json!({ "finishReason": stop }));
     }
     let usage = json!({
         "promptTokenCount": used.input,

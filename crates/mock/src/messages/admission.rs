@@ -8,11 +8,11 @@ use crate::rules::Fault;
 use crate::rules::anthropic::{TABLE, validate};
 use plimsoll_wire::__internals::anthropic::{CONTEXT_MANAGEMENT, FILES, beta_of};
 use plimsoll_wire::anthropic::MessagesProfile;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error;
 use crate::answer::HttpAnswer;
-use crate::api::{Header, list, text};
+use crate::api::{Header, list, text, with};
 
 /// Refuses a request for its headers, as the API does: without a key, without a version, or with keys
 /// of its body that a beta header has to announce.
@@ -55,12 +55,9 @@ pub(super) fn validate_count(request: &Value, profile: &MessagesProfile) -> Vec<
     let mut faults: Vec<Fault> = of_replies
         .map(|(key, _)| TABLE.fault("key-of-replies", key, &[]))
         .collect();
-    let mut whole = request.clone();
-    if let Some(keys) = whole.as_object_mut() {
-        // As much as the model can write, so that any budget for thinking is below it.
-        let most = profile.max_output.unwrap_or(u64::MAX);
-        keys.insert("max_tokens".into(), most.into());
-    }
+    // As much as the model can write, so that any budget for thinking is below it.
+    let most = profile.max_output.unwrap_or(u64::MAX);
+    let whole = with(request.clone(), json!({ "max_tokens": most }));
     faults.extend(validate(&whole, profile));
     faults
 }

@@ -5,7 +5,7 @@ use crate::rules::anthropic::sign;
 use serde_json::{Value, json};
 
 use crate::answer::AnswerBody;
-use crate::api::{PendingReply, counts, halves, text};
+use crate::api::{PendingReply, counts, halves, text, with};
 use crate::turn::{Call, Turn};
 
 /// The thinking of a turn that must think but has no `think` in its script.
@@ -65,11 +65,9 @@ impl StreamedBlock {
         let mut deltas: Vec<Value> = halves(text).map(delta).collect();
         let mut whole = json!({"type": "text", "text": text});
         let mut begun = json!({"type": "text", "text": ""});
-        if let (Some(whole), Some(begun)) = (whole.as_object_mut(), begun.as_object_mut())
-            && !citations.is_empty()
-        {
-            whole.insert("citations".into(), citations.into());
-            begun.insert("citations".into(), json!([]));
+        if !citations.is_empty() {
+            whole = with(whole, json!({ "citations": citations }));
+            begun = with(begun, json!({ "citations": [] }));
             let cited = |citation| json!({"type": "citations_delta", "citation": citation});
             deltas.extend(citations.iter().map(cited));
         }
@@ -105,10 +103,7 @@ impl StreamedBlock {
     }
 
     fn input(whole: Value, arguments: &str) -> Self {
-        let mut begun = whole.clone();
-        if let Some(input) = begun.get_mut("input") {
-            *input = json!({});
-        }
+        let begun = with(whole.clone(), json!({ "input": {} }));
         let delta = |half| json!({"type": "input_json_delta", "partial_json": half});
         let deltas = std::iter::once("").chain(halves(arguments)).map(delta);
         Self {

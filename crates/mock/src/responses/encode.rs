@@ -3,16 +3,15 @@
 
 use crate::rules::openai_responses::encrypt;
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::api::{PendingReply, counts, list, text};
+use crate::api::{PendingReply, counts, list, text, with};
 use crate::turn::{Call, Turn};
 
 /// The creation time of every answer, the same on every machine.
 const CREATED: u64 = 1_700_000_000;
 /// The value of `include` that requests encrypted reasoning.
 const ENCRYPTED: &str = "reasoning.encrypted_content";
-
 /// The phase of text before calls.
 const COMMENTARY: &str = "commentary";
 const FINAL: &str = "final_answer";
@@ -66,39 +65,28 @@ pub(crate) fn ended(turn: &Turn, call: &PendingReply<'_>, items: &[Value]) -> Va
         "output_tokens_details": {"reasoning_tokens": used.reasoning},
         "total_tokens": used.input + used.output,
     });
-    let mut response = response(
-        call,
-        match why {
-            Some(_) => "incomplete",
-            None => "completed",
-        },
-    );
-    if let Some(keys) = response.as_object_mut() {
-        let mut output = items.to_vec();
-        if let (Some(_), Some(status)) = (
-            why,
-            output.last_mut().and_then(|last| last.get_mut("status")),
-        ) {
-            *status = "incomplete".into();
-        }
-        keys.insert("output".into(), output.into());
-        keys.insert("usage".into(), counts(usage, turn));
-        if let Some(reason) = why {
-            keys.insert("incomplete_details".into(), json!({ "reason": reason }));
-        }
+    let mut output = items.to_vec();
+    let last = output.last_mut().and_then(|last| last.get_mut("status"));
+    if let (Some(_), Some(status)) = (why, last) {
+        *status = "incomplete".into();
     }
-    response
+    let keys = json!({
+        "incomplete_details": why.map(|reason| json!({ "reason": reason })),
+        "output": output,
+        "usage": counts(usage, turn),
+    });
+    let status = why.map_or("completed", |_| "incomplete");
+    with(response(call, status), keys)
 }
 
 /// Returns a Response object without output.
 pub(crate) fn response(call: &PendingReply<'_>, status: &str) -> Value {
     let request = call.request;
-    let requested = |key: &str, default: Value| {
+    let of = |key: &str, default: Value| {
         let value = request.get(key).filter(|value| !value.is_null());
-        (key.to_owned(), value.cloned().unwrap_or(default))
+        value.cloned().unwrap_or(default)
     };
-    let mut response = Map::new();
-    let head = json!({
+    json!({
         "id": format!("resp_mock{}", call.number),
         "object": "response",
         "created_at": CREATED,
@@ -106,33 +94,29 @@ pub(crate) fn response(call: &PendingReply<'_>, status: &str) -> Value {
         "background": false,
         "error": null,
         "incomplete_details": null,
-    });
-    response.extend(head.as_object().cloned().unwrap_or_default());
-    response.extend([
-        requested("instructions", Value::Null),
-        requested("max_output_tokens", Value::Null),
-        requested("max_tool_calls", Value::Null),
-        ("model".to_owned(), call.model().into()),
-        ("output".to_owned(), json!([])),
-        requested("parallel_tool_calls", true.into()),
-        requested("previous_response_id", Value::Null),
-        requested("prompt_cache_key", Value::Null),
-        ("reasoning".to_owned(), reasoning_settings(request)),
-        requested("safety_identifier", Value::Null),
-        ("service_tier".to_owned(), "default".into()),
-        requested("store", true.into()),
-        requested("temperature", json!(1.0)),
-        ("text".to_owned(), text_settings(request)),
-        requested("tool_choice", "auto".into()),
-        ("tools".to_owned(), tools(request)),
-        requested("top_logprobs", 0.into()),
-        requested("top_p", json!(1.0)),
-        requested("truncation", "disabled".into()),
-        ("usage".to_owned(), Value::Null),
-        requested("user", Value::Null),
-        requested("metadata", json!({})),
-    ]);
-    Value::Object(response)
+        "instructions": of("instructions", Value::Null),
+        "max_output_tokens": of("max_output_tokens", Value::Null),
+        "max_tool_calls": of("max_tool_calls", Value::Null),
+        "model": call.model(),
+        "output": [],
+        "parallel_tool_calls": of("parallel_tool_calls", true.into()),
+        "previous_response_id": of("previous_response_id", Value::Null),
+        "prompt_cache_key": of("prompt_cache_key", Value::Null),
+        "reasoning": reasoning_settings(request),
+        "safety_identifier": of("safety_identifier", Value::Null),
+        "service_tier": "default",
+        "store": of("store", true.into()),
+        "temperature": of("temperature", json!(1.0)),
+        "text": text_settings(request),
+        "tool_choice": of("tool_choice", "auto".into()),
+        "tools": tools(request),
+        "top_logprobs": of("top_logprobs", 0.into()),
+        "top_p": of("top_p", json!(1.0)),
+        "truncation": of("truncation", "disabled".into()),
+        "usage": null,
+        "user": of("user", Value::Null),
+        "metadata": of("metadata", json!({})),
+    })
 }
 
 fn reasoning_settings(request: &Value) -> Value {
@@ -141,31 +125,29 @@ fn reasoning_settings(request: &Value) -> Value {
 }
 
 fn text_settings(request: &Value) -> Value {
-    let text = request.get("text").unwrap_or(&Value::Null);
-    let format = text.get("format").cloned();
-    let verbosity = text.get("verbosity").cloned();
-    json!({
-        "format": format.unwrap_or_else(|| json!({"type": "text"})),
-        "verbosity": verbosity.unwrap_or_else(|| "medium".into()),
-    })
+    let defaults = json!({"format": {"type": "text"}, "verbosity": "medium"});
+    let own = request.get("text").and_then(Value::as_object);
+    let own = own.into_iter().flatten();
+    let known = own.filter(|(key, _)| defaults.get(key.as_str()).is_some());
+    let own: Value = known
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    with(defaults, own)
 }
 
 /// Returns the tools with the defaults that the API fills in.
 fn tools(request: &Value) -> Value {
-    let filled = |tool: &Value| {
-        let mut tool = tool.clone();
-        if let Some(keys) = tool
-            .as_object_mut()
-            .filter(|keys| keys.get("type") == Some(&"function".into()))
-        {
-            keys.entry("description").or_insert(Value::Null);
-            keys.entry("strict").or_insert(true.into());
-            keys.entry("parameters")
-                .or_insert_with(|| json!({"type": "object", "properties": {}}));
+    let tools = list(request, "tools").iter();
+    let filled = tools.map(|tool| match text(tool, "type") {
+        "function" => {
+            let parameters = json!({"type": "object", "properties": {}});
+            let defaults = json!({"description": null, "strict": true, "parameters": parameters});
+            // The tool's own keys come first.
+            with(with(tool.clone(), defaults), tool.clone())
         }
-        tool
-    };
-    list(request, "tools").iter().map(filled).collect()
+        _ => tool.clone(),
+    });
+    filled.collect()
 }
 
 fn reasoning(thought: &str, call: &PendingReply<'_>, profile: &ResponsesProfile) -> Value {
@@ -175,23 +157,17 @@ fn reasoning(thought: &str, call: &PendingReply<'_>, profile: &ResponsesProfile)
         "" => json!([]),
         _ => json!([{"type": "summary_text", "text": thought}]),
     };
-    let mut item = json!({"id": id, "type": "reasoning", "summary": summary});
-    let keys = item.as_object_mut();
-    match (profile.reasoning, keys) {
-        (ReasoningItems::Plain, Some(keys)) => {
-            let content = json!([{"type": "reasoning_text", "text": thought}]);
-            keys.insert("content".into(), content);
-        }
-        (_, Some(keys))
-            if list(call.request, "include")
-                .iter()
-                .any(|one| one == ENCRYPTED) =>
-        {
-            keys.insert("encrypted_content".into(), encrypt(&id, thought).into());
-        }
-        _ => {}
+    let item = json!({"id": id, "type": "reasoning", "summary": summary});
+    let mut include = list(call.request, "include").iter();
+    if profile.reasoning == ReasoningItems::Plain {
+        let content = json!([{"type": "reasoning_text", "text": thought}]);
+        with(item, json!({ "content": content }))
+    } else if include.any(|one| one == ENCRYPTED) {
+        let content = encrypt(&id, thought);
+        with(item, json!({ "encrypted_content": content }))
+    } else {
+        item
     }
-    item
 }
 
 fn message(id: &str, text: &str, annotations: &[Value], phase: &str) -> Value {

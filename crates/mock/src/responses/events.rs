@@ -1,10 +1,10 @@
 //! The numbered events of a streamed Response, in the API's order. The content comes from `encode.rs`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::encode::{ended, response};
 use crate::answer::{AnswerBody, HttpAnswer};
-use crate::api::{PendingReply, halves, list, text};
+use crate::api::{PendingReply, halves, list, text, with};
 use crate::turn::Turn;
 
 /// The number of events before any content.
@@ -39,10 +39,8 @@ pub(crate) fn broken(failure: &HttpAnswer, call: &PendingReply<'_>, after: usize
         let keys = json!({"code": code, "message": message, "param": error.get("param")});
         return event("error", keys, after);
     }
-    let mut failed = response(call, "failed");
-    if let Some(place) = failed.get_mut("error") {
-        *place = json!({"code": code, "message": message});
-    }
+    let error = json!({"error": {"code": code, "message": message}});
+    let failed = with(response(call, "failed"), error);
     event("response.failed", json!({"response": failed}), after)
 }
 
@@ -58,24 +56,19 @@ impl Stream {
 
     fn item(&mut self, index: usize, item: &Value) {
         let kind = text(item, "type");
-        let mut begun = item.clone();
-        if let Some(keys) = begun.as_object_mut() {
-            let empty: &[(&str, Value)] = match kind {
-                "message" => &[("content", json!([]))],
-                "reasoning" => &[("summary", json!([]))],
-                "custom_tool_call" => &[("input", json!(""))],
-                "function_call" => &[("arguments", json!(""))],
-                _ => &[],
-            };
-            for (key, value) in empty {
-                keys.insert((*key).to_owned(), value.clone());
-            }
-            if kind == "reasoning" {
-                keys.shift_remove("content");
-            }
-            if let Some(status) = keys.get_mut("status") {
-                *status = "in_progress".into();
-            }
+        let empty = match kind {
+            "message" => json!({ "content": [] }),
+            "reasoning" => json!({ "summary": [] }),
+            "custom_tool_call" => json!({ "input": "" }),
+            "function_call" => json!({ "arguments": "" }),
+            _ => json!({}),
+        };
+        let mut begun = with(item.clone(), empty);
+        if let Some(keys) = begun.as_object_mut().filter(|_| kind == "reasoning") {
+            keys.shift_remove("content");
+        }
+        if let Some(status) = begun.get_mut("status") {
+            *status = "in_progress".into();
         }
         self.push(
             "response.output_item.added",
@@ -102,12 +95,7 @@ impl Stream {
         for (number, part) in list(item, "content").iter().enumerate() {
             let of = |keys: Value| at.with("content_index", number, keys);
             let full_text = text(part, "text");
-            let mut begun = part.clone();
-            for (key, value) in [("text", json!("")), ("annotations", json!([]))] {
-                if let Some(place) = begun.get_mut(key) {
-                    *place = value;
-                }
-            }
+            let begun = with(part.clone(), json!({"text": "", "annotations": []}));
             self.push("response.content_part.added", of(json!({"part": begun})));
             for half in halves(full_text) {
                 let keys = json!({"delta": half, "logprobs": []});
@@ -156,8 +144,8 @@ impl Stream {
             self.push(&format!("response.{events}.delta"), keys);
         }
         let mut keys = at.keys(json!({ key: payload }));
-        if let Some(keys) = keys.as_object_mut().filter(|_| key == "arguments") {
-            keys.insert("name".into(), text(item, "name").into());
+        if key == "arguments" {
+            keys = with(keys, json!({"name": text(item, "name")}));
         }
         self.push(&format!("response.{events}.done"), keys);
     }
@@ -172,27 +160,16 @@ struct At<'i> {
 
 impl At<'_> {
     fn keys(self, more: Value) -> Value {
-        let mut keys = Map::new();
-        keys.insert("item_id".into(), self.item.into());
-        keys.insert("output_index".into(), self.index.into());
-        keys.extend(more.as_object().cloned().unwrap_or_default());
-        Value::Object(keys)
+        let keys = json!({"item_id": self.item, "output_index": self.index});
+        with(keys, more)
     }
 
     fn with(self, place: &str, number: usize, more: Value) -> Value {
-        let mut keys = self.keys(more);
-        if let Some(keys) = keys.as_object_mut() {
-            keys.insert(place.to_owned(), number.into());
-        }
-        keys
+        with(self.keys(more), json!({ place: number }))
     }
 }
 
 fn event(kind: &str, keys: Value, number: usize) -> String {
-    let mut event = Map::new();
-    event.insert("type".into(), kind.into());
-    event.insert("sequence_number".into(), number.into());
-    event.extend(keys.as_object().cloned().unwrap_or_default());
-    let event = Value::Object(event);
+    let event = with(json!({"type": kind, "sequence_number": number}), keys);
     format!("event: {kind}\ndata: {event}\n\n")
 }
