@@ -2,6 +2,8 @@
 //! that did not change.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::mem;
 use std::ops::Range;
 
 use plimsoll_wire::__internals::{Raw, RawObject, parse, with_list};
@@ -22,16 +24,23 @@ pub struct Chat<'a> {
     pub protocol: Protocol,
     /// The units. A system prompt beside the list is the first of them.
     pub units: Vec<Unit<'a>>,
-    /// The body that it was read from.
-    input: Option<&'a str>,
+    /// What it was read from.
+    pub(crate) source: Source<'a>,
+}
+
+/// The input of a chat, besides its units.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Source<'a> {
+    /// The body.
+    text: Option<&'a str>,
     /// The keys of the request. `None` for a bare list.
     keys: Option<RawObject<'a>>,
+    /// The keys beside the list that are not written.
+    removed_keys: Vec<&'static str>,
     /// The name of an entry of a log, such as `line`. `None` for a body.
     log_entry: Option<&'static str>,
-    /// The changed keys beside the list. A value of `None` removes the key.
-    changes: Vec<(&'static str, Option<String>)>,
     /// The messages of a Messages body, by their turn.
-    turns: Vec<Turn<'a>>,
+    turns: BTreeMap<usize, Turn<'a>>,
     /// The next turn without units.
     next_turn: usize,
 }
@@ -78,40 +87,30 @@ impl<'a> ParsedRequest<'a> {
     pub fn into_chat(mut self, protocol: Protocol) -> Result<Chat<'a>, WireError> {
         let (keys, list) = with_list(self.text, protocol.list())?;
         let is_text = protocol == Protocol::Responses && keys.is_some();
-        let values = match self.value.get_mut(protocol.list()).map(Value::take) {
-            None => Some(self.value.take()),
-            list => list,
+        let mut take = |key: &str| self.value.get_mut(key).map(Value::take);
+        let beside = protocol.beside().and_then(|key| Some((key, take(key)?)));
+        let values = take(protocol.list()).unwrap_or_else(|| self.value.take());
+        let source = Source {
+            text: Some(self.text),
+            keys,
+            ..Source::default()
         };
-        let beside = protocol.beside().filter(|_| keys.is_some());
-        let beside = beside.and_then(|key| Some((key, self.value.get_mut(key)?.take())));
         let mut chat = Chat {
             protocol,
             units: Vec::new(),
-            input: Some(self.text),
-            turns: Vec::new(),
-            next_turn: 0,
-            log_entry: None,
-            changes: Vec::new(),
-            keys,
+            source,
         };
-        if let Some((key, value)) = beside
-            && !value.is_null()
-        {
-            let raw = chat.keys.as_ref().and_then(|keys| keys.get(key));
-            chat.units.push(Unit::of_body(
-                Place::Beside,
-                Role::System,
-                BESIDE,
-                raw,
-                value,
-            ));
+        if let Some((key, value)) = beside.filter(|(_, value)| !value.is_null()) {
+            let raw = chat.source.keys.as_ref().and_then(|keys| keys.get(key));
+            let unit = Unit::of_body(Place::Beside, Role::System, BESIDE, raw, value);
+            chat.units.push(unit);
         }
         match (list.map(str::trim), values) {
             // It is written as a message of the user if anything changes.
-            (Some(_), Some(text @ Value::String(_))) if is_text => {
+            (Some(_), text @ Value::String(_)) if is_text => {
                 chat.own_entry(0, None, json!({"role": "user", "content": text}));
             }
-            (Some(raw), Some(Value::Array(values))) => {
+            (Some(raw), Value::Array(values)) => {
                 let raws: Vec<&'a RawValue> = parse(raw)?;
                 for (entry, (raw, value)) in raws.into_iter().zip(values).enumerate() {
                     match protocol {
@@ -163,59 +162,55 @@ impl<'a> Chat<'a> {
             let unit = Unit::of_body(Place::Beside, Role::System, BESIDE, None, value);
             units.insert(0, unit);
         }
+        let source = Source {
+            keys: Some(RawObject::default()),
+            next_turn: turn + 1,
+            log_entry: Some(entry),
+            ..Source::default()
+        };
         Self {
             protocol,
             units,
-            input: None,
-            keys: Some(RawObject::default()),
-            turns: Vec::new(),
-            next_turn: turn + 1,
-            log_entry: Some(entry),
-            changes: Vec::new(),
-        }
-    }
-
-    /// Returns the chat with other units.
-    pub(crate) fn with_units(&self, units: Vec<Unit<'a>>) -> Self {
-        Self {
-            protocol: self.protocol,
-            units,
-            input: self.input,
-            keys: self.keys.clone(),
-            log_entry: self.log_entry,
-            changes: self.changes.clone(),
-            turns: self.turns.clone(),
-            next_turn: self.next_turn,
+            source,
         }
     }
 
     /// Returns the raw JSON text of a key beside the list, for example of `max_tokens`.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&str> {
-        match self.changes.iter().find(|(key, _)| *key == name) {
-            Some((_, value)) => value.as_deref(),
-            None => self.keys.as_ref()?.get(name),
-        }
+        let keys = self.source.keys.as_ref()?;
+        let is_left = !self.source.removed_keys.contains(&name);
+        keys.get(name).filter(|_| is_left)
     }
 
-    /// Sets a key beside the list to a raw JSON text, or removes it.
-    pub fn set_key(&mut self, name: &'static str, value: Option<String>) {
-        if self.keys.is_some() {
-            self.changes.retain(|(key, _)| *key != name);
-            self.changes.push((name, value));
+    /// Removes a key beside the list.
+    pub fn remove_key(&mut self, name: &'static str) {
+        if self.key(name).is_some() {
+            self.source.removed_keys.push(name);
         }
     }
 
     /// Checks whether the chat is a log, which its agent continues with a message of the user.
     pub(crate) fn is_log(&self) -> bool {
-        self.log_entry.is_some()
+        self.source.log_entry.is_some()
     }
 
     /// Returns the number of a new message, for inserted units.
     pub fn new_turn(&mut self) -> usize {
-        let turn = self.next_turn;
-        self.next_turn += 1;
-        turn
+        self.source.next_turn += 1;
+        self.source.next_turn - 1
+    }
+
+    /// Inserts units, each before the unit with its index. The indexes ascend.
+    pub(crate) fn insert_all(&mut self, added: impl IntoIterator<Item = (usize, Unit<'a>)>) {
+        let mut added = added.into_iter().peekable();
+        for (at, unit) in mem::take(&mut self.units).into_iter().enumerate() {
+            while let Some((_, new)) = added.next_if(|(before, _)| *before <= at) {
+                self.units.push(new);
+            }
+            self.units.push(unit);
+        }
+        self.units.extend(added.map(|(_, unit)| unit));
     }
 
     /// Returns the place of a unit as a reader of the input counts it: `messages[3]`, `input[7]`, `system`, or
@@ -227,7 +222,7 @@ impl<'a> Chat<'a> {
         let rest = self.units.get(unit..).unwrap_or_default();
         match rest.iter().find_map(|unit| unit.place) {
             Some(Place::Beside) => self.protocol.beside().unwrap_or("system").to_owned(),
-            Some(Place::Entry { entry, .. }) => match self.log_entry {
+            Some(Place::Entry { entry, .. }) => match self.source.log_entry {
                 Some(name) => format!("{name} {entry}"),
                 None => format!("{}[{entry}]", self.protocol.list()),
             },
@@ -243,14 +238,14 @@ impl<'a> Chat<'a> {
             .iter()
             .all(|unit| unit.change() == Change::Unchanged)
             && places.is_sorted()
-            && self.changes.is_empty()
+            && self.source.removed_keys.is_empty()
     }
 
     /// Writes the chat as JSON. If nothing has changed, it is the input byte for byte. Otherwise unchanged units,
     /// messages and other keys keep their bytes.
     #[must_use]
     pub fn write(&self) -> Cow<'a, str> {
-        if let Some(input) = self.input
+        if let Some(input) = self.source.text
             && self.is_unchanged()
         {
             return Cow::Borrowed(input);
@@ -259,7 +254,7 @@ impl<'a> Chat<'a> {
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
         let list = Raw::List(&texts);
         let beside = self.beside();
-        Cow::Owned(match &self.keys {
+        Cow::Owned(match &self.source.keys {
             None => list.to_text(),
             Some(keys) => {
                 let mut changes = vec![(self.protocol.list(), Some(list))];
@@ -268,8 +263,7 @@ impl<'a> Chat<'a> {
                 {
                     changes.push((key, beside.as_deref().map(Raw::Text)));
                 }
-                let set = self.changes.iter();
-                changes.extend(set.map(|(key, value)| (*key, value.as_deref().map(Raw::Text))));
+                changes.extend(self.source.removed_keys.iter().map(|key| (*key, None)));
                 keys.with_raw(&changes)
             }
         })
@@ -284,7 +278,7 @@ impl<'a> Chat<'a> {
         let entries = self.entries();
         let texts = self.texts(&entries);
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-        let (keys, format) = (self.keys.as_ref(), self.protocol.format());
+        let (keys, format) = (self.source.keys.as_ref(), self.protocol.format());
         let document = Document::of_entries(keys, self.beside().as_deref(), &texts, format)?;
         Ok((document, entries))
     }
@@ -329,23 +323,18 @@ impl<'a> Chat<'a> {
         if self.protocol != Protocol::Messages || first.role == Role::Own {
             return first.json();
         }
-        let turn = self.turns.get(first.turn);
-        if let Some(turn) = turn
-            && turn.blocks == units.len()
-            && units.iter().all(|unit| unit.change() == Change::Unchanged)
-            && units
-                .iter()
-                .all(|unit| unit.place.and_then(Place::entry) == Some(turn.entry))
-            && units.is_sorted_by_key(|unit| unit.place)
-        {
+        let turn = self.source.turns.get(&first.turn);
+        let is_whole = |turn: &&Turn<'_>| {
+            let entry = turn.entry;
+            let places = (0..turn.blocks).map(|block| Some(Place::Entry { entry, block }));
+            units.iter().map(|unit| unit.place).eq(places)
+                && units.iter().all(|unit| unit.change() == Change::Unchanged)
+        };
+        if let Some(turn) = turn.filter(is_whole) {
             return Cow::Borrowed(turn.raw);
         }
         let content: Vec<Cow<'a, str>> = units.iter().map(|unit| unit.json()).collect();
-        let role = match first.role {
-            Role::Assistant => "assistant",
-            Role::System => "system",
-            Role::User | Role::Own => "user",
-        };
+        let role = first.role.name();
         let keys: Option<RawObject<'_>> = turn.and_then(|turn| parse(turn.raw).ok());
         Cow::Owned(keys.unwrap_or_default().with(&[
             ("role", Some(format!("\"{role}\""))),
@@ -359,12 +348,10 @@ impl<'a> Chat<'a> {
         let turn = self.new_turn();
         self.units
             .push(Unit::of_body(place, Role::Own, turn, raw, value));
-        if self.protocol == Protocol::Messages {
-            self.turns.push(Turn {
-                raw: raw.unwrap_or_default(),
-                entry,
-                blocks: 0,
-            });
+        if let (Protocol::Messages, Some(raw)) = (self.protocol, raw) {
+            let blocks = 0;
+            let read = Turn { raw, entry, blocks };
+            self.source.turns.insert(turn, read);
         }
     }
 
@@ -395,11 +382,12 @@ impl<'a> Chat<'a> {
             }
             text => vec![(None, json!({"type": "text", "text": text}))],
         };
-        self.turns.push(Turn {
+        let read = Turn {
             raw,
             entry,
             blocks: blocks.len(),
-        });
+        };
+        self.source.turns.insert(turn, read);
         for (block, (raw, value)) in blocks.into_iter().enumerate() {
             let place = Place::Entry { entry, block };
             self.units

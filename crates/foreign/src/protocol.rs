@@ -37,20 +37,13 @@ impl Protocol {
     /// Returns the key of the list of messages or items in a request.
     #[must_use]
     pub fn list(self) -> &'static str {
-        match self {
-            Self::Chat | Self::Messages => "messages",
-            Self::Responses => "input",
-        }
+        self.format().key
     }
 
     /// Returns the key of the system prompt beside the list, if the protocol has one.
     #[must_use]
     pub fn beside(self) -> Option<&'static str> {
-        match self {
-            Self::Chat => None,
-            Self::Responses => Some("instructions"),
-            Self::Messages => Some("system"),
-        }
+        self.format().system
     }
 
     /// Returns how `wire` reads the protocol.

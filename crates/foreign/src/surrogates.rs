@@ -47,7 +47,8 @@ impl HalfCharacters {
 /// ```
 pub fn replace_half_characters(json: &mut [u8]) -> Option<HalfCharacters> {
     // Nearly all texts have no such escape, which this finds out quickly in every build.
-    memmem::find(json, b"\\ud").or_else(|| memmem::find(json, b"\\uD"))?;
+    let is_half = |at: usize| matches!(json.get(at + 2), Some(b'd' | b'D'));
+    memmem::find_iter(json, b"\\u").find(|at| is_half(*at))?;
     let mut first = None;
     let mut count = 0;
     let mut at = 0;

@@ -48,6 +48,18 @@ pub enum Role {
     Own,
 }
 
+impl Role {
+    /// Returns the name in a message. A unit that states its role itself has none.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Own => "",
+        }
+    }
+}
+
 /// The history of a unit since it was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
@@ -117,12 +129,8 @@ impl<'a> Unit<'a> {
     pub fn inserted(role: Role, turn: usize, value: Value) -> Self {
         Self {
             place: None,
-            role,
-            turn,
-            value,
-            reread: OnceLock::new(),
-            raw: None,
             change: Change::Inserted,
+            ..Self::of_body(Place::Beside, role, turn, None, value)
         }
     }
 
@@ -130,12 +138,8 @@ impl<'a> Unit<'a> {
     pub(crate) fn without_content(&self) -> Self {
         Self {
             place: self.place,
-            role: self.role,
-            turn: self.turn,
-            value: Value::Null,
-            reread: OnceLock::new(),
-            raw: None,
             change: Change::Removed,
+            ..Self::inserted(self.role, self.turn, Value::Null)
         }
     }
 

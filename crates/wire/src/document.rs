@@ -48,7 +48,7 @@ pub struct DocumentFormat {
     /// The key of the list in a request.
     pub key: &'static str,
     /// The key of the system prompt beside the list, if there is one.
-    pub(crate) system: Option<&'static str>,
+    pub system: Option<&'static str>,
     /// Whether a turn may consist of several entries.
     pub has_items: bool,
     /// The values that errors name if the list is missing, and if it is of another type.

@@ -23,9 +23,6 @@ const TRIES: usize = 16;
 const FIRST_TRIES: usize = 4;
 /// The number of sizes that are tried for the one that [`CannotFit`] advises.
 const SIZES: u32 = 32;
-/// For the first of these sizes, the search uses exactly the minimum of the failed attempt. Later sizes
-/// grow by at least a quarter, so that the search ends.
-const EXACT_SIZES: u32 = 8;
 
 /// A body that was cut.
 #[derive(Debug, Clone)]
@@ -103,24 +100,35 @@ impl<'a> Body<'a> {
         policy: &Policy,
         line: &ViewLimits,
     ) -> Result<Option<BodyCut<'a>>, CutError> {
-        if let Some((body, moved)) = self.ordered()? {
-            let cut = body.cut(&body.transcript(view.counter()), policy, line)?;
-            return Ok(cut.map(|mut cut| {
-                cut.repairs.splice(0..0, moved);
-                cut
-            }));
+        let is_bound = self.binds_thinking() && self.is_due(view, policy, line);
+        if !is_bound && !self.has_late_results {
+            return self.cut_or_advise(view, policy, line);
         }
-        if self.binds_thinking() && self.is_due(view, policy, line) {
-            let (body, unthinking, repairs) = self.without_thinking()?;
-            let view = body.transcript(view.counter());
-            let mut cut = match body.cut(&view, policy, line)? {
-                Some(cut) => cut,
-                None => BodyCut::of(&body, view),
-            };
-            cut.unthinking = unthinking;
-            cut.repairs.splice(0..0, repairs);
-            return Ok(Some(cut));
-        }
+        let mut chat = self.chat.clone();
+        let repairs = match is_bound {
+            true => repair(&mut chat, &self.target, Reasoning::Drop),
+            false => order(&mut chat, &self.target),
+        };
+        let (thinking, repairs): (Vec<Repair>, Vec<Repair>) =
+            repairs.into_iter().partition(|one| one.fix == "thinking");
+        let body = Self::of(chat, &self.target)?;
+        let view = body.transcript(view.counter());
+        let mut cut = match body.cut_or_advise(&view, policy, line)? {
+            Some(cut) => cut,
+            None if thinking.is_empty() => return Ok(None),
+            None => BodyCut::of(&body, view),
+        };
+        cut.unthinking = thinking.len();
+        cut.repairs.splice(0..0, repairs);
+        Ok(Some(cut))
+    }
+
+    fn cut_or_advise(
+        &self,
+        view: &Transcript,
+        policy: &Policy,
+        line: &ViewLimits,
+    ) -> Result<Option<BodyCut<'a>>, CutError> {
         match self.cut_to(view, policy, line) {
             Err(CutError::CannotFit(error)) => Err(self.advised(view, policy, line, error).into()),
             cut => cut,
@@ -141,32 +149,14 @@ impl<'a> Body<'a> {
     ) -> CannotFit {
         // A try with less room than allowed may have failed last.
         let mut minimum = error.minimum.max(error.limit + Tokens(1));
-        for size in 0..SIZES {
+        for _ in 0..SIZES {
             let Err(CutError::CannotFit(next)) = self.cut_to(view, policy, &line.allowing(minimum))
             else {
                 break;
             };
-            let step = if size < EXACT_SIZES {
-                Tokens(1)
-            } else {
-                Tokens(minimum.0 / 4 + 1)
-            };
-            minimum = next.minimum.max(minimum + step);
+            minimum = next.minimum.max(minimum + Tokens(1));
         }
         CannotFit { minimum, ..error }
-    }
-
-    /// Returns the body with every result directly behind its call, and the results that were moved. `None`
-    /// if they stand there already.
-    fn ordered(&self) -> Result<Option<(Self, Vec<Repair>)>, WireError> {
-        if !self.has_late_results {
-            return Ok(None);
-        }
-        let mut chat = self.chat.clone();
-        let moved = order(&mut chat, &self.target);
-        let mut body = Self::of(chat, &self.target)?;
-        body.has_late_results = false;
-        Ok(Some((body, moved)))
     }
 
     /// Checks whether there is thinking that is bound to the messages before it.
@@ -185,15 +175,6 @@ impl<'a> Body<'a> {
     fn budget(&self, view: &Transcript, line: &ViewLimits) -> Result<Budget, CannotFit> {
         let overhead = self.overhead(view.counter().as_ref());
         line.budget(overhead, view.instructions(), Calibration::default())
-    }
-
-    /// Returns the body without its thinking, the number of messages that lost it, and what had to be repaired then.
-    fn without_thinking(&self) -> Result<(Self, usize, Vec<Repair>), WireError> {
-        let mut chat = self.chat.clone();
-        let repairs = repair(&mut chat, &self.target, Reasoning::Drop);
-        let (thinking, repairs): (Vec<Repair>, Vec<Repair>) =
-            repairs.into_iter().partition(|one| one.fix == "thinking");
-        Ok((Self::of(chat, &self.target)?, thinking.len(), repairs))
     }
 
     fn cut_to(

@@ -41,61 +41,64 @@ impl<'a> Body<'a> {
         let kept: BTreeSet<usize> = slots.iter().filter_map(Slot::index).collect();
         let messages = (0..self.messages.len()).filter(|message| !kept.contains(message));
         let gone: BTreeSet<usize> = messages.flat_map(|one| self.units_of(one)).collect();
-        let old = self.chat.units.iter().enumerate();
-        let mut old = old.map(|(at, unit)| match gone.contains(&at) {
+        let units = self.chat.units.iter().enumerate();
+        let units = units.map(|(at, unit)| match gone.contains(&at) {
             // The place of a removed unit stays in the list.
             true => unit.without_content(),
             false => unit.clone(),
         });
-        let mut chat = self.chat.with_units(Vec::new());
-        let mut units: Vec<Unit<'a>> = Vec::with_capacity(self.chat.units.len());
-        let mut done = 0;
+        let mut chat = Chat {
+            protocol: self.chat.protocol,
+            units: units.collect(),
+            source: self.chat.source.clone(),
+        };
+        let mut added: Vec<(usize, Unit<'a>)> = Vec::new();
+        let mut end = 0;
         for slot in slots {
-            let Some(index) = slot.index() else {
-                if let Slot::New(message) = slot {
+            let own: Vec<usize> = slot
+                .index()
+                .map_or(Vec::new(), |one| self.units_of(one).collect());
+            end = own.last().map_or(end, |last| last + 1);
+            let new = match slot {
+                Slot::Original(_) => Vec::new(),
+                Slot::Edited(index, message) => {
+                    let first = own.first().copied().unwrap_or(end);
+                    let units = chat.units.get_mut(first..end).unwrap_or_default();
+                    self.edit(units, *index, message)?
+                }
+                Slot::New(message) => {
+                    let mut new = Vec::new();
                     for entry in self.values(message)? {
                         let turn = chat.new_turn();
                         let entry = entry.into_iter();
-                        units.extend(entry.map(|(role, value)| Unit::inserted(role, turn, value)));
+                        new.extend(entry.map(|(role, value)| Unit::inserted(role, turn, value)));
                     }
+                    new
                 }
-                continue;
             };
-            let own: Vec<usize> = self.units_of(index).collect();
-            let (Some(first), Some(last)) = (own.first(), own.last()) else {
-                continue;
-            };
-            units.extend(old.by_ref().take((last + 1).saturating_sub(done)));
-            done = done.max(last + 1);
-            if let Slot::Edited(index, message) = slot {
-                let own = units.split_off(units.len().saturating_sub(done - first));
-                units.extend(self.edited(own, *index, message)?);
-            }
+            added.extend(new.into_iter().map(|unit| (end, unit)));
         }
-        units.extend(old);
-        chat.units = units;
+        chat.insert_all(added);
         Ok(chat)
     }
 
-    /// Returns the units of a message with another content. The changes between the two messages, as `wire` writes
-    /// them, are made in the units, so that everything else in them stays.
-    fn edited(
+    /// Gives the units of a message another content, and returns those to be added behind them. The changes between the
+    /// two messages, as `wire` writes them, are made in the units, so that everything else in them stays.
+    fn edit(
         &self,
-        mut units: Vec<Unit<'a>>,
+        units: &mut [Unit<'a>],
         index: usize,
         message: &Message,
     ) -> Result<Vec<Unit<'a>>, WireError> {
-        if self.outputs.contains_key(&index) {
-            units
-                .iter_mut()
-                .for_each(|unit| outputs::shorten(unit.edit()));
-            return Ok(units);
-        }
-        let Some(old) = self.messages.get(index) else {
-            return Ok(units);
-        };
-        let (old, new) = (self.values(old)?.concat(), self.values(message)?.concat());
+        let turn = units.first().map_or(0, |unit| unit.turn);
         let left = units.iter_mut().filter(|unit| unit.is_left());
+        if self.outputs.contains_key(&index) {
+            left.for_each(|unit| outputs::shorten(unit.edit()));
+            return Ok(Vec::new());
+        }
+        let old = self.messages.get(index).map(|old| self.values(old));
+        let old = old.transpose()?.unwrap_or_default().concat();
+        let new = self.values(message)?.concat();
         let left: Vec<&mut Unit<'a>> = left.collect();
         if left.len() == old.len() && left.len() == new.len() {
             for (unit, ((_, old), (_, new))) in left.into_iter().zip(old.iter().zip(&new)) {
@@ -103,13 +106,13 @@ impl<'a> Body<'a> {
                     change(unit.edit(), old, new);
                 }
             }
-            return Ok(units);
+            return Ok(Vec::new());
         }
         left.into_iter().for_each(Unit::remove);
-        let turn = units.first().map_or(0, |unit| unit.turn);
         let new = new.into_iter();
-        units.extend(new.map(|(role, value)| Unit::inserted(role, turn, value)));
-        Ok(units)
+        Ok(new
+            .map(|(role, value)| Unit::inserted(role, turn, value))
+            .collect())
     }
 
     /// Returns the entries of a message, each as the roles and the contents of its units.

@@ -71,8 +71,8 @@ impl<'a> Body<'a> {
         let (mut document, entries) = chat.document()?;
         let messages = std::mem::take(&mut document.messages);
         let mut body = Self {
-            standing: protected::of(&messages, target),
-            outputs: outputs::of(&messages, target),
+            standing: protected::of(&messages),
+            outputs: outputs::of(&messages),
             messages: messages.into_iter().map(Arc::new).collect(),
             document,
             entries,

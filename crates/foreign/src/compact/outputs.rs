@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Opaque, Part, ToolResult, head_tail};
 use plimsoll_wire::__internals::openai_responses::items;
-use plimsoll_wire::Target;
 use serde_json::Value;
 
 use crate::repair::own_id;
@@ -17,9 +16,8 @@ use crate::repair::own_id;
 const SHORT: Bytes = Bytes(256);
 
 /// Returns the messages that are such outputs, with the ids of their calls.
-pub(super) fn of(messages: &[Message], target: &Target) -> BTreeMap<usize, CallId> {
-    let is_responses = matches!(target, Target::Responses(_));
-    let messages = messages.iter().enumerate().filter(|_| is_responses);
+pub(super) fn of(messages: &[Message]) -> BTreeMap<usize, CallId> {
+    let messages = messages.iter().enumerate();
     let outputs = messages.filter_map(|(index, message)| match message {
         Message::User { parts } => match parts.as_slice() {
             [Part::Opaque(opaque)] => Some((index, answered(opaque)?)),
@@ -30,7 +28,8 @@ pub(super) fn of(messages: &[Message], target: &Target) -> BTreeMap<usize, CallI
     outputs.collect()
 }
 
-fn item(opaque: &Opaque) -> Value {
+/// Returns the item or the block of another protocol's part.
+pub(super) fn item(opaque: &Opaque) -> Value {
     serde_json::from_str(&opaque.data).unwrap_or_default()
 }
 

@@ -60,25 +60,23 @@ pub(crate) fn order(chat: &mut Chat<'_>, target: &Target) -> Vec<Repair> {
 /// Gives ids to calls without one, to the second of two calls with one id, and to calls whose id has a form
 /// that the server refuses, together with their results.
 fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
-    let protocol = patient.protocol();
-    let rule = IdRule::of(patient.target);
-    let mut taken: HashSet<(usize, String)> = HashSet::new();
+    let (protocol, target) = (patient.protocol(), patient.target);
+    let mut taken: HashSet<String> = HashSet::new();
     // The number of the next new id from a seed.
-    let mut numbers: HashMap<(usize, String), usize> = HashMap::new();
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut message = None;
     for call in calls {
-        let scope = if rule.is_per_message {
-            call.unit + 1
-        } else {
-            0
-        };
-        let own = call.id.take().filter(|id| rule.accepts(id));
-        let is_free = |id: &str| !taken.contains(&(scope, id.to_owned()));
-        let id = match own {
-            Some(id) if is_free(&id) => id,
+        if protocol == Protocol::Chat && message.replace(call.unit) != Some(call.unit) {
+            // There, an id may be used again in another message.
+            taken.clear();
+            numbers.clear();
+        }
+        let id = match call.id.take().filter(|id| accepts(target, id)) {
+            Some(id) if !taken.contains(&id) => id,
             own => {
                 let seed = own.unwrap_or_else(|| format!("call_{}_{}", call.unit, call.nth));
-                let number = numbers.entry((scope, seed.clone())).or_insert(1);
-                let id = rule.new_id(&seed, number, is_free);
+                let number = numbers.entry(seed.clone()).or_insert(1);
+                let id = new_id(target, &seed, number, &taken);
                 patient.edit(call.unit, format!("gave a call the id `{id}`"), |value| {
                     set_call_id(protocol, value, call.nth, &id);
                 });
@@ -89,16 +87,11 @@ fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
             && let Some(unit) = patient.left(at)
             && result(protocol, unit) != Some(Some(id.clone()))
         {
-            patient.edit(
-                at,
-                format!("gave the result of a call the id `{id}`"),
-                |value| {
-                    set_result_id(protocol, value, &id);
-                },
-            );
+            let done = format!("gave the result of a call the id `{id}`");
+            patient.edit(at, done, |value| set_result_id(protocol, value, &id));
         }
         retype(patient, call);
-        taken.insert((scope, id.clone()));
+        taken.insert(id.clone());
         call.id = Some(id);
     }
 }
@@ -165,15 +158,9 @@ fn arrange(patient: &mut Patient<'_, '_>, calls: &[Call], must_follow: bool) {
             added.insert((home.results.end, call.unit, call.nth), unit);
         }
     }
-    let old = mem::take(&mut patient.chat.units);
-    let mut added = added.into_iter().peekable();
-    for (at, unit) in old.into_iter().enumerate() {
-        while let Some((_, new)) = added.next_if(|((before, ..), _)| *before <= at) {
-            patient.chat.units.push(new);
-        }
-        patient.chat.units.push(unit);
-    }
-    patient.chat.units.extend(added.map(|(_, unit)| unit));
+    let added = added.into_iter();
+    let added = added.map(|((before, ..), unit)| (before, unit));
+    patient.chat.insert_all(added);
 }
 
 /// The results directly behind a turn of the model, as they were found. New ones are added at their end, in Messages
@@ -266,52 +253,35 @@ fn hosted(patient: &mut Patient<'_, '_>) {
     }
 }
 
-/// The ids that a server accepts.
-struct IdRule {
-    form: CallIdForm,
-    /// The maximum length, in characters.
-    longest: usize,
-    /// Whether an id may be used again in another message.
-    is_per_message: bool,
+/// Checks whether the server accepts an id.
+fn accepts(target: &Target, id: &str) -> bool {
+    let longest = match target {
+        Target::Chat(dialect) if dialect.call_ids != CallIdForm::Visible => {
+            return dialect.call_ids.accepts(id);
+        }
+        Target::Messages(_) => return is_word(id),
+        Target::Chat(_) => 40,
+        Target::Responses(_) => 64,
+    };
+    !id.is_empty() && id.chars().count() <= longest
 }
 
-impl IdRule {
-    fn of(target: &Target) -> Self {
-        let (form, longest, is_per_message) = match target {
-            Target::Chat(dialect) => match dialect.call_ids {
-                CallIdForm::NineAlphanumeric => (CallIdForm::NineAlphanumeric, usize::MAX, true),
-                form => (form, 40, true),
-            },
-            Target::Responses(_) => (CallIdForm::Visible, 64, false),
-            Target::Messages(_) => (CallIdForm::Word, usize::MAX, false),
+/// Returns an id from a seed, with the first number from `number` on with which it is not taken.
+fn new_id(target: &Target, seed: &str, number: &mut usize, taken: &HashSet<String>) -> String {
+    let form = match target {
+        Target::Chat(dialect) => dialect.call_ids,
+        Target::Responses(_) => CallIdForm::Visible,
+        Target::Messages(_) => CallIdForm::Word,
+    };
+    loop {
+        let name = match *number {
+            1 => seed.to_owned(),
+            number => format!("{seed}_{number}"),
         };
-        Self {
-            form,
-            longest,
-            is_per_message,
-        }
-    }
-
-    fn accepts(&self, id: &str) -> bool {
-        let fits = match self.form {
-            CallIdForm::Visible => !id.is_empty(),
-            CallIdForm::Word => is_word(id),
-            CallIdForm::NineAlphanumeric => self.form.accepts(id),
-        };
-        fits && id.chars().count() <= self.longest
-    }
-
-    fn new_id(&self, seed: &str, number: &mut usize, is_free: impl Fn(&str) -> bool) -> String {
-        loop {
-            let name = match *number {
-                1 => seed.to_owned(),
-                number => format!("{seed}_{number}"),
-            };
-            *number += 1;
-            let id = CallIdMap::new(self.form).call(&name).into_owned();
-            if is_free(&id) {
-                return id;
-            }
+        *number += 1;
+        let id = CallIdMap::new(form).call(&name).into_owned();
+        if !taken.contains(&id) {
+            return id;
         }
     }
 }

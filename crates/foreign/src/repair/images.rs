@@ -4,8 +4,9 @@ use plimsoll_wire::Target;
 use serde_json::{Value, json};
 
 use super::Patient;
-use super::piece::{kind, list, list_mut, text};
+use super::piece::{kind, list, text};
 use crate::protocol::Protocol;
+use crate::unit::Unit;
 
 /// The maximum size of all images of a chat, in bytes of base64. Providers refuse requests with more
 /// than 20 MB or 32 MB, and text needs its share.
@@ -22,37 +23,19 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         Target::Messages(_) => MAX_IMAGE,
         Target::Chat(_) | Target::Responses(_) => MAX_IMAGES,
     };
-    let mut left = MAX_IMAGES;
-    let mut is_over = |image: &Value| {
-        let bytes = size(image).unwrap_or_default();
-        let is_over = bytes > largest || bytes > left;
-        left -= if is_over { 0 } else { bytes };
-        is_over
-    };
     let note = match patient.protocol() {
         Protocol::Chat | Protocol::Messages => json!({"type": "text", "text": NO_IMAGE}),
         Protocol::Responses => json!({"type": "input_text", "text": NO_IMAGE}),
     };
+    let mut left = MAX_IMAGES;
     // The units of the removed images, from the end.
     let mut removed: Vec<usize> = Vec::new();
-    for at in (0..patient.chat.units.len()).rev() {
-        let unit = patient.chat.units.get_mut(at);
-        let Some(unit) = unit.filter(|unit| unit.is_left()) else {
-            continue;
-        };
-        if is_over(unit.value()) {
-            unit.edit().clone_from(&note);
-            removed.push(at);
-        }
-        for key in ["content", "output"] {
-            let parts = list(unit.value(), key).iter().enumerate().rev();
-            let over = parts.filter(|(_, part)| is_over(part));
-            let over: Vec<usize> = over.map(|(nth, _)| nth).collect();
-            for nth in over {
-                let parts = list_mut(unit.edit(), key);
-                if let Some(part) = parts.and_then(|parts| parts.get_mut(nth)) {
-                    part.clone_from(&note);
-                }
+    for (at, unit) in patient.chat.units.iter_mut().enumerate().rev() {
+        for (place, bytes) in images(unit).into_iter().rev() {
+            if bytes <= largest.min(left) {
+                left -= bytes;
+            } else if let Some(image) = unit.edit().pointer_mut(&place) {
+                image.clone_from(&note);
                 removed.push(at);
             }
         }
@@ -67,6 +50,18 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         let done = format!("too many bytes: put a note in the place of {count}");
         patient.note_at(images.first().cloned().unwrap_or_default(), done);
     }
+}
+
+/// Returns the places of the images in a unit, as JSON pointers, with their sizes.
+fn images(unit: &Unit<'_>) -> Vec<(String, usize)> {
+    let own = unit.value();
+    let parts = ["content", "output"].into_iter().flat_map(|key| {
+        let parts = list(own, key).iter().enumerate();
+        parts.filter_map(move |(at, part)| Some((format!("/{key}/{at}"), size(part)?)))
+    });
+    let own = size(own).map(|bytes| (String::new(), bytes));
+    let images = own.into_iter().chain(parts).filter(|_| unit.is_left());
+    images.collect()
 }
 
 /// Returns the size of an image in the request, in bytes of base64.

@@ -140,7 +140,7 @@ pub fn import(
     reasoning: Reasoning,
 ) -> Result<(Vec<Message>, Vec<Repair>), WireError> {
     // The messages are not sent as they are, so they may end with the model's.
-    chat.set_key("model", None);
+    chat.remove_key("model");
     // Without a message there is nothing to repair.
     let repairs = match chat.units.iter().all(Unit::is_beside) {
         true => Vec::new(),

@@ -1,12 +1,24 @@
 //! The calls, results and texts in a unit of each protocol.
 
+use plimsoll_wire::__internals::legal_name;
 use plimsoll_wire::__internals::openai_responses::items;
-use plimsoll_wire::__internals::{is_legal_name, legal_name};
 use plimsoll_wire::prompt_texts;
 use serde_json::{Map, Value, json};
 
 use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
+
+/// The types of parts with a file.
+const FILES: [&str; 8] = [
+    "image",
+    "image_url",
+    "input_image",
+    "document",
+    "file",
+    "input_file",
+    "audio",
+    "input_audio",
+];
 
 /// The text of the result that closes a call without one.
 pub const CLOSED_CALL: &str = "aborted: this call has no result";
@@ -45,10 +57,8 @@ pub(super) fn unset(value: &mut Value, key: &str) {
 /// Returns the role of a unit: that of its message, or the one that it states itself.
 pub(super) fn role<'u>(unit: &'u Unit<'_>) -> &'u str {
     match unit.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
         Role::Own => text(unit.value(), "role"),
+        role => role.name(),
     }
 }
 
@@ -168,15 +178,12 @@ pub(super) fn number_id(value: &mut Value, key: &str) {
     }
 }
 
-/// Gives a call a name if it has none, and a legal one if it `must_be_legal`.
-pub(super) fn name_call(call: &mut Value, must_be_legal: bool) {
-    match call.get("name").and_then(Value::as_str) {
-        None => set(call, "name", "unnamed"),
-        Some(name) if must_be_legal && !is_legal_name(name) => {
-            let name = legal_name(name).into_owned();
-            set(call, "name", name);
-        }
-        Some(_) => {}
+/// Gives a call a name if it has none that the server accepts.
+pub(super) fn name_call(call: &mut Value, accepts: impl Fn(&str) -> bool) {
+    let name = call.get("name").and_then(Value::as_str);
+    if !name.is_some_and(accepts) {
+        let name = legal_name(name.unwrap_or("unnamed")).into_owned();
+        set(call, "name", name);
     }
 }
 
@@ -235,18 +242,7 @@ fn has_more(part: &Value) -> bool {
 
 /// Checks whether a part contains a file. Results of tools may look like parts of a message.
 pub(super) fn is_file(part: &Value) -> bool {
-    let is_kind = matches!(
-        kind(part),
-        "image"
-            | "image_url"
-            | "input_image"
-            | "document"
-            | "file"
-            | "input_file"
-            | "audio"
-            | "input_audio"
-            | "resource"
-    );
+    let is_kind = FILES.contains(&kind(part)) || kind(part) == "resource";
     // The keys of its bytes or its address.
     let is_source = |key: &String| {
         matches!(
@@ -265,6 +261,16 @@ pub(super) fn is_file(part: &Value) -> bool {
     };
     let inner = part.get("resource").unwrap_or(part).as_object();
     is_kind && inner.is_some_and(|inner| inner.keys().any(is_source))
+}
+
+/// Returns the text in place of a part that a message cannot have: a note for a file, its JSON otherwise. `None` for
+/// reasoning and calls, which a message does not say.
+pub(super) fn said_part(part: &Value) -> Option<String> {
+    match kind(part) {
+        "thinking" | "redacted_thinking" | "reasoning" | "tool_use" | "tool_call" => None,
+        kind if FILES.contains(&kind) => Some(prompt_texts::LEFT_OUT.to_owned()),
+        _ => Some(part.to_string()),
+    }
 }
 
 /// Returns the text in place of a part that a result cannot have: a note for a file, its JSON otherwise.

@@ -51,58 +51,36 @@ fn difference(old: &Value, new: &Value) -> String {
     format!("changed {}", keys.join(", "))
 }
 
-/// The treatment of a unit without content, or with an empty part.
-enum Silence {
-    Removed,
-    Edited,
-}
-
 /// Removes texts, lists and messages without content. A chat that is empty then gets an opening message.
 pub(super) fn empty(patient: &mut Patient<'_, '_>) {
     let target = patient.target;
     patient.each(|unit| {
-        let silence = match target {
+        match target {
             Target::Chat(dialect) => silent_message(unit, dialect.no_content),
             Target::Responses(_) => silent_item(unit),
-            Target::Messages(_) if unit.is_beside() => blank_system(unit),
             Target::Messages(_) => blank_block(unit),
-        };
-        match silence? {
-            Silence::Removed => {
-                unit.remove();
-                Some("it says nothing; dropped it")
-            }
-            Silence::Edited => Some("removed what says nothing from its content"),
-        }
+        }?;
+        Some(match unit.is_left() {
+            true => "removed what says nothing from its content",
+            false => "it says nothing; dropped it",
+        })
     });
     if patient.first_of_list().is_none() {
         let end = patient.chat.units.len();
         let message = piece::user(patient.protocol(), prompt_texts::OPENING);
-        patient.insert(
-            end,
-            Role::User,
-            message,
-            "put in an opening message: nothing was left",
-        );
+        let done = "put in an opening message: nothing was left";
+        patient.insert(end, Role::User, message, done);
     }
 }
 
-fn silent_message(unit: &mut Unit<'_>, no_content: NoContent) -> Option<Silence> {
+/// Removes a message without content, or gives it the empty content that the server accepts. `None` if it stays.
+fn silent_message(unit: &mut Unit<'_>, no_content: NoContent) -> Option<()> {
     let value = unit.value();
     let content = value.get("content");
-    let is_list = content.is_some_and(|content| *content == json!([]));
-    match piece::role(unit) {
-        "assistant" => {}
-        "tool" if is_list => {
-            set(unit.edit(), "content", "");
-            return Some(Silence::Edited);
-        }
-        _ => return is_list.then_some(Silence::Removed),
-    }
-    let is_silent = match content {
-        None | Some(Value::Null) => true,
-        Some(Value::String(text)) => text.is_empty(),
-        Some(_) => is_list,
+    let is_silent = match (piece::role(unit), content) {
+        ("assistant", None | Some(Value::Null)) => true,
+        ("assistant", Some(Value::String(text))) => text.is_empty(),
+        (_, content) => content.is_some_and(|content| *content == json!([])),
     };
     if !is_silent {
         return None;
@@ -111,68 +89,68 @@ fn silent_message(unit: &mut Unit<'_>, no_content: NoContent) -> Option<Silence>
         || value.get("function_call").is_some_and(Value::is_object);
     let says_more = value.get("refusal").is_some_and(Value::is_string)
         || value.get("audio").is_some_and(Value::is_object);
-    if !has_calls && !says_more {
-        return Some(Silence::Removed);
+    match piece::role(unit) {
+        "tool" => set(unit.edit(), "content", ""),
+        "assistant" if has_calls || says_more => {
+            let is_right = match content {
+                None => no_content != NoContent::Empty,
+                Some(Value::Null) => no_content == NoContent::Null,
+                Some(Value::String(_)) => has_calls && no_content != NoContent::Omit,
+                Some(_) => false,
+            };
+            match no_content {
+                _ if is_right => return None,
+                NoContent::Null => set(unit.edit(), "content", Value::Null),
+                NoContent::Empty if has_calls => set(unit.edit(), "content", ""),
+                NoContent::Empty => set(unit.edit(), "content", " "),
+                NoContent::Omit => unset(unit.edit(), "content"),
+            }
+        }
+        _ => unit.remove(),
     }
-    let is_right = match content {
-        None => no_content != NoContent::Empty,
-        Some(Value::Null) => no_content == NoContent::Null,
-        Some(Value::String(_)) => has_calls && no_content != NoContent::Omit,
-        Some(_) => false,
-    };
-    if is_right {
-        return None;
-    }
-    let value = unit.edit();
-    match no_content {
-        NoContent::Null => set(value, "content", Value::Null),
-        NoContent::Empty => set(value, "content", if has_calls { "" } else { " " }),
-        NoContent::Omit => unset(value, "content"),
-    }
-    Some(Silence::Edited)
+    Some(())
 }
 
-fn silent_item(unit: &mut Unit<'_>) -> Option<Silence> {
+fn silent_item(unit: &mut Unit<'_>) -> Option<()> {
     let is_empty = |key: &str| unit.value().get(key).is_some_and(|list| *list == json!([]));
     match items::kind(unit.value()) {
-        "message" => is_empty("content").then_some(Silence::Removed),
+        "message" if is_empty("content") => unit.remove(),
         "function_call_output" | "custom_tool_call_output" if is_empty("output") => {
             set(unit.edit(), "output", "");
-            Some(Silence::Edited)
         }
-        _ => None,
+        _ => return None,
     }
+    Some(())
 }
 
 fn is_blank(block: &Value) -> bool {
     kind(block) == "text" && text(block, "text").trim().is_empty()
 }
 
-fn blank_system(unit: &mut Unit<'_>) -> Option<Silence> {
-    if !unit.value().as_array()?.iter().any(is_blank) {
-        return None;
-    }
-    let blocks = unit.edit().as_array_mut()?;
-    blocks.retain(|block| !is_blank(block));
-    Some(match blocks.is_empty() {
-        true => Silence::Removed,
-        false => Silence::Edited,
-    })
-}
-
-fn blank_block(unit: &mut Unit<'_>) -> Option<Silence> {
-    if is_blank(unit.value()) {
-        return Some(Silence::Removed);
-    }
+/// Removes a blank text, or the blank texts in a result or a system prompt.
+fn blank_block(unit: &mut Unit<'_>) -> Option<()> {
     let is_result = kind(unit.value()) == "tool_result";
-    if !is_result || !list(unit.value(), "content").iter().any(is_blank) {
+    let blocks = match unit.value() {
+        block if is_blank(block) => {
+            unit.remove();
+            return Some(());
+        }
+        Value::Array(blocks) => blocks,
+        block => block.get("content").filter(|_| is_result)?.as_array()?,
+    };
+    if !blocks.iter().any(is_blank) {
         return None;
     }
     let value = unit.edit();
-    let blocks = list_mut(value, "content")?;
+    let blocks = match is_result {
+        true => list_mut(value, "content")?,
+        false => value.as_array_mut()?,
+    };
     blocks.retain(|block| !is_blank(block));
-    if blocks.is_empty() {
-        unset(value, "content");
+    match (blocks.is_empty(), is_result) {
+        (false, _) => {}
+        (true, true) => unset(value, "content"),
+        (true, false) => unit.remove(),
     }
-    Some(Silence::Edited)
+    Some(())
 }

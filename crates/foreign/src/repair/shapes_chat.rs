@@ -1,8 +1,7 @@
 //! The shapes of Chat Completions.
 
-use plimsoll_wire::__internals::object_text;
+use plimsoll_wire::__internals::{is_legal_name, object_text};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, ErrorStyle};
-use plimsoll_wire::prompt_texts;
 use serde_json::{Value, json};
 
 use super::piece::{self, as_text, kind, number_id, set, text, text_arguments, text_part, unset};
@@ -76,7 +75,7 @@ fn one_call(mut call: Value, dialect: &Dialect) -> Option<Value> {
         _ => return None,
     };
     let is_openai = ["openai", "openrouter"].contains(&dialect.name.as_str());
-    piece::name_call(&mut inner, is_openai);
+    piece::name_call(&mut inner, |name| !is_openai || is_legal_name(name));
     text_arguments(&mut inner, taken);
     if dialect.object_arguments {
         let object = object_text(text(&inner, taken)).into_owned();
@@ -92,20 +91,18 @@ fn content_part(part: Value, role: &str, dialect: &Dialect) -> Option<Value> {
         Ok(text) => return text,
         Err(part) => part,
     };
-    let note = |text: &str| Some(json!({"type": "text", "text": text}));
+    let note = |text: String| json!({"type": "text", "text": text});
     match kind(&part) {
-        "" if has_address(&part) && role != "tool" => {
+        _ if role == "tool" => Some(note(piece::part_as_text(&part))),
+        "" if has_address(&part) => {
             set(&mut part, "type", "image_url");
             Some(part)
         }
-        "" => note(&part.to_string()),
-        _ if role == "tool" => note(&piece::part_as_text(&part)),
+        "" => Some(note(part.to_string())),
         "image_url" => has_address(&part).then_some(part),
         "input_audio" | "refusal" | "audio" | "file" => Some(part),
         _ if dialect.name != "openai" => Some(part),
-        "thinking" | "redacted_thinking" | "reasoning" | "tool_use" | "tool_call" => None,
-        "image" | "document" | "input_image" | "input_file" => note(prompt_texts::LEFT_OUT),
-        _ => note(&part.to_string()),
+        _ => piece::said_part(&part).map(note),
     }
 }
 

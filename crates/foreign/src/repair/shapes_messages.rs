@@ -2,14 +2,15 @@
 
 use std::mem;
 
-use plimsoll_wire::__internals::{is_word, legal_name};
+use plimsoll_wire::__internals::is_word;
 use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::prompt_texts;
 use serde_json::{Map, Value, json};
 
 use super::Patient;
 use super::piece::{
-    as_text, convert, is_file, is_text, kind, number_id, part_as_text, set, text, text_part,
+    as_text, convert, is_file, is_text, kind, name_call, number_id, part_as_text, said_part, set,
+    text, text_part,
 };
 use super::shapes::reshape;
 use crate::unit::{Place, Role, Unit};
@@ -160,17 +161,12 @@ fn block(value: Value, role: Role) -> Option<Value> {
         _ if role == Role::System => None,
         "image" | "document" if !is_answer => Some(media(value)),
         "tool_result" if !is_answer => Some(result(value)),
-        "thinking" | "redacted_thinking" | "tool_use" if !is_answer => None,
-        "tool_use" => Some(call(value)),
-        "thinking" | "redacted_thinking" => Some(value),
-        "image" | "document" | "tool_result" => None,
+        "tool_use" if is_answer => Some(call(value)),
+        "thinking" | "redacted_thinking" if is_answer => Some(value),
         "search_result" | "container_upload" | "compaction" => Some(value),
         kind if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") => Some(value),
         _ if is_answer => None,
-        "image_url" | "input_image" | "input_file" | "file" => {
-            Some(text_block(prompt_texts::LEFT_OUT))
-        }
-        _ => Some(text_block(&value.to_string())),
+        _ => said_part(&value).map(|text| text_block(&text)),
     }
 }
 
@@ -195,20 +191,13 @@ fn media(block: Value) -> Value {
 
 fn call(mut call: Value) -> Value {
     number_id(&mut call, "id");
-    let name = call.get("name").and_then(Value::as_str);
-    if !name.is_some_and(|name| is_word(name) && name.len() <= MAX_NAME) {
-        let name = legal_name(name.unwrap_or("unnamed")).into_owned();
-        set(&mut call, "name", name);
-    }
+    name_call(&mut call, |name| is_word(name) && name.len() <= MAX_NAME);
     let input = match call.get("input") {
         Some(Value::Object(_)) => return call,
         None | Some(Value::Null) => json!({}),
-        Some(Value::String(text)) => match serde_json::from_str::<Map<String, Value>>(text) {
-            Ok(object) => object.into(),
-            Err(_) if text.trim().is_empty() => json!({}),
-            Err(_) => json!({MALFORMED: text}),
-        },
-        Some(other) => json!({MALFORMED: other}),
+        Some(Value::String(text)) if text.trim().is_empty() => json!({}),
+        Some(other) => serde_json::from_str::<Map<String, Value>>(&as_text(other))
+            .map_or_else(|_| json!({MALFORMED: other}), Value::from),
     };
     set(&mut call, "input", input);
     call

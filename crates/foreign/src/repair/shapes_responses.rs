@@ -1,14 +1,14 @@
 //! The shapes of Responses.
 
+use plimsoll_wire::__internals::is_legal_name;
 use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
-use plimsoll_wire::prompt_texts;
 use serde_json::{Value, json};
 
 use super::Patient;
 use super::piece::{
-    as_text, convert, is_file, kind, name_call, number_id, part_as_text, set, text, text_arguments,
-    text_part, unset,
+    as_text, convert, is_file, kind, name_call, number_id, part_as_text, said_part, set, text,
+    text_arguments, text_part, unset,
 };
 use super::shapes::reshape;
 
@@ -72,7 +72,7 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
         }
         "function_call" | "custom_tool_call" => {
             number_id(&mut value, "call_id");
-            name_call(&mut value, true);
+            name_call(&mut value, is_legal_name);
             let is_custom = named == "custom_tool_call";
             text_arguments(&mut value, if is_custom { "input" } else { "arguments" });
         }
@@ -127,7 +127,7 @@ fn content_part(part: Value, is_models: bool) -> Option<Value> {
     } else {
         "input_text"
     };
-    let note = |text: &str| Some(json!({"type": text_kind, "text": text}));
+    let note = |text: String| json!({"type": text_kind, "text": text});
     let part = match text_part(part, text_kind) {
         Ok(text) => return text,
         Err(part) => part,
@@ -139,7 +139,7 @@ fn content_part(part: Value, is_models: bool) -> Option<Value> {
     match kind(&part) {
         "refusal" if part.get("refusal").is_some_and(Value::is_string) => match is_models {
             true => Some(part),
-            false => note(text(&part, "refusal")),
+            false => Some(note(text(&part, "refusal").to_owned())),
         },
         "input_image" if !is_models => has_one(&["image_url", "file_id"]).then_some(part),
         "input_file" if !is_models => {
@@ -156,10 +156,7 @@ fn content_part(part: Value, is_models: bool) -> Option<Value> {
             set(&mut file, "type", "input_file");
             content_part(file, false)
         }
-        "thinking" | "redacted_thinking" | "reasoning" | "tool_use" | "tool_call" => None,
-        "image" | "document" | "audio" | "image_url" | "input_image" | "input_file"
-        | "input_audio" | "file" => note(prompt_texts::LEFT_OUT),
-        _ => note(&part.to_string()),
+        _ => said_part(&part).map(note),
     }
 }
 

@@ -106,7 +106,15 @@ fn blocks_without(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
     let refused = thinking.iter().filter(is_refused);
     let mut gone: BTreeSet<usize> = refused.map(|at| loop_of(*at)).collect();
     if patient.is_request && !profile.unasked_thinking && !thinks(patient.chat) {
-        gone.extend(unasked(units).into_iter().map(loop_of));
+        let answers = units
+            .iter()
+            .filter(|unit| unit.is_left() && unit.role == Role::Assistant);
+        let answer = answers.last().filter(|_| start_of_loop(units).is_some());
+        let turn_of = |at: &usize| units.get(*at).map(|unit| unit.turn);
+        let unasked = thinking
+            .last()
+            .filter(|at| turn_of(at) == answer.map(|unit| unit.turn));
+        gone.extend(unasked.map(|at| loop_of(*at)));
     }
     loop {
         for at in &thinking {
@@ -150,18 +158,41 @@ fn is_last_of_turn(units: &[Unit<'_>], at: usize) -> bool {
     rest.all(is_thinking)
 }
 
-/// Returns the number of the tool loop of each unit. A loop begins with a message that is no result.
-pub(crate) fn loops(units: &[Unit<'_>]) -> Vec<usize> {
-    let (mut number, mut is_after_question) = (0, true);
+/// Returns the number of the tool loop of each unit. A loop begins behind a text of the user's.
+fn loops(units: &[Unit<'_>]) -> Vec<usize> {
+    let mut number = 0;
     let loops = units.iter().map(|unit| {
-        if unit.is_left() {
-            let asks = unit.role != Role::Assistant && kind(unit.value()) != "tool_result";
-            number += usize::from(asks && !is_after_question);
-            is_after_question = asks;
-        }
+        let asks = unit.role != Role::Assistant && kind(unit.value()) != "tool_result";
+        number += usize::from(unit.is_left() && asks);
         number
     });
     loops.collect()
+}
+
+/// Returns the first unit of the model's first message in the current tool loop. Only a message without results begins
+/// another one.
+pub(crate) fn start_of_loop(units: &[Unit<'_>]) -> Option<usize> {
+    let left = units.iter().enumerate().filter(|(_, unit)| unit.is_left());
+    let left: Vec<(usize, &Unit<'_>)> = left.collect();
+    let is_result = |(_, unit): &(usize, &Unit<'_>)| kind(unit.value()) == "tool_result";
+    let is_one = |(_, one): &(usize, &Unit<'_>), (_, next): &(usize, &Unit<'_>)| {
+        (one.turn, one.role) == (next.turn, next.role)
+    };
+    let (mut start, mut is_after_answer) = (None, false);
+    for message in left.chunk_by(is_one) {
+        let answer = message
+            .first()
+            .filter(|(_, unit)| unit.role == Role::Assistant);
+        match answer {
+            // Only the later of two answers in a row counts.
+            Some((at, _)) if is_after_answer => start = Some(*at),
+            Some((at, _)) => start = start.or(Some(*at)),
+            None if message.iter().any(is_result) => {}
+            None => start = None,
+        }
+        is_after_answer = answer.is_some();
+    }
+    start
 }
 
 /// Returns the first unit that is not as it was.
@@ -187,52 +218,6 @@ pub(crate) fn mode(chat: &Chat<'_>) -> String {
     kind(&thinking).to_owned()
 }
 
-/// A unit with its index.
-type Placed<'u> = (usize, &'u Unit<'u>);
-
-/// Returns the units of the messages that are written.
-fn messages<'u>(units: &'u [Unit<'u>]) -> Vec<Placed<'u>> {
-    let units = units.iter().enumerate();
-    let units = units.filter(|(_, unit)| unit.is_left() && !unit.is_beside());
-    units.collect()
-}
-
-fn is_same_message((_, one): &Placed<'_>, (_, next): &Placed<'_>) -> bool {
-    (one.turn, one.role) == (next.turn, next.role)
-}
-
-fn is_result((_, unit): &Placed<'_>) -> bool {
-    unit.role == Role::User && kind(unit.value()) == "tool_result"
-}
-
-/// Returns the first unit of the model's first message in the current tool loop.
-pub(crate) fn start_of_loop(units: &[Unit<'_>]) -> Option<usize> {
-    let units = messages(units);
-    let is_answer = |turn: &&[Placed<'_>]| {
-        let first = turn.first();
-        first.is_some_and(|(_, unit)| unit.role == Role::Assistant)
-    };
-    let mut rest = units.chunk_by(is_same_message).rev().peekable();
-    let mut start = rest.next_if(is_answer);
-    while rest.next_if(|turn| turn.iter().any(is_result)).is_some() {
-        let Some(turn) = rest.next_if(is_answer) else {
-            break;
-        };
-        start = Some(turn);
-    }
-    Some(start?.first()?.0)
-}
-
-/// Returns the thinking in the last message that is not of results, if it is the model's.
-fn unasked(units: &[Unit<'_>]) -> Vec<usize> {
-    let units = messages(units);
-    let mut turns = units.chunk_by(is_same_message).rev();
-    let last = turns.find(|turn| !turn.iter().any(is_result));
-    let thinking = last.unwrap_or_default().iter();
-    let thinking = thinking.filter(|(_, unit)| is_thinking(unit));
-    thinking.map(|(at, _)| *at).collect()
-}
-
 /// Removes `thinking` from a request of Messages if the current tool loop began without it. Other settings are not
 /// repaired.
 pub(super) fn setting(patient: &mut Patient<'_, '_>) {
@@ -241,7 +226,7 @@ pub(super) fn setting(patient: &mut Patient<'_, '_>) {
     }
     let start = start_of_loop(&patient.chat.units).and_then(|at| patient.left(at));
     if mode(patient.chat) == "enabled" && start.is_some_and(|unit| !is_thinking(unit)) {
-        patient.chat.set_key("thinking", None);
+        patient.chat.remove_key("thinking");
         let done = "taken out: the current tool loop began without thinking";
         patient.note_at("thinking".to_owned(), done);
     }
