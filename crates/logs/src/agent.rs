@@ -47,29 +47,22 @@ impl Agent {
         self.names().1
     }
 
-    const fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::ClaudeCode => ("claude-code", "Claude Code"),
-            Self::Codex => ("codex", "Codex"),
-            Self::Opencode => ("opencode", "opencode"),
-            Self::Pi => ("pi", "pi"),
-            Self::Gemini => ("gemini", "Gemini CLI"),
-            Self::OpenHands => ("openhands", "OpenHands"),
-            Self::SweAgent => ("swe-agent", "SWE-agent"),
-            Self::MiniSweAgent => ("mini-swe-agent", "mini-SWE-agent"),
-            Self::CodexExec => ("codex-exec", "`codex exec --json`"),
-        }
-    }
-
     /// Returns the name of an entry of the agent's logs: a line, or a message of a document.
     pub(crate) const fn entry(self) -> &'static str {
+        self.names().2
+    }
+
+    const fn names(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::ClaudeCode | Self::Codex | Self::Pi | Self::CodexExec => "line",
-            Self::Opencode
-            | Self::Gemini
-            | Self::OpenHands
-            | Self::SweAgent
-            | Self::MiniSweAgent => "message",
+            Self::ClaudeCode => ("claude-code", "Claude Code", "line"),
+            Self::Codex => ("codex", "Codex", "line"),
+            Self::Opencode => ("opencode", "opencode", "message"),
+            Self::Pi => ("pi", "pi", "line"),
+            Self::Gemini => ("gemini", "Gemini CLI", "message"),
+            Self::OpenHands => ("openhands", "OpenHands", "message"),
+            Self::SweAgent => ("swe-agent", "SWE-agent", "message"),
+            Self::MiniSweAgent => ("mini-swe-agent", "mini-SWE-agent", "message"),
+            Self::CodexExec => ("codex-exec", "`codex exec --json`", "line"),
         }
     }
 

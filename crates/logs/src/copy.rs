@@ -102,6 +102,12 @@ impl<'u> Group<'u> {
         }
     }
 
+    /// Returns the results of tools, and the other units.
+    pub(crate) fn results_and_others(&self) -> (Vec<&'u Unit<'u>>, Vec<&'u Unit<'u>>) {
+        let is_result = |unit: &&Unit<'_>| unit.value().get("tool_use_id").is_some();
+        self.units.iter().copied().partition(is_result)
+    }
+
     /// Checks whether a unit continues the entry.
     fn takes(&self, unit: &Unit<'_>) -> bool {
         let is_of_turn = self.units.last().is_some_and(|last| last.turn == unit.turn);
@@ -170,30 +176,26 @@ fn mark_same(log: &SessionLog, groups: &mut [Group<'_>]) {
 
 /// Adds the entries that are no messages, each before the next message of the log.
 fn with_others<'u>(log: &SessionLog, groups: Vec<Group<'u>>) -> Vec<Group<'u>> {
-    let places = log.branch.iter().enumerate();
-    let places: HashMap<usize, usize> = places.map(|(place, entry)| (entry.entry, place)).collect();
-    let first = log.branch.iter().position(|entry| entry.units > 0);
-    let mut all = Vec::with_capacity(groups.len() + log.branch.len());
-    let mut done = 0;
-    let mut others = |until: usize, all: &mut Vec<Group<'u>>| {
-        let entries = log.branch.iter().take(until).skip(done);
-        let entries = entries.filter(|entry| entry.units == 0);
-        all.extend(entries.map(|entry| Group {
+    let branch = log.branch.iter().enumerate();
+    let places: HashMap<usize, usize> = branch.clone().map(|(at, one)| (one.entry, at)).collect();
+    let others = branch.filter(|(_, entry)| entry.units == 0);
+    let others = others.map(|(place, entry)| {
+        let other = Group {
             role: Role::Own,
             entry: Some(entry.entry),
             units: Vec::new(),
             same: true,
-        }));
-        done = done.max(until);
-    };
-    others(first.unwrap_or_default(), &mut all);
-    for group in groups {
-        let place = group.entry.and_then(|entry| places.get(&entry));
-        others(place.copied().unwrap_or_default(), &mut all);
-        all.push(group);
-    }
-    others(log.branch.len(), &mut all);
-    all
+        };
+        (place, other)
+    });
+    let mut last = { log.branch.iter() }.position(|entry| entry.units > 0);
+    let groups = groups.into_iter().map(|group| {
+        last = last.max(group.entry.and_then(|entry| places.get(&entry).copied()));
+        (last.unwrap_or_default(), group)
+    });
+    let mut all: Vec<(usize, Group<'u>)> = others.chain(groups).collect();
+    all.sort_by_key(|(place, _)| *place);
+    all.into_iter().map(|(_, group)| group).collect()
 }
 
 /// Reads the lines of the groups again.
@@ -206,8 +208,9 @@ pub(crate) fn sources(
     for_each_again(
         path,
         |line| wanted.contains(&line),
-        |entry, text| {
-            lines.insert(entry.line, text.to_owned());
+        |entry| {
+            let text = String::from_utf8_lossy(entry.text);
+            lines.insert(entry.line, text.into_owned());
         },
     )?;
     Ok(lines)
@@ -261,12 +264,13 @@ pub(crate) fn unset(value: &mut Value, keys: &[&str]) {
 }
 
 /// Returns the new content of a changed entry. `own` are its blocks in the log. Blocks that no model sees are kept
-/// at their places, and `convert` returns the block of a unit, given the one that the unit was read from.
+/// at their places, as are those of unchanged units, and `convert` returns the block of another unit, given its content
+/// and the block that it was read from.
 pub(crate) fn merged<'u>(
     own: Option<&Value>,
     is_unseen: impl Fn(&Value) -> bool,
     units: impl IntoIterator<Item = &'u Unit<'u>>,
-    convert: impl Fn(&Unit<'_>, Option<&Value>) -> Option<Value>,
+    convert: impl Fn(&Value, Option<&Value>) -> Option<Value>,
 ) -> Vec<Value> {
     let own = own
         .and_then(Value::as_array)
@@ -276,7 +280,11 @@ pub(crate) fn merged<'u>(
     let mut content: Vec<(usize, Value)> = unseen.map(|(at, own)| (at, own.clone())).collect();
     for unit in units {
         let at = block_of(unit).unwrap_or(usize::MAX);
-        content.extend(convert(unit, own.get(at)).map(|block| (at, block)));
+        let block = match own.get(at) {
+            Some(own) if unit.change() == Change::Unchanged => Some(own.clone()),
+            own => convert(unit.value(), own),
+        };
+        content.extend(block.map(|block| (at, block)));
     }
     content.sort_by_key(|(at, _)| *at);
     content.into_iter().map(|(_, block)| block).collect()

@@ -153,28 +153,17 @@ fn collect(agent: Agent, folder: &Path, depth: usize, found: &mut Vec<Candidate>
         if !is_session(agent, &name.to_string_lossy(), &path) {
             continue;
         }
-        let modified = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-        if agent == Agent::Opencode {
-            found.extend(
-                opencode::sessions(&path)
-                    .into_iter()
-                    .map(|(id, modified)| Candidate {
-                        agent,
-                        path: path.clone(),
-                        session: Some(id),
-                        modified,
-                        bytes: metadata.len(),
-                    }),
-            );
-            continue;
-        }
-        found.push(Candidate {
+        let sessions = match agent {
+            Agent::Opencode => opencode::sessions(&path),
+            _ => vec![(None, metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH))],
+        };
+        found.extend(sessions.into_iter().map(|(session, modified)| Candidate {
             agent,
-            path,
-            session: None,
+            path: path.clone(),
+            session,
             modified,
             bytes: metadata.len(),
-        });
+        }));
     }
 }
 

@@ -62,19 +62,19 @@ fn too_large(path: &Path) -> LogError {
     }
 }
 
-/// Appends the rest of a log that is one document, within the limit for a log. Returns the halves of characters
-/// that it replaced.
+/// Appends the rest of a log that is one document, within the limit for a log, and replaces halves of characters.
 pub(crate) fn read_rest(
-    path: &Path,
+    log: &mut SessionLog,
     input: impl Read,
     into: &mut Vec<u8>,
-) -> Result<Option<HalfCharacters>, LogError> {
+) -> Result<(), LogError> {
     let read = input.take(MAX_LOG + 1).read_to_end(into);
-    read.map_err(LogError::read(path))?;
+    read.map_err(LogError::read(&log.path))?;
     if into.len() as u64 > MAX_LOG {
-        return Err(too_large(path));
+        return Err(too_large(&log.path));
     }
-    Ok(replace_half_characters(into))
+    log.replaced(None, replace_half_characters(into));
+    Ok(())
 }
 
 fn bounded(unpacked: impl Read + 'static) -> Box<dyn BufRead> {
@@ -115,22 +115,20 @@ fn cut(error: &dyn std::fmt::Display) -> io::Error {
     io::Error::new(ErrorKind::UnexpectedEof, words)
 }
 
-/// One line of a log.
-pub(crate) enum LogLine<'a> {
-    /// The bytes of the line, without the line end, and the halves of characters that were replaced in it.
-    Whole(&'a [u8], Option<HalfCharacters>),
-    /// The line exceeds [`MAX_LINE`].
-    TooLong,
-}
-
 /// An entry of a log: the keys of one line, with the raw texts of their values.
 pub(crate) struct Entry<'a> {
     /// The line number, from 1.
     pub(crate) line: usize,
+    pub(crate) text: &'a [u8],
     keys: RawObject<'a>,
 }
 
 impl<'a> Entry<'a> {
+    fn parse(line: usize, text: &'a [u8]) -> serde_json::Result<Self> {
+        let keys = serde_json::from_slice(text)?;
+        Ok(Self { line, text, keys })
+    }
+
     /// Returns the raw text of a value.
     pub(crate) fn raw(&self, key: &str) -> Option<&'a str> {
         self.keys.get(key)
@@ -143,7 +141,7 @@ impl<'a> Entry<'a> {
 
     /// Returns the whole entry.
     pub(crate) fn object(&self) -> serde_json::Result<Map<String, Value>> {
-        serde_json::from_str(&self.keys.with(&[]))
+        serde_json::from_slice(self.text)
     }
 
     /// Returns a value that is a string.
@@ -159,17 +157,15 @@ pub(crate) fn for_each_entry(
     mut each: impl FnMut(&mut SessionLog, &Entry<'_>),
 ) -> Result<(), LogError> {
     let path = log.path.clone();
-    for_each_line(&path, |line, text| {
-        let why = match text {
-            LogLine::TooLong => format!("longer than {MAX_LINE} bytes"),
-            LogLine::Whole(text, halves) => match serde_json::from_slice(text) {
-                Ok(keys) => {
-                    log.replaced(Some(line), halves);
-                    return each(log, &Entry { line, keys });
-                }
-                Err(error) if error.is_eof() => "cut off in the middle".to_owned(),
-                Err(error) => format!("not an entry of {}: {error}", log.agent.title()),
-            },
+    for_each_line(&path, |line, text, halves| {
+        let why = match text.map(|text| Entry::parse(line, text)) {
+            None => format!("longer than {MAX_LINE} bytes"),
+            Some(Ok(entry)) => {
+                log.replaced(Some(line), halves);
+                return each(log, &entry);
+            }
+            Some(Err(error)) if error.is_eof() => "cut off in the middle".to_owned(),
+            Some(Err(error)) => format!("not an entry of {}: {error}", log.agent.title()),
         };
         log.damaged(line, why);
     })
@@ -179,22 +175,22 @@ pub(crate) fn for_each_entry(
 pub(crate) fn for_each_again(
     path: &Path,
     is_wanted: impl Fn(usize) -> bool,
-    mut each: impl FnMut(&Entry<'_>, &str),
+    mut each: impl FnMut(&Entry<'_>),
 ) -> Result<(), LogError> {
-    for_each_line(path, |line, text| {
-        if let (true, LogLine::Whole(text, _)) = (is_wanted(line), text)
-            && let Ok(text) = std::str::from_utf8(text)
-            && let Ok(keys) = serde_json::from_str(text)
+    for_each_line(path, |line, text, _| {
+        if let Some(text) = text.filter(|_| is_wanted(line))
+            && let Ok(entry) = Entry::parse(line, text)
         {
-            each(&Entry { line, keys }, text);
+            each(&entry);
         }
     })
 }
 
-/// Calls `each` with the number (from 1) and the content of each line that is not blank.
-pub(crate) fn for_each_line(
+/// Calls `each` with the number (from 1) of each line that is not blank, its bytes without the line end, and the halves
+/// of characters that were replaced in it. A line above [`MAX_LINE`] has no bytes.
+fn for_each_line(
     path: &Path,
-    mut each: impl FnMut(usize, LogLine<'_>),
+    mut each: impl FnMut(usize, Option<&[u8]>, Option<HalfCharacters>),
 ) -> Result<(), LogError> {
     let failed = LogError::read(path);
     let mut input = open(path)?;
@@ -206,14 +202,21 @@ pub(crate) fn for_each_line(
             break;
         }
         if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
-            each(number, LogLine::TooLong);
+            each(number, None, None);
             input.skip_until(b'\n').map_err(&failed)?;
             continue;
         }
         let halves = replace_half_characters(&mut line);
-        let text = line.trim_ascii();
+        // A crash may leave zeros in a file.
+        let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
+        let end = line
+            .iter()
+            .rposition(|byte| !is_blank(byte))
+            .map_or(0, |at| at + 1);
+        let start = line.iter().take_while(|byte| is_blank(byte)).count();
+        let text = line.get(start..end).unwrap_or_default();
         if !text.is_empty() {
-            each(number, LogLine::Whole(text, halves));
+            each(number, Some(text), halves);
         }
     }
     Ok(())

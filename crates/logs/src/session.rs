@@ -16,8 +16,8 @@ use crate::error::LogError;
 pub const MAX_DAMAGE: usize = 100;
 /// The maximum length of a title, in characters.
 const MAX_TITLE: usize = 80;
-/// The maximum size of a unit in [`SessionLog::used_tokens`], in bytes.
-const MAX_UNIT: usize = 24_000;
+/// The maximum size of a unit with an image in [`SessionLog::used_tokens`], in bytes.
+const MAX_IMAGE: usize = 24_000;
 /// The end of the title of a copy.
 const COPIED: &str = " (rescued)";
 
@@ -223,10 +223,14 @@ impl SessionLog {
     }
 }
 
-/// Estimates the tokens of units: four bytes a token. Base64 does not correspond to tokens.
+/// Estimates the tokens of units: four bytes a token, but no more than [`MAX_IMAGE`] for one with an image, whose
+/// base64 does not correspond to tokens.
 pub(crate) fn estimated<'u>(units: impl IntoIterator<Item = &'u Unit<'u>>) -> u64 {
     let units = units.into_iter();
-    let bytes = units.map(|unit| unit.json().len().min(MAX_UNIT) as u64);
+    let bytes = units.map(|unit| match unit.json() {
+        json if json.contains("base64") => json.len().min(MAX_IMAGE) as u64,
+        json => json.len() as u64,
+    });
     bytes.sum::<u64>() / 4
 }
 

@@ -42,8 +42,8 @@ pub(crate) fn read_mini_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
 /// Reads a log that is one JSON document. Damage is recorded in the log.
 fn document(log: &mut SessionLog) -> Result<Value, LogError> {
     let mut text = Vec::new();
-    let halves = read_rest(&log.path, open(&log.path)?, &mut text)?;
-    log.replaced(None, halves);
+    let input = open(&log.path)?;
+    read_rest(log, input, &mut text)?;
     Ok(serde_json::from_slice(&text).unwrap_or_else(|error| {
         log.damaged(error.line(), error.to_string());
         Value::Null

@@ -13,15 +13,11 @@ use crate::session::SessionLog;
 /// The id of an entry, an answer or a call: a hash of its text, since the links of a large log have to fit into
 /// memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct LinkId(u128);
+pub(crate) struct LinkId(blake3::Hash);
 
 impl LinkId {
     pub(crate) fn of(id: impl AsRef<str>) -> Self {
-        let mut bytes = [0; 16];
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(id.as_ref().as_bytes());
-        hasher.finalize_xof().fill(&mut bytes);
-        Self(u128::from_le_bytes(bytes))
+        Self(blake3::hash(id.as_ref().as_bytes()))
     }
 }
 
@@ -119,7 +115,7 @@ pub(crate) fn push_lines(
     for_each_again(
         &log.path,
         |line| places.contains_key(&line),
-        |entry, _| {
+        |entry| {
             let content = places.get(&entry.line).map(|place| read(entry, *place));
             contents.extend(content.map(|content| (entry.line, content)));
         },

@@ -14,13 +14,14 @@ use crate::ids::Ids;
 use crate::session::SessionLog;
 
 /// Keys with session data, which are copied to new entries.
-const OF_SESSION: [&str; 6] = [
+const OF_SESSION: [&str; 7] = [
     "userType",
     "entrypoint",
     "cwd",
     "version",
     "gitBranch",
     "slug",
+    "timestamp",
 ];
 /// Keys of a changed entry that refer to its old content, or to entries that may be missing.
 const POINTERS: [&str; 3] = ["logicalParentUuid", "forkedFrom", "toolUseResult"];
@@ -75,8 +76,8 @@ fn changes(
         _ => "user",
     };
     let is_message = own.get("type") == Some(quoted(role).as_str());
-    let usage = tokens.filter(|_| group.role == Role::Assistant).map(usage);
-    let usage = ("usage", usage);
+    let usage = tokens.filter(|_| group.role == Role::Assistant);
+    let usage = usage.map(|tokens| ("usage", Some(self::usage(tokens))));
     let message = keys(own.get("message"));
     let blocks: Option<Vec<&RawValue>> = message
         .get("content")
@@ -87,41 +88,35 @@ fn changes(
     let content = ("content", Some(format!("[{}]", content.join(","))));
     let mut changes = vec![("logicalParentUuid", None)];
     if group.same && own.get("uuid").is_some() {
-        if usage.1.is_some() {
-            changes.push(("message", Some(message.with(&[usage]))));
-        }
+        changes.extend(usage.map(|usage| ("message", Some(message.with(&[usage])))));
         return changes;
     }
     changes.extend(POINTERS.map(|key| (key, None)));
-    if is_message {
-        let of_message: &[_] = if usage.1.is_some() {
-            &[content, usage]
-        } else {
-            &[content]
-        };
-        changes.push(("message", Some(message.with(of_message))));
-        return changes;
+    let mut of_message = Vec::new();
+    if !is_message {
+        let is_kept = |key: &&str| own.get(key).is_none();
+        let of_session = OF_SESSION.into_iter().filter(is_kept);
+        changes.extend(of_session.map(|key| (key, template.get(key).map(str::to_owned))));
+        changes.push(("attachment", None));
+        changes.push(("isSidechain", Some("false".to_owned())));
+        changes.push(("type", Some(quoted(role))));
+        of_message.push(("role", Some(quoted(role))));
     }
-    let is_kept = |key: &&str| own.get(key).is_none();
-    let of_session = OF_SESSION.into_iter().chain(["timestamp"]).filter(is_kept);
-    changes.extend(of_session.map(|key| (key, template.get(key).map(str::to_owned))));
-    changes.push(("attachment", None));
-    changes.push(("isSidechain", Some("false".to_owned())));
-    changes.push(("type", Some(quoted(role))));
-    let mut of_message = vec![("role", Some(quoted(role))), content];
-    if group.role == Role::Assistant {
-        let id = quoted(&format!("msg_{}", ids.hex(24)));
-        let model = log.model.as_deref().map_or("null".to_owned(), quoted);
+    of_message.push(content);
+    if !is_message && group.role == Role::Assistant {
+        let null = || Some("null".to_owned());
         of_message.extend([
-            ("id", Some(id)),
+            ("id", Some(quoted(&format!("msg_{}", ids.hex(24))))),
             ("type", Some(quoted("message"))),
-            ("model", Some(model)),
-            ("stop_reason", Some("null".to_owned())),
-            ("stop_sequence", Some("null".to_owned())),
+            ("model", log.model.as_deref().map(quoted).or_else(null)),
+            ("stop_reason", null()),
+            ("stop_sequence", null()),
             ("usage", Some(self::usage(tokens.unwrap_or_default()))),
         ]);
+    } else {
+        of_message.extend(usage);
     }
-    changes.push(("message", Some(RawObject::default().with(&of_message))));
+    changes.push(("message", Some(message.with(&of_message))));
     changes
 }
 

@@ -5,7 +5,7 @@
 
 pub(crate) mod copy;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::Path;
 
 use plimsoll_context::typed_words;
@@ -97,7 +97,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let is_leaf =
         |node: &Node<Links>| !node.is_side && (node.data.is_message || node.data.is_boundary);
     let leaf = tree.nodes.iter().rposition(is_leaf);
-    let chain = with_parallel(&tree, tree.branch(leaf, &mut log));
+    let chain = with_parallel(&tree, &tree.branch(leaf, &mut log));
     let nodes: Vec<&Node<Links>> = chain.iter().filter_map(|at| tree.nodes.get(*at)).collect();
     let lines: Vec<usize> = nodes.iter().map(|node| node.line).collect();
     push_lines(&mut log, &lines, |entry, place| match nodes.get(place) {
@@ -192,71 +192,36 @@ fn relink(tree: &mut Tree<Links>, segments: Vec<Segment>) {
 }
 
 /// Adds the entries beside the chain. An answer consists of several entries, and results of parallel calls
-/// are attached to different ones of these. The result contains the complete answer before its results.
-fn with_parallel(tree: &Tree<Links>, chain: Vec<usize>) -> Vec<usize> {
-    let of_chain = chain
-        .iter()
-        .filter_map(|at| tree.nodes.get(*at)?.data.answer);
-    let of_chain: HashSet<LinkId> = of_chain.collect();
-    let main = || {
-        tree.nodes
-            .iter()
-            .enumerate()
-            .filter(|(_, node)| !node.is_side)
-    };
-    let mut answers: HashMap<LinkId, Vec<usize>> = HashMap::new();
-    let mut results: HashMap<LinkId, Vec<usize>> = HashMap::new();
-    for (at, node) in main() {
-        if let Some(answer) = node.data.answer.filter(|answer| of_chain.contains(answer)) {
-            answers.entry(answer).or_default().push(at);
-            let calls = node.data.calls.iter();
-            results.extend(calls.map(|call| (*call, Vec::new())));
-        }
+/// are attached to different ones of these. The complete answer comes before its results.
+fn with_parallel(tree: &Tree<Links>, chain: &[usize]) -> Vec<usize> {
+    let places = chain.iter().enumerate();
+    let places: HashMap<usize, usize> = places.map(|(place, at)| (*at, place)).collect();
+    let nodes = tree.nodes.iter().enumerate();
+    let nodes = nodes.filter(|(at, node)| !node.is_side || places.contains_key(at));
+    let mut answers: HashMap<LinkId, usize> = HashMap::new();
+    for (place, at) in chain.iter().enumerate() {
+        let answer = tree.nodes.get(*at).and_then(|node| node.data.answer);
+        answer.map(|answer| *answers.entry(answer).or_insert(place));
     }
-    for (at, node) in main() {
-        for call in &node.data.results {
-            if let Some(results) = results.get_mut(call) {
-                results.push(at);
-            }
-        }
-    }
-    let on_chain: HashSet<usize> = chain.iter().copied().collect();
-    let mut done = HashSet::new();
-    let mut asked: HashSet<LinkId> = HashSet::new();
-    let mut active = Vec::with_capacity(chain.len());
-    for at in chain {
-        if !done.insert(at) {
-            continue;
-        }
-        active.push(at);
-        let node = tree.nodes.get(at);
-        let answer = node.and_then(|node| answers.get(&node.data.answer?));
-        let mut calls: Vec<LinkId> = Vec::new();
-        for part in answer.into_iter().flatten() {
-            let is_new = done.insert(*part);
-            if is_new {
-                active.push(*part);
-            }
-            let node = tree.nodes.get(*part).filter(|_| is_new || *part == at);
-            calls.extend(node.iter().flat_map(|node| &node.data.calls));
-        }
-        asked.extend(&calls);
-        // An entry with results for several answers follows the last of them.
-        let is_asked = |call: &LinkId| asked.contains(call) || !results.contains_key(call);
-        for result in calls.iter().filter_map(|call| results.get(call)).flatten() {
-            // A result on the chain moves here as well, with the other blocks of its entry.
-            let is_near = on_chain.contains(result) || *result > at;
-            let mut calls = tree
-                .nodes
-                .get(*result)
-                .into_iter()
-                .flat_map(|node| &node.data.results);
-            if is_near && calls.all(is_asked) && done.insert(*result) {
-                active.push(*result);
-            }
-        }
-    }
-    active
+    let place_of = |links: &Links| answers.get(&links.answer?).copied();
+    let calls = nodes.clone().flat_map(|(at, node)| {
+        let place = place_of(&node.data);
+        let calls = node.data.calls.iter();
+        calls.filter_map(move |call| Some((*call, (place?, at))))
+    });
+    let calls: HashMap<LinkId, (usize, usize)> = calls.collect();
+    // By the place of the answer, with its results behind it. A result for several answers follows the last one.
+    let active = nodes.filter_map(|(at, node)| {
+        let asked = node.data.results.iter().filter_map(|call| calls.get(call));
+        let own = places.get(&at);
+        let asked = asked.max().filter(|(_, call)| own.is_some() || *call < at);
+        let result = asked.map(|(place, _)| (*place, true, at));
+        let other = place_of(&node.data).or(own.copied());
+        result.or(other.map(|place| (place, false, at)))
+    });
+    let mut active: Vec<(usize, bool, usize)> = active.collect();
+    active.sort_unstable();
+    active.into_iter().map(|(.., at)| at).collect()
 }
 
 /// Returns the part of an entry that a model sees.
@@ -282,11 +247,9 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
             text.map(|text| blocks::text(&text)).into_iter().collect()
         }
     };
-    let meta = [entry.value("isMeta")?, entry.value("origin")?];
-    let of_attachment = ["isMeta", "origin"].map(|key| attachment.get(key).cloned());
-    if role == Role::User
-        && (is_of_host(&meta) || is_of_host(&of_attachment.map(Option::unwrap_or_default)))
-    {
+    let is_of_host = is_of_host(&entry.value("isMeta")?, &entry.value("origin")?)
+        || is_of_host(&attachment["isMeta"], &attachment["origin"]);
+    if role == Role::User && is_of_host {
         content.iter_mut().for_each(mark_as_host);
     }
     if entry.raw("isApiErrorMessage") == Some("true") {
@@ -316,7 +279,7 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
 }
 
 /// Checks whether `isMeta` and `origin` of an entry say that no person typed it.
-fn is_of_host([is_meta, origin]: &[Value; 2]) -> bool {
+fn is_of_host(is_meta: &Value, origin: &Value) -> bool {
     let origin = text(origin, "/kind");
     *is_meta == Value::Bool(true) || origin.is_some_and(|kind| kind != PERSON)
 }

@@ -1,8 +1,10 @@
 //! Writes a new rollout of Codex. Unchanged items keep their lines, and so do events that Codex displays;
 //! measurements of the old history are removed.
 
+use std::borrow::Cow;
+
 use plimsoll_foreign::Unit;
-use plimsoll_wire::__internals::quoted;
+use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
 
 use crate::copy::{Copy, groups, keys, sources, stem};
@@ -24,67 +26,46 @@ pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Resu
     let mut time = first.get("timestamp").unwrap_or("null");
     let name = name(log, time, &id);
     let is_numbered = first.get("ordinal").is_some();
+    // Newer logs number their lines without gaps.
+    let ordinal = |number: usize| ("ordinal", is_numbered.then(|| number.to_string()));
+    let new = |time: &str, number: usize, kind: &str, payload: Cow<'_, str>| {
+        RawObject::default().with(&[
+            ("timestamp", Some(time.to_owned())),
+            ordinal(number),
+            ("type", Some(quoted(kind))),
+            ("payload", Some(payload.into_owned())),
+        ])
+    };
     let mut lines: Vec<String> = Vec::new();
     for group in &groups {
-        let own = keys(
-            group
-                .entry
-                .and_then(|line| sources.get(&line))
-                .map(String::as_str),
-        );
+        let own = group.entry.and_then(|line| sources.get(&line));
+        let own = keys(own.map(String::as_str));
         time = own.get("timestamp").unwrap_or(time);
-        let ordinal = is_numbered.then(|| lines.len().to_string());
+        let ordinal = ordinal(lines.len());
         if group.units.is_empty() {
             let payload = keys(own.get("payload"));
-            let of_session = IDS
-                .iter()
-                .filter(|key| payload.get(key) == Some(&quoted(&log.id)));
+            let of_session =
+                { IDS.iter() }.filter(|key| payload.get(key) == Some(&quoted(&log.id)));
             let renamed: Vec<_> = of_session.map(|key| (*key, Some(quoted(&id)))).collect();
-            lines.push(own.with(&[
-                ("ordinal", ordinal),
-                ("payload", Some(payload.with(&renamed))),
-            ]));
-            continue;
-        }
-        if group.same && own.get("type") == Some("\"response_item\"") {
-            lines.push(own.with(&[("ordinal", ordinal)]));
-            continue;
-        }
-        for unit in &group.units {
-            lines.push(line(
-                time,
-                is_numbered,
-                lines.len(),
-                "response_item",
-                &unit.json(),
-            ));
+            lines.push(own.with(&[ordinal, ("payload", Some(payload.with(&renamed)))]));
+        } else if group.same && own.get("type") == Some("\"response_item\"") {
+            lines.push(own.with(&[ordinal]));
+        } else {
+            for unit in &group.units {
+                lines.push(new(time, lines.len(), "response_item", unit.json()));
+            }
         }
     }
-    let name_of_copy = json!({
+    let title = json!({
         "type": "thread_name_updated", "thread_id": id, "thread_name": log.copy_title(),
     });
-    lines.push(line(
-        time,
-        is_numbered,
-        lines.len(),
-        "event_msg",
-        &name_of_copy.to_string(),
-    ));
+    let title = title.to_string().into();
+    lines.push(new(time, lines.len(), "event_msg", title));
     Ok(Copy {
         path: log.path.with_file_name(name),
         text: lines.join("\n") + "\n",
         id,
     })
-}
-
-/// Returns a new line. Newer logs number their lines without gaps.
-fn line(time: &str, is_numbered: bool, number: usize, kind: &str, payload: &str) -> String {
-    let ordinal = if is_numbered {
-        format!("\"ordinal\":{number},")
-    } else {
-        String::new()
-    };
-    format!(r#"{{"timestamp":{time},{ordinal}"type":"{kind}","payload":{payload}}}"#)
 }
 
 /// Returns the file name of the copy. Codex finds a rollout by a name with the time of its begin and its id.

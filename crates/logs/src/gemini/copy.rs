@@ -72,7 +72,8 @@ fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Id
     };
     let mut content = Vec::new();
     let mut calls: Vec<(&str, Value)> = Vec::new();
-    for unit in &group.units {
+    let (results, others) = group.results_and_others();
+    for unit in others {
         let block = unit.value();
         let of = |pointer: &str| text(block, pointer);
         match of("/type") {
@@ -91,15 +92,14 @@ fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Id
                 set(&mut call, "result", Value::Null);
                 calls.push((id, call));
             }
-            Some("tool_result") => {
-                let id = of("/tool_use_id").unwrap_or_default();
-                let call = calls.iter_mut().find(|(call, _)| *call == id);
-                let own = own_call(unit, RESULTS).filter(|_| unit.change() == Change::Unchanged);
-                if let Some((_, call)) = call {
-                    answer(call, block, own);
-                }
-            }
             _ => {}
+        }
+    }
+    for unit in results {
+        let id = text(unit.value(), "/tool_use_id").unwrap_or_default();
+        let own = own_call(unit, RESULTS).filter(|_| unit.change() == Change::Unchanged);
+        if let Some((_, call)) = calls.iter_mut().find(|(call, _)| *call == id) {
+            answer(call, unit.value(), own);
         }
     }
     let mut message = source

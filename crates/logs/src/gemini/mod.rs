@@ -69,16 +69,14 @@ pub(super) fn load(log: &mut SessionLog) -> Result<Chat, LogError> {
 
 /// Returns the file as one JSON object over several lines, or `None` if it has another format.
 fn document(log: &mut SessionLog) -> Result<Option<serde_json::Map<String, Value>>, LogError> {
-    let path = log.path.as_path();
-    let mut input = open(path)?;
+    let mut input = open(&log.path)?;
     let mut first = Vec::new();
     let read = input.read_until(b'\n', &mut first);
-    read.map_err(LogError::read(path))?;
+    read.map_err(LogError::read(&log.path))?;
     if serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok() {
         return Ok(None);
     }
-    let halves = read_rest(path, input, &mut first)?;
-    log.replaced(None, halves);
+    read_rest(log, input, &mut first)?;
     Ok(serde_json::from_slice(&first).ok())
 }
 

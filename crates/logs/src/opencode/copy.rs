@@ -21,7 +21,11 @@ pub(crate) fn write(
     tokens: Option<u64>,
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
-    let export = load(&log.path, Some(log.id.as_str()).filter(|id| !id.is_empty()))?;
+    let mut again = SessionLog::new(log.agent, &log.path, log.protocol);
+    let export = load(
+        &mut again,
+        Some(log.id.as_str()).filter(|id| !id.is_empty()),
+    )?;
     let mut writer = OpencodeWriter {
         next: first_number(&export.messages),
         session: String::new(),
@@ -117,11 +121,10 @@ impl OpencodeWriter<'_> {
 
 /// Returns the parts of a changed message.
 fn parts(group: &Group<'_>, source: Option<&OpencodeMessage>) -> Vec<Value> {
-    let is_result = |unit: &&&Unit<'_>| text(unit.value(), "/tool_use_id").is_some();
-    let others = group.units.iter().filter(|unit| !is_result(unit)).copied();
+    let (results, others) = group.results_and_others();
     let own = source.map(|source| Value::Array(source.parts.clone()));
     let mut parts = merged(own.as_ref(), |own| !is_seen(own), others, part);
-    for result in group.units.iter().filter(is_result) {
+    for result in results {
         let id = text(result.value(), "/tool_use_id");
         let is_call = |part: &&mut Value| text(part, "/callID").map(wire_id).as_deref() == id;
         if let Some(part) = parts.iter_mut().find(is_call)
@@ -133,13 +136,9 @@ fn parts(group: &Group<'_>, source: Option<&OpencodeMessage>) -> Vec<Value> {
     parts
 }
 
-/// Returns the part of a unit. A call keeps everything except its arguments, and its id if that was
+/// Returns the part of a changed block. A call keeps everything except its arguments, and its id if that was
 /// changed.
-fn part(unit: &Unit<'_>, own: Option<&Value>) -> Option<Value> {
-    if let (Some(own), Change::Unchanged) = (own, unit.change()) {
-        return Some(own.clone());
-    }
-    let block = unit.value();
+fn part(block: &Value, own: Option<&Value>) -> Option<Value> {
     let of = |pointer: &str| text(block, pointer);
     match of("/type")? {
         "text" => Some(json!({ "type": "text", "text": of("/text") })),

@@ -3,15 +3,15 @@
 
 pub(crate) mod copy;
 
-use std::cell::Cell;
 use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_foreign::{HalfCharacters, Protocol, Role, replace_half_characters};
+use plimsoll_foreign::{Protocol, Role};
 use rusqlite::{Connection, OpenFlags};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::agent::Agent;
 use crate::blocks;
@@ -27,16 +27,20 @@ const CLEARED: &str = "[Old tool result content cleared]";
 pub(super) const RESULTS: usize = 1 << 31;
 
 /// A session in the format of `opencode export`.
-#[derive(Deserialize)]
 pub(super) struct Export {
     pub(super) info: Value,
     pub(super) messages: Vec<OpencodeMessage>,
-    /// The halves of characters that were replaced in it.
-    #[serde(skip)]
-    halves: Option<HalfCharacters>,
 }
 
-#[derive(Deserialize, Clone)]
+/// A session whose messages are not parsed yet.
+#[derive(Deserialize)]
+struct RawExport<'a> {
+    info: Value,
+    #[serde(borrow)]
+    messages: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
 pub(super) struct OpencodeMessage {
     pub(super) info: Value,
     #[serde(default)]
@@ -45,8 +49,8 @@ pub(super) struct OpencodeMessage {
 
 /// Returns the ids of the sessions in a database with the times of their last changes, the newest
 /// first. Returns an empty list if the database cannot be read.
-pub(crate) fn sessions(path: &Path) -> Vec<(String, SystemTime)> {
-    let read = || -> rusqlite::Result<Vec<(String, SystemTime)>> {
+pub(crate) fn sessions(path: &Path) -> Vec<(Option<String>, SystemTime)> {
+    let read = || -> rusqlite::Result<Vec<(Option<String>, SystemTime)>> {
         let database = connect(path)?;
         let mut query = database.prepare(
             "SELECT id, time_updated FROM session WHERE parent_id IS NULL
@@ -72,10 +76,9 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 
 /// Reads a session and returns the messages that opencode would send next.
 pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, LogError> {
-    let export = load(path, session)?;
     let mut log = SessionLog::new(Agent::Opencode, path, Protocol::Messages);
+    let export = load(&mut log, session)?;
     let of_session = |key: &str| text(&export.info, key).map(str::to_owned);
-    log.replaced(None, export.halves);
     log.id = of_session("/id").unwrap_or_default();
     log.directory = of_session("/directory");
     log.title = of_session("/title");
@@ -94,26 +97,41 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
     log.checked("it contains no messages; choose another session with --list")
 }
 
-/// Loads a session from a database or an export.
-pub(super) fn load(path: &Path, session: Option<&str>) -> Result<Export, LogError> {
+/// Loads a session from a database or an export. A message that cannot be read is empty.
+pub(super) fn load(log: &mut SessionLog, session: Option<&str>) -> Result<Export, LogError> {
     let mut text = Vec::new();
-    let mut input = open(path)?;
-    let mut head = [0; SQLITE.len()];
-    let is_database = input.read_exact(&mut head).is_ok() && head == *SQLITE;
-    if is_database {
-        return from_database(path, session).map_err(|error| LogError::Database {
-            path: path.to_owned(),
-            why: error,
+    let mut input = open(&log.path)?;
+    let head = input.by_ref().take(SQLITE.len() as u64);
+    let read = { head }.read_to_end(&mut text);
+    read.map_err(LogError::read(&log.path))?;
+    if text == SQLITE {
+        let read = from_database(&log.path, session).map_err(|error| LogError::Database {
+            path: log.path.clone(),
+            why: match error {
+                rusqlite::Error::QueryReturnedNoRows => "there is no such session in it".to_owned(),
+                error => error.to_string(),
+            },
         });
+        text = read?.into_bytes();
+        input = Box::new(std::io::empty());
     }
-    text.extend_from_slice(&head);
-    let halves = read_rest(path, input, &mut text)?;
-    let export = serde_json::from_slice(&text).map_err(|error| LogError::Empty {
-        path: path.to_owned(),
+    read_rest(log, input, &mut text)?;
+    let export: serde_json::Result<RawExport<'_>> = serde_json::from_slice(&text);
+    let export = export.map_err(|error| LogError::Empty {
+        path: log.path.clone(),
         agent: Agent::Opencode.title(),
         why: format!("it is damaged ({error}); write it again with `opencode export ID`"),
     })?;
-    Ok(Export { halves, ..export })
+    let messages = (1..).zip(export.messages).map(|(row, message)| {
+        serde_json::from_str(message.get()).unwrap_or_else(|error| {
+            log.damaged(row, format!("its message cannot be read: {error}"));
+            OpencodeMessage::default()
+        })
+    });
+    Ok(Export {
+        info: export.info,
+        messages: messages.collect(),
+    })
 }
 
 /// The data of a session, with the keys that `opencode export` writes.
@@ -128,47 +146,25 @@ const MESSAGES: &str = "
     SELECT id, json_set(iif(json_valid(data), data, '{}'), '$.id', id, '$.sessionID', session_id)
     FROM message WHERE session_id = ?1 ORDER BY time_created, id";
 const PARTS: &str = "
-    SELECT id, json_set(iif(json_valid(data), data, '{}'), '$.id', id, '$.sessionID', ?2,
+    SELECT json_set(iif(json_valid(data), data, '{}'), '$.id', id, '$.sessionID', ?2,
         '$.messageID', message_id)
     FROM part WHERE message_id = ?1 ORDER BY id";
 
-fn from_database(path: &Path, session: Option<&str>) -> Result<Export, String> {
-    let halves: Cell<Option<HalfCharacters>> = Cell::new(None);
-    let read = |row: &rusqlite::Row<'_>| {
-        let mut json = row.get::<_, String>(1)?.into_bytes();
-        if let Some(replaced) = replace_half_characters(&mut json) {
-            let count = halves.get().map_or(0, |halves| halves.count) + replaced.count;
-            halves.set(Some(HalfCharacters { count, ..replaced }));
-        }
-        let value: Value = serde_json::from_slice(&json).unwrap_or_default();
-        Ok((row.get::<_, String>(0)?, value))
-    };
-    let rows = || -> rusqlite::Result<Export> {
-        let database = connect(path)?;
-        let (id, info) = database.query_row(SESSION, [session], read)?;
-        let (mut query, mut parts) = (database.prepare(MESSAGES)?, database.prepare(PARTS)?);
-        let mut messages = Vec::new();
-        for row in query.query_map([&id], read)? {
-            let (message, info) = row?;
-            let parts = parts.query_map([&message, &id], read)?;
-            let parts = parts.map(|row| row.map(|(_, part)| part));
-            let parts: rusqlite::Result<Vec<Value>> = parts.collect();
-            messages.push(OpencodeMessage {
-                info,
-                parts: parts?,
-            });
-        }
-        let halves = halves.get();
-        Ok(Export {
-            info,
-            messages,
-            halves,
-        })
-    };
-    rows().map_err(|error| match error {
-        rusqlite::Error::QueryReturnedNoRows => "there is no such session in it".to_owned(),
-        error => error.to_string(),
-    })
+/// Returns a session as the text of an export.
+fn from_database(path: &Path, session: Option<&str>) -> rusqlite::Result<String> {
+    let database = connect(path)?;
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (id, info): (String, String) = database.query_row(SESSION, [session], read)?;
+    let (mut query, mut parts) = (database.prepare(MESSAGES)?, database.prepare(PARTS)?);
+    let mut messages = Vec::new();
+    for row in query.query_map([&id], read)? {
+        let (message, info): (String, String) = row?;
+        let parts = parts.query_map([&message, &id], |row| row.get(0))?;
+        let parts = parts.collect::<rusqlite::Result<Vec<String>>>()?.join(",");
+        messages.push(format!(r#"{{"info":{info},"parts":[{parts}]}}"#));
+    }
+    let messages = messages.join(",");
+    Ok(format!(r#"{{"info":{info},"messages":[{messages}]}}"#))
 }
 
 /// Returns the index of the first active message: the request for the last finished compaction, or 0.

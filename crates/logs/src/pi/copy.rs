@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use plimsoll_foreign::{Change, Role, Unit};
+use plimsoll_foreign::{Role, Unit};
 use plimsoll_wire::__internals::RawObject;
 use serde_json::{Value, json};
 
@@ -100,26 +100,16 @@ impl PiWriter<'_> {
             return;
         }
         let own = keys(Some(r#"{"type":"message"}"#));
-        let is_result = |unit: &&&Unit<'_>| text(unit.value(), "/tool_use_id").is_some();
-        for unit in group.units.iter().filter(is_result) {
+        let (results, others) = group.results_and_others();
+        for unit in results {
             let result = self.result(unit.value(), &message);
             self.line(&own, Some(&result));
         }
-        let others = group.units.iter().filter(|unit| !is_result(unit));
-        let others: Vec<&Unit<'_>> = others.copied().collect();
         if others.is_empty() {
             return;
         }
         let is_unseen = |own: &Value| super::block(own).is_none();
-        let content = merged(
-            message.get("content"),
-            is_unseen,
-            others,
-            |unit, own| match own {
-                Some(own) if unit.change() == Change::Unchanged => Some(own.clone()),
-                _ => own_block(unit.value(), own),
-            },
-        );
+        let content = merged(message.get("content"), is_unseen, others, own_block);
         match (group.role, text(&message, "/role")) {
             (Role::Assistant, Some("assistant")) | (_, Some("user")) => {}
             (Role::Assistant, _) => message = answer(self.log),
@@ -127,14 +117,10 @@ impl PiWriter<'_> {
         }
         set(&mut message, "content", content);
         self.measure(&mut message, group);
-        self.message(&own, message);
-    }
-
-    fn message(&mut self, own: &RawObject<'_>, mut message: Value) {
         if message.get("timestamp").is_none() {
             set(&mut message, "timestamp", 0);
         }
-        self.line(own, Some(&message));
+        self.line(&own, Some(&message));
     }
 
     /// Records the calls of a group, since pi repeats their tools with their results.
@@ -143,20 +129,19 @@ impl PiWriter<'_> {
             let of = |key: &str| text(unit.value(), key);
             if let (Some("tool_use"), Some(id), Some(name)) = (of("/type"), of("/id"), of("/name"))
             {
-                let own = own(unit, message)
-                    .and_then(|own| text(own, "/id"))
-                    .filter(|own| wire_id(own) == id)
-                    .unwrap_or(id);
-                self.calls
-                    .insert(id.to_owned(), (own.to_owned(), name.to_owned()));
+                let own = block_of(unit).and_then(|at| message.get("content")?.get(at));
+                let own = own.and_then(|own| text(own, "/id"));
+                let own = own.filter(|own| wire_id(own) == id).unwrap_or(id);
+                let call = (own.to_owned(), name.to_owned());
+                self.calls.insert(id.to_owned(), call);
             }
         }
     }
 
     fn result(&self, block: &Value, source: &Value) -> Value {
         let id = text(block, "/tool_use_id").unwrap_or_default();
-        let known = self.calls.get(id).cloned();
-        let (own, name) = known.unwrap_or_else(|| (id.to_owned(), String::new()));
+        let known = self.calls.get(id);
+        let (own, name) = known.map_or((id, ""), |(own, name)| (own.as_str(), name.as_str()));
         let mut message = source.clone();
         if !message.is_object() {
             message = json!({ "timestamp": 0 });
@@ -195,20 +180,12 @@ impl PiWriter<'_> {
         if is_aborted {
             let is_call = |unit: &&Unit<'_>| text(unit.value(), "/type") == Some("tool_use");
             let calls = group.units.iter().any(is_call);
-            set(
-                message,
-                "stopReason",
-                if calls { "toolUse" } else { "stop" },
-            );
+            let reason = if calls { "toolUse" } else { "stop" };
+            set(message, "stopReason", reason);
             unset(message, &["errorMessage"]);
         }
         is_aborted || self.tokens.is_some()
     }
-}
-
-/// Returns the block of a message that a unit was read from.
-fn own<'m>(unit: &Unit<'_>, message: &'m Value) -> Option<&'m Value> {
-    message.get("content")?.get(block_of(unit)?)
 }
 
 fn answer(log: &SessionLog) -> Value {

@@ -100,6 +100,23 @@ fn half_a_character_costs_no_message() {
     }
 }
 
+/// A crash may leave zeros in a file. The agent then appends its next entry to them.
+#[test]
+fn zeros_around_an_entry_cost_no_message() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", CODEX, "pi.jsonl", GEMINI] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        let zeros = "\0".repeat(64);
+        let lines: Vec<String> = { text.lines() }
+            .map(|line| format!("{line}{zeros}\n{zeros}"))
+            .collect();
+        let log = SessionLog::read(&written(&folder, name, lines.concat()), None).unwrap();
+        let expected = read(name);
+        assert_eq!(log.damage, expected.damage, "{name}");
+        assert_eq!(messages_of(log), messages_of(expected), "{name}");
+    }
+}
+
 #[test]
 fn an_entry_that_stands_twice_is_one() {
     let folder = tempfile::tempdir().unwrap();

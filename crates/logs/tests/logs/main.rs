@@ -573,6 +573,30 @@ fn a_copy_of_a_whole_session_changes_nothing_but_ids_and_links() {
     assert_eq!(copy.path, data(&format!("{}.jsonl", copy.id)));
 }
 
+/// The provider has not counted what came after its last answer, so it is estimated.
+#[test]
+fn a_long_text_behind_the_last_answer_counts_and_an_image_as_an_image() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    let used = |last: Value| {
+        let first = json!({"type": "user", "message": {"role": "user", "content": "Do it."}});
+        let role = "\"role\":\"assistant\"";
+        let usage = format!("{role},\"usage\":{{\"input_tokens\":500}}");
+        let log = claude_log(&[first]).replace(role, &usage);
+        let entry = json!({"parentUuid": "00000000-0000-4000-9000-000000000000", "uuid": "u", "type": "user",
+            "message": {"role": "user", "content": [last]}});
+        std::fs::write(&path, format!("{log}{entry}\n")).unwrap();
+        SessionLog::read(&path, None)
+            .unwrap()
+            .used_tokens()
+            .unwrap()
+    };
+    let long = "lamp ".repeat(100_000);
+    assert!(used(json!({"type": "text", "text": long})) > 125_000);
+    let source = json!({"type": "base64", "media_type": "image/png", "data": long});
+    assert!(used(json!({"type": "image", "source": source})) < 7_000);
+}
+
 #[test]
 fn agents_do_not_find_the_old_size_in_a_compacted_copy() {
     // They would compact again at once.
