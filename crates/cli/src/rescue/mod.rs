@@ -102,7 +102,7 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
         Reasoning::Keep
     };
     let (diagnosis, chat) = Diagnosis::of(log, reasoning)?;
-    let mut treatment = Treatment::begin(diagnosis, chat, &counter)?;
+    let mut treatment = Treatment::begin(diagnosis, chat, counter)?;
     if !args.json {
         let log = &treatment.diagnosis.log;
         let title = format!("{} session {}", log.agent.title(), log.id);
@@ -113,7 +113,7 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
         }
     }
     if let Some(budget) = treatment.budget(args.budget) {
-        treatment.compact(strategy, budget, &counter)?;
+        treatment.compact(strategy, budget)?;
     }
     let copy = if treatment.is_well() || args.dry_run {
         None

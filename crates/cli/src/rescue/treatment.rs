@@ -1,8 +1,9 @@
 //! [`Treatment`]: compacts a session that was examined, and reports what was done. Prints and writes nothing.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
-use plimsoll::context::CannotFit;
+use plimsoll::context::{CannotFit, Transcript};
 use plimsoll::foreign::{Body, BodyCut, Chat, CutError, Repair};
 use plimsoll::tokens::TokenCounter;
 use plimsoll::{ContextStrategy, Tokens};
@@ -23,33 +24,51 @@ const DESCRIBED: usize = 5;
 pub(super) struct Treatment {
     pub(super) diagnosis: Diagnosis,
     body: Body<'static>,
-    /// Tokens of the messages, counted locally.
-    counted: u64,
-    /// Tokens of the next request, as its provider would count them.
-    used: u64,
+    counter: Arc<dyn TokenCounter>,
+    /// The messages with their tokens, counted locally. Only a compaction and a report for programs need them.
+    view: OnceCell<Transcript>,
     cut: Option<BodyCut<'static>>,
-    /// Tokens of the tools, counted locally.
-    overhead: Tokens,
 }
 
 impl Treatment {
-    /// Counts the messages of a session.
+    /// Reads the messages of a session. Counts them if the log does not know their size.
     pub(super) fn begin(
-        mut diagnosis: Diagnosis,
+        diagnosis: Diagnosis,
         chat: Chat<'static>,
-        counter: &Arc<dyn TokenCounter>,
+        counter: Arc<dyn TokenCounter>,
     ) -> Result<Self, CliError> {
         let body = Body::of(chat, &diagnosis.target).map_err(unread)?;
-        let overhead = body.overhead(counter.as_ref());
-        let counted = (overhead + body.transcript(counter).tokens()).0;
-        Ok(Self {
-            used: *diagnosis.used.get_or_insert(counted),
+        let mut treatment = Self {
             diagnosis,
             body,
-            counted,
+            counter,
+            view: OnceCell::new(),
             cut: None,
-            overhead,
-        })
+        };
+        if treatment.diagnosis.used.is_none() {
+            treatment.diagnosis.used = Some(treatment.counted().0);
+        }
+        Ok(treatment)
+    }
+
+    fn view(&self) -> &Transcript {
+        let counted = || self.body.transcript(&self.counter);
+        self.view.get_or_init(counted)
+    }
+
+    /// Returns the tokens of the messages, counted locally.
+    fn counted(&self) -> Tokens {
+        self.overhead() + self.view().tokens()
+    }
+
+    /// Returns the tokens of the tools, counted locally.
+    fn overhead(&self) -> Tokens {
+        self.body.overhead(self.counter.as_ref())
+    }
+
+    /// Returns the tokens of the next request, as its provider would count them.
+    fn used(&self) -> u64 {
+        self.diagnosis.used.unwrap_or_default()
     }
 
     /// Returns the current messages.
@@ -71,9 +90,9 @@ impl Treatment {
         if asked.is_some() || !self.diagnosis.is_too_long() {
             return asked;
         }
-        let wanted = self.diagnosis.window.unwrap_or(self.used) / 100 * COMPACTED;
+        let wanted = self.diagnosis.window.unwrap_or(self.used()) / 100 * COMPACTED;
         // The provider has refused this size, even if it is within the known window.
-        Some(wanted.min(self.used / 2).max(1))
+        Some(wanted.min(self.used() / 2).max(1))
     }
 
     /// Compacts the messages to a number of tokens, as the provider counts them.
@@ -81,15 +100,12 @@ impl Treatment {
         &mut self,
         strategy: ContextStrategy,
         budget: u64,
-        counter: &Arc<dyn TokenCounter>,
     ) -> Result<(), CliError> {
-        let local = Tokens(scaled(budget, self.counted, self.used));
+        let local = Tokens(scaled(budget, self.counted().0, self.used()));
         let Some((policy, line)) = filter::within(strategy, local) else {
             return Ok(());
         };
-        let cut = self
-            .body
-            .cut(&self.body.transcript(counter), &policy, &line);
+        let cut = self.body.cut(self.view(), &policy, &line);
         self.cut = cut.map_err(|error| match error {
             CutError::CannotFit(error) => CliError::cannot_fit(CannotFit {
                 minimum: self.providers(error.minimum),
@@ -103,7 +119,7 @@ impl Treatment {
 
     /// Returns local tokens as the provider counts them, rounded up: as a budget, they suffice.
     fn providers(&self, local: Tokens) -> Tokens {
-        let (used, counted) = (u128::from(self.used), u128::from(self.counted.max(1)));
+        let (used, counted) = (u128::from(self.used()), u128::from(self.counted().0.max(1)));
         let tokens = (u128::from(local.0) * used).div_ceil(counted);
         Tokens(u64::try_from(tokens).unwrap_or(u64::MAX))
     }
@@ -111,8 +127,8 @@ impl Treatment {
     /// Returns the size of the new request as its provider will count it, if it became smaller.
     pub(super) fn new_tokens(&self) -> Option<u64> {
         let cut = self.cut.as_ref()?;
-        let tokens = (self.overhead + cut.tokens).0;
-        Some(scaled(tokens, self.used, self.counted))
+        let tokens = (self.overhead() + cut.tokens).0;
+        Some(scaled(tokens, self.used(), self.counted().0))
     }
 
     /// Describes the session and its faults for the user.
@@ -123,7 +139,7 @@ impl Treatment {
         let mut lines = vec![format!(
             "  {}, about {}{} ({})",
             counted(self.body.messages.len(), "message"),
-            counted(self.used, "token"),
+            counted(self.used(), "token"),
             window.unwrap_or_default(),
             log.model.as_deref().unwrap_or("model unknown"),
         )];
@@ -149,7 +165,7 @@ impl Treatment {
         if let (Some(cut), Some(tokens)) = (&self.cut, self.new_tokens()) {
             done.push(format!(
                 "  compacted {} to {tokens} ({}); {} of {} left",
-                counted(self.used, "token"),
+                counted(self.used(), "token"),
                 stages(cut),
                 cut.left,
                 counted(self.body.messages.len(), "message"),
@@ -169,7 +185,7 @@ impl Treatment {
         let log = &self.diagnosis.log;
         let cut = self.cut.as_ref().map(|cut| {
             json!({
-                "tokens": self.new_tokens(), "counted_tokens": (self.overhead + cut.tokens).0,
+                "tokens": self.new_tokens(), "counted_tokens": (self.overhead() + cut.tokens).0,
                 "messages": cut.left, "stages": stages(cut), "repairs": cut.repairs,
             })
         });
@@ -180,8 +196,8 @@ impl Treatment {
             "path": log.path,
             "model": log.model,
             "messages": self.body.messages.len(),
-            "tokens": self.used,
-            "counted_tokens": self.counted,
+            "tokens": self.used(),
+            "counted_tokens": self.counted().0,
             "window": self.diagnosis.window,
             "too_long": self.diagnosis.is_too_long(),
             "last_error": log.last_error,
