@@ -14,7 +14,7 @@ use plimsoll::store::{Retention, SessionReader, SqliteStore, StoreError};
 use plimsoll::tools::{SandboxMode, Skills};
 use plimsoll::{
     Agent, AgentBuilder, Gate, Observer, PermissionMode, Session, SessionId, SessionStore, Tokens,
-    Window,
+    Tool, Window,
 };
 
 use crate::error::CliError;
@@ -43,6 +43,7 @@ pub(crate) struct PreparedAgent {
     pub(crate) config: AgentConfig,
     pub(crate) builder: AgentBuilder,
     pub(crate) choice: ModelChoice,
+    tools: Vec<Arc<dyn Tool>>,
     /// The gate of called agents, unless they use the gate of this agent. Must be set.
     pub(crate) asked: DeferredGate,
     mcp: Mcp,
@@ -82,7 +83,12 @@ impl PreparedAgent {
         gate: Arc<dyn Gate>,
         observers: impl IntoIterator<Item = Arc<dyn Observer>>,
     ) -> Result<ReadyAgent, CliError> {
-        let Self { config, choice, .. } = self;
+        let Self {
+            config,
+            choice,
+            tools,
+            ..
+        } = self;
         self.asked.set(Arc::clone(&gate));
         let builder = self.builder.shared_gate(gate);
         let builder = observers
@@ -90,7 +96,11 @@ impl PreparedAgent {
             .fold(builder, AgentBuilder::shared_observer);
         let agent = builder.build();
         Ok(ReadyAgent {
-            agent: agent.map_err(|error| CliError::usage(config.place(&error)))?,
+            agent: agent.map_err(|error| {
+                let make =
+                    |config: &AgentConfig| config.builder_with(choice.model.clone(), tools.clone());
+                CliError::usage(config.place(&error, &make))
+            })?,
             config,
             choice,
             mcp: self.mcp,
@@ -248,12 +258,13 @@ pub(crate) async fn prepare(
     };
     let make: MakeAgent = Arc::new(move |config| called.make(config));
     tools.extend(agent.sub_agents(&make).map_err(CliError::usage)?);
-    let builder = agent.builder_with(choice.model.clone(), tools);
+    let builder = agent.builder_with(choice.model.clone(), tools.clone());
     let builder = builder.map_err(CliError::usage)?.store(store);
     Ok(PreparedAgent {
         config: agent,
         builder,
         choice,
+        tools,
         asked,
         mcp,
     })

@@ -70,7 +70,7 @@ impl Flag {
 
 impl SettingFlags {
     /// Returns the settings of the flags as overrides.
-    pub(crate) fn overrides(&self) -> Result<Overrides<'static>, CliError> {
+    pub(crate) fn overrides(&self) -> Result<Overrides, CliError> {
         let mut over = Overrides::default();
         for Flag { flag, key, text } in &self.given {
             over = if flag == SET_FLAG {

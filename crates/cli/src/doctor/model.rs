@@ -123,7 +123,7 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
 /// Returns the configured hosted tools and retention, and the names of the hosted tools that are
 /// denied.
 fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (RequestedFeatures, Vec<String>) {
-    let (settings, permissions) = (agent.settings(), agent.permissions());
+    let (settings, permissions) = (agent.settings(), agent.permissions(None));
     let mut denied = Vec::new();
     let mut hosted_tools = Vec::new();
     for tool in &settings.builder.hosted_tools {

@@ -14,87 +14,64 @@ use plimsoll_providers::{
 use plimsoll_tools::{Root, Sandbox, SandboxMode, Skills, Toolbox};
 use plimsoll_wire::openai_chat::Dialect;
 
-use super::build_agent::AgentModel;
 use super::fault::{ConfigError, ConfigFault, Origin};
-use super::file::{MAX_PROMPT, SharedSettings, text};
+use super::file::{Config, MAX_PROMPT, SharedSettings, text};
 use super::guards::Guards;
-use super::layer::FoundSetting;
+use super::layer::Layer;
 use super::mcp::McpServer;
-use super::resolve::MergedSettings;
 use super::settings::AgentSettings;
 
 /// The configuration of one agent, or the settings that apply to all agents.
 #[derive(Debug, Clone)]
 pub struct AgentConfig {
-    /// The settings, with the origin of each.
-    pub(super) merged: MergedSettings,
-    pub(super) shared: Arc<SharedSettings>,
-    pub(super) path: Option<PathBuf>,
-    warnings: Vec<ConfigFault>,
+    pub(super) settings: AgentSettings,
+    /// The settings that were set, each with its origin.
+    pub(super) layer: Layer,
+    /// The file, with the warnings of this agent.
+    pub(super) config: Config,
     /// The restrictions for agents that it calls.
     pub(super) guards: Guards,
 }
 
 impl AgentConfig {
-    pub(crate) fn new(
-        merged: MergedSettings,
-        shared: Arc<SharedSettings>,
-        path: Option<&Path>,
-        warnings: Vec<ConfigFault>,
-    ) -> Self {
-        Self {
-            merged,
-            shared,
-            path: path.map(Path::to_owned),
-            warnings,
-            guards: Guards::default(),
-        }
-    }
-
     /// Returns the settings, merged from all layers.
     #[must_use]
     pub fn settings(&self) -> &AgentSettings {
-        &self.merged.settings
+        &self.settings
     }
 
     /// Returns the settings, to be changed by a program. Their origins stay the same.
     pub fn settings_mut(&mut self) -> &mut AgentSettings {
-        &mut self.merged.settings
+        &mut self.settings
     }
 
     /// Returns the warnings for the author of the settings.
     #[must_use]
     pub fn warnings(&self) -> &[ConfigFault] {
-        &self.warnings
-    }
-
-    /// Returns the configuration file.
-    #[must_use]
-    pub fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
+        &self.config.warnings
     }
 
     /// Returns the origin of a setting by the key's full name, or `None` if the default applies.
     #[must_use]
     pub fn origin(&self, path: &str) -> Option<&Origin> {
-        self.found(path).map(|found| &found.given.origin)
+        self.layer.0.get(path).map(|found| &found.given.origin)
     }
 
-    pub(super) fn found(&self, path: &str) -> Option<&FoundSetting> {
-        self.merged.layer.0.get(path)
+    pub(super) fn shared(&self) -> &SharedSettings {
+        &self.config.shared
     }
 
     /// Returns the facts about a model, from this configuration and the built-in table.
     #[must_use]
     pub fn facts(&self, model: &ModelRef) -> ModelFacts {
         let book = ModelBook::built_in().clone();
-        book.overlay(self.shared.models.clone()).facts(model)
+        book.overlay(self.shared().models.clone()).facts(model)
     }
 
     /// Returns how long sessions are kept. If the configuration sets nothing, all are kept.
     #[must_use]
     pub fn retention(&self) -> Retention {
-        self.shared.retention
+        self.shared().retention
     }
 
     /// Returns the prices of a model, from this configuration or the built-in table.
@@ -106,7 +83,7 @@ impl AgentConfig {
     /// Returns the facts about models that the configuration sets.
     #[must_use]
     pub fn own_models(&self) -> &ModelBook {
-        &self.shared.models
+        &self.shared().models
     }
 
     /// Returns a model's name and a client builder with the settings of its provider: the key, the
@@ -121,7 +98,7 @@ impl AgentConfig {
         variables: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(ModelRef, ModelClientBuilder), ConfigError> {
         let (provider, name) = model.split_once('/').unwrap_or((model, ""));
-        let own = self.shared.providers.get(provider);
+        let own = self.shared().providers.get(provider);
         let made = match own {
             Some(own) => own.chat(name, variables),
             None => match ModelRef::parse(model) {
@@ -130,20 +107,20 @@ impl AgentConfig {
             },
         };
         let (model, mut chat) = made.map_err(|fault| self.fault(fault))?;
-        if let Some(tools) = self.settings().tool_style {
+        if let Some(tools) = self.settings.tool_style {
             let dialect = model.vendor().dialect();
             chat = chat.dialect(Dialect { tools, ..dialect });
         }
         let facts = self.facts(&model);
-        Ok((model, chat.facts(facts).timeouts(self.settings().timeouts)))
+        Ok((model, chat.facts(facts).timeouts(self.settings.timeouts)))
     }
 
     /// Returns the keys that the configuration knows, so that they can be removed from tool
     /// results: those of all its providers and tool servers, with the variables that it names.
     #[must_use]
     pub fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
-        let providers = self.shared.providers.values();
-        let servers = self.shared.mcp.iter();
+        let providers = self.shared().providers.values();
+        let servers = self.shared().mcp.iter();
         let secrets = providers.flat_map(|provider| provider.secrets(variables));
         let secrets = secrets.chain(servers.flat_map(|server| server.secrets(variables)));
         secrets.collect()
@@ -158,7 +135,7 @@ impl AgentConfig {
     ) -> InheritedVariables {
         let secrets = self.secrets(variables);
         let named = secrets.iter().filter_map(Secret::name).map(str::to_owned);
-        InheritedVariables::new(self.settings().builder.pass_env.iter().cloned(), named)
+        InheritedVariables::new(self.settings.builder.pass_env.iter().cloned(), named)
     }
 
     /// Adds a file that `write` and `edit` change only after approval, for this agent and those
@@ -176,16 +153,18 @@ impl AgentConfig {
 
     /// Returns the files whose content this configuration makes Plimsoll obey or run.
     fn protected_paths(&self) -> Vec<PathBuf> {
-        let prompts = [
-            &self.settings().system_file,
-            &self.settings().summary_prompt,
-        ];
+        let prompts = [&self.settings.system_file, &self.settings.summary_prompt];
         let prompts = prompts.into_iter().flatten().cloned();
-        let hooks = self.settings().hooks.iter().flat_map(|hook| &hook.command);
-        let servers = self.shared.mcp.iter().flat_map(McpServer::words);
-        let root = &self.settings().root;
+        let hooks = self.settings.hooks.iter().flat_map(|hook| &hook.command);
+        let servers = self.shared().mcp.iter().flat_map(McpServer::words);
+        let root = &self.settings.root;
         let commands = hooks.chain(servers).map(|word| root.join(word));
-        let files = self.path.iter().chain(&self.guards.protected).cloned();
+        let files = self
+            .config
+            .path
+            .iter()
+            .chain(&self.guards.protected)
+            .cloned();
         let commands = commands.filter(|path| path.is_file());
         files.chain(prompts).chain(commands).collect()
     }
@@ -195,27 +174,24 @@ impl AgentConfig {
     /// # Errors
     /// If the root is not a directory, or a tool does not exist.
     pub fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
-        let root = Root::new(&self.settings().root);
-        let root = root.map_err(|error| self.fault(error.to_string()))?;
-        let names = self.settings().tools.join(",");
-        let names = if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names
-        };
+        let fault = |error: &dyn ToString| self.fault(error.to_string());
+        let root = Root::new(&self.settings.root).map_err(|error| fault(&error))?;
         let mut toolbox = Toolbox::new(root).protect(self.protected_paths());
-        if self.settings().sandbox != SandboxMode::Off {
+        if self.settings.sandbox != SandboxMode::Off {
             let launcher = &self.guards.sandbox_launcher;
             if launcher.is_empty() {
                 let why =
                     "`sandbox` needs a launcher; name one with `AgentConfig::sandbox_launcher`";
-                return Err(self.fault(why.to_owned()));
+                return Err(fault(&why));
             }
-            let sandbox = Sandbox::new(self.settings().sandbox, launcher);
-            toolbox = toolbox.sandbox(sandbox.map_err(|error| self.fault(error.to_string()))?);
+            let sandbox = Sandbox::new(self.settings.sandbox, launcher);
+            toolbox = toolbox.sandbox(sandbox.map_err(|error| fault(&error))?);
         }
-        let tools = toolbox.select(&names);
-        let mut tools = tools.map_err(|error| self.fault(error.to_string()))?;
+        let names = match self.settings.tools.as_slice() {
+            [] => "none".to_owned(),
+            names => names.join(","),
+        };
+        let mut tools = toolbox.select(&names).map_err(|error| fault(&error))?;
         tools.extend(self.skills().tool());
         Ok(tools)
     }
@@ -223,10 +199,10 @@ impl AgentConfig {
     /// Finds the agent's skills. An agent without tools has none.
     #[must_use]
     pub fn skills(&self) -> Skills {
-        let has_tools = self.settings().tools.iter().any(|name| name != "none");
-        let places = self.settings().skills.iter().flatten();
+        let has_tools = self.settings.tools.iter().any(|name| name != "none");
+        let places = self.settings.skills.iter().flatten();
         let places = places.filter(|_| has_tools);
-        Skills::find(places.map(|place| self.settings().root.join(place)))
+        Skills::find(places.map(|place| self.settings.root.join(place)))
     }
 
     /// Returns the configured system prompt.
@@ -234,47 +210,25 @@ impl AgentConfig {
     /// # Errors
     /// If its file cannot be read.
     pub fn system(&self) -> Result<Option<String>, ConfigError> {
-        match (&self.settings().system, &self.settings().system_file) {
+        match (&self.settings.system, &self.settings.system_file) {
             (Some(text), _) => Ok(Some(text.clone())),
-            (None, Some(path)) => self.prompt(path, "the system prompt").map(Some),
-            (None, None) => Ok(None),
+            (None, path) => self.prompt(path.as_deref(), "the system prompt"),
         }
     }
 
-    /// Returns the configured prompt of the summarizer, if any.
-    ///
-    /// # Errors
-    /// If its file cannot be read.
-    pub fn summary_prompt(&self) -> Result<Option<String>, ConfigError> {
-        let path = self.settings().summary_prompt.as_deref();
-        path.map(|path| self.prompt(path, "a summary prompt"))
-            .transpose()
+    /// Returns the text of a prompt file.
+    pub(super) fn prompt(
+        &self,
+        path: Option<&Path>,
+        what: &str,
+    ) -> Result<Option<String>, ConfigError> {
+        let text = path.map(|path| text(path, MAX_PROMPT, what));
+        text.transpose().map_err(|fault| self.fault(fault))
     }
 
     /// Creates an error about the agent that belongs to no line.
     #[must_use]
     pub fn fault(&self, text: String) -> ConfigError {
-        ConfigError::of(Origin::Default, text)
-    }
-
-    /// Returns a model by its name. The agent's own model is called at the agent's own address.
-    pub(super) fn model(&self, name: &str) -> Result<AgentModel, ConfigError> {
-        let environment = &plimsoll_providers::environment;
-        let (model, mut chat) = self.chat(name, environment)?;
-        // The address belongs to the agent's own model, not to the summarizer.
-        let is_own = self.settings().model.as_deref() == Some(name);
-        if let Some(url) = self.settings().base_url.as_ref().filter(|_| is_own) {
-            chat = chat.base_url(url);
-        }
-        let provider = chat.build();
-        let provider = provider.map_err(|error| self.fault(error.to_string()))?;
-        Ok(AgentModel {
-            prices: self.prices(&model),
-            ..AgentModel::new(Arc::new(provider))
-        })
-    }
-
-    fn prompt(&self, path: &Path, what: &str) -> Result<String, ConfigError> {
-        text(path, MAX_PROMPT, what).map_err(|fault| self.fault(fault))
+        ConfigError::of(&Origin::Default, text)
     }
 }

@@ -13,15 +13,7 @@ use super::file::{AgentPart, Config, config_text};
 use super::form::{Form, Names};
 use super::import::own_tools;
 use super::key::key;
-use super::layer::{FoundSetting, Layer, Owner};
-
-/// Maximum number of agents that are files.
-pub const MAX_AGENT_FILES: usize = 50;
-
-/// Fields of a Claude Code file that are used unchanged.
-const SHARED: [&str; 2] = ["name", "description"];
-/// Fields that do not affect the agent's behavior.
-const COSMETIC: [&str; 1] = ["color"];
+use super::layer::{Layer, Owner};
 
 /// The format of an agent file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,35 +42,32 @@ impl Config {
     #[must_use]
     pub fn agent_file(mut self, path: &Path, form: AgentFileForm) -> Self {
         match config_text(path) {
-            Ok(text) => self.agent_text(path, &text, form),
-            Err(error) => {
-                self.leave_out(path, error.faults);
-                self
-            }
+            Ok(text) => self.add_agent_text(path, &text, form),
+            Err(error) => self.leave_out(path, error.faults),
         }
+        self
     }
 
     /// Like [`Self::agent_file`], with the text of the file.
-    pub(super) fn agent_text(mut self, path: &Path, text: &str, form: AgentFileForm) -> Self {
-        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        let part = part_of(text, path, form, &mut faults, &mut warnings);
-        self.warnings.extend(warnings.0);
-        if let Some(part) = part.filter(|_| faults.0.is_empty()) {
-            self = self.with(part, &mut faults);
+    pub(super) fn add_agent_text(&mut self, path: &Path, text: &str, form: AgentFileForm) {
+        let mut faults = Faults::default();
+        if let Some(part) = part_of(text, path, form, &mut faults)
+            && faults.faults.is_empty()
+        {
+            self.add_agent(part, &mut faults);
         }
-        self.leave_out(path, faults.0);
-        self
+        self.warnings.extend(faults.warnings);
+        self.leave_out(path, faults.faults);
     }
 
     /// Adds the reasons why a file is left out to the warnings.
     fn leave_out(&mut self, path: &Path, faults: Vec<ConfigFault>) {
         self.warnings.extend(faults.into_iter().map(|fault| {
             let text = format!("{} (the agent is left out)", fault.text);
-            let origin = match fault.origin {
-                Origin::File(..) => fault.origin,
-                _ => Origin::start(Some(path)),
-            };
-            ConfigFault { origin, text }
+            match fault.origin {
+                Origin::File(..) => ConfigFault::new(&fault.origin, text),
+                _ => ConfigFault::new(&Origin::start(Some(path)), text),
+            }
         }));
     }
 
@@ -95,7 +84,6 @@ fn part_of(
     path: &Path,
     form: AgentFileForm,
     faults: &mut Faults,
-    warnings: &mut Faults,
 ) -> Option<AgentPart> {
     let start = Origin::start(Some(path));
     let (fields, body) = front_matter(whole)
@@ -114,7 +102,7 @@ fn part_of(
         let origin = origin_of(&key);
         let value = match form {
             AgentFileForm::Plimsoll => Some(value),
-            AgentFileForm::ClaudeCode => counterpart(&key, value, &origin, warnings),
+            AgentFileForm::ClaudeCode => counterpart(&key, value, &origin, faults),
         };
         if let Some(value) = value {
             // TOML has no null.
@@ -136,7 +124,7 @@ fn part_of(
     let system = body.trim();
     if let Some(key) = key("system").filter(|_| !system.is_empty()) {
         let given = Located::new(system.into(), &start);
-        layer.0.insert(key.path(), FoundSetting { key, given });
+        layer.insert(key.path(), key, given);
     }
     Some(AgentPart {
         name,
@@ -147,31 +135,24 @@ fn part_of(
 }
 
 /// Converts a field of a Claude Code file. Returns `None` if there is no counterpart.
-fn counterpart(key: &str, value: Json, origin: &Origin, warnings: &mut Faults) -> Option<Json> {
-    match key {
-        key if SHARED.contains(&key) => Some(value),
-        "tools" => tools(&value, origin, warnings),
+fn counterpart(key: &str, value: Json, origin: &Origin, faults: &mut Faults) -> Option<Json> {
+    let text = match key {
+        "name" | "description" => return Some(value),
+        "tools" => return tools(&value, origin, faults),
+        // It does not affect the agent's behavior.
+        "color" => return None,
+        "model" if value.as_str() == Some("inherit") => return None,
         "model" => {
-            if value.as_str() != Some("inherit") {
-                let text = "`model` has no counterpart: the agent runs on the model of its caller";
-                warnings.push(origin, text);
-            }
-            None
+            "`model` has no counterpart: the agent runs on the model of its caller".to_owned()
         }
-        key => {
-            if !COSMETIC.contains(&key) {
-                warnings.push(
-                    origin,
-                    format!("`{key}` has no counterpart, and is left out"),
-                );
-            }
-            None
-        }
-    }
+        key => format!("`{key}` has no counterpart, and is left out"),
+    };
+    faults.warn(origin, text);
+    None
 }
 
 /// Converts the tool names of a Claude Code file. Returns `None` if it names none, which means all.
-fn tools(value: &Json, origin: &Origin, warnings: &mut Faults) -> Option<Json> {
+fn tools(value: &Json, origin: &Origin, faults: &mut Faults) -> Option<Json> {
     if [Json::Null, "".into(), Json::Array(Vec::new())].contains(value) {
         return None;
     }
@@ -183,7 +164,7 @@ fn tools(value: &Json, origin: &Origin, warnings: &mut Faults) -> Option<Json> {
     if !others.is_empty() {
         let others = others.join(", ");
         let text = format!("the tools {others} have no counterpart, and are left out");
-        warnings.push(origin, text);
+        faults.warn(origin, text);
     }
     if names.is_empty() {
         names.push("none");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_agent::{Pattern, Permissions};
 use plimsoll_context::{HostedTool, PriceSheet};
-use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, Window, sub_agent};
+use plimsoll_core::{Agent, AgentBuilder, Error, Provider, Tool, Window, sub_agent};
 use plimsoll_providers::ModelRef;
 
 use super::agent::AgentConfig;
@@ -43,68 +43,35 @@ impl AgentModel {
 }
 
 impl AgentConfig {
-    /// Returns the permission rules. Rules for tools that exist but that this agent does not have
-    /// are left out, because a file's rules apply to all of its agents.
+    /// Returns the permission rules, or those for an agent with these tools. Rules for tools that exist
+    /// but that this agent does not have are left out, because a file's rules apply to all of its
+    /// agents; so are rules for tools of a missing MCP server, because a run continues without it.
     #[must_use]
-    pub fn permissions(&self) -> Permissions {
-        self.permissions_of(&self.own_rules(None))
-    }
-
-    /// Returns the permission rules for an agent with these tools. Rules for tools
-    /// of a missing MCP server are left out, because a run continues without such a server.
-    #[must_use]
-    pub fn permissions_for(&self, tools: &[Arc<dyn Tool>]) -> Permissions {
-        self.permissions_of(&self.own_rules(Some(tools)))
-    }
-
-    pub(super) fn permissions_of(&self, rules: &[usize]) -> Permissions {
-        let all = &self.settings().permissions;
-        let rules = rules.iter().filter_map(|at| all.get(*at));
-        Permissions::new(rules.map(Rule::rule)).with_mode(self.settings().permission_mode())
-    }
-
-    /// Returns the numbers of the permission rules for this agent, or for one with these tools: those that
-    /// match one of its tools, and those that match no tool of the file, which are mistakes.
-    pub(super) fn own_rules(&self, tools: Option<&[Arc<dyn Tool>]>) -> Vec<usize> {
-        let settings = self.settings();
+    pub fn permissions(&self, tools: Option<&[Arc<dyn Tool>]>) -> Permissions {
+        let settings = &self.settings;
         let built_in = plimsoll_tools::NAMES.iter().copied();
         let is_chosen = |name: &&str| settings.tools.iter().any(|own| own == "all" || own == name);
         let called = settings.sub_agents.iter().map(String::as_str);
         let given = tools.into_iter().flatten();
         let given = given.map(|tool| tool.spec().name.as_str());
-        let own = built_in
-            .clone()
-            .filter(is_chosen)
-            .chain(called)
-            .chain(given);
-        let own: Vec<&str> = own.collect();
-        let agents = self.shared.agents.iter().map(|part| part.name.as_str());
+        let own = built_in.clone().filter(is_chosen);
+        let own: Vec<&str> = own.chain(called).chain(given).collect();
+        let agents = self.shared().agents.iter().map(|part| part.name.as_str());
         let known: Vec<&str> = built_in.chain(agents).collect();
-        let is_of = |rule: &Rule, server: &str| rule.tool.starts_with(&format!("{server}_"));
-        let is_hosted = |rule: &Rule, tool: &HostedTool| {
-            let is_of_server = tool.server().is_some_and(|server| is_of(rule, server));
-            is_of_server || tool.names().any(|name| fits(&rule.tool, name))
-        };
+        let all_hosted: Vec<HostedTool> = self.shared().hosted_tools().collect();
         let is_of_mcp = |rule: &Rule| {
-            let mut servers = self.shared.mcp.iter();
-            tools.is_some() && servers.any(|server| is_of(rule, &server.name))
+            let mut servers = self.shared().mcp.iter();
+            tools.is_some() && servers.any(|server| is_of_server(rule, &server.name))
         };
+        // A rule for all tools applies to this agent, whatever tools it gets.
         let is_own = |rule: &Rule| {
-            let mut hosted = settings.builder.hosted_tools.iter();
-            // A rule for all tools applies to this agent, whatever tools it gets.
-            rule.tool == "*"
-                || own.iter().any(|name| fits(&rule.tool, name))
-                || hosted.any(|tool| is_hosted(rule, tool))
+            rule.tool == "*" || is_of_tool(rule, &own, &settings.builder.hosted_tools)
         };
-        let is_known = |rule: &Rule| {
-            let mut hosted = self.shared.hosted_tools();
-            is_of_mcp(rule)
-                || known.iter().any(|name| fits(&rule.tool, name))
-                || hosted.any(|tool| is_hosted(rule, &tool))
-        };
-        let rules = settings.permissions.iter().enumerate();
-        let rules = rules.filter(|(_, rule)| is_own(rule) || !is_known(rule));
-        rules.map(|(at, _)| at).collect()
+        // A rule for no tool of the file is a mistake, which the builder reports.
+        let is_known = |rule: &Rule| is_of_mcp(rule) || is_of_tool(rule, &known, &all_hosted);
+        let rules = settings.permissions.iter();
+        let rules = rules.filter(|rule| is_own(rule) || !is_known(rule));
+        Permissions::new(rules.map(Rule::rule)).with_mode(settings.permission_mode())
     }
 
     /// Returns the agents that it may call, as tools. `make` creates the builder of one, with its
@@ -115,34 +82,34 @@ impl AgentConfig {
     /// in advance, so that a missing key is reported before the run begins.
     pub fn sub_agents(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         for agent in self.reached() {
-            let cannot = |error: &ConfigError| {
-                let name = agent.settings().name.as_deref().unwrap_or_default();
-                let why = error.faults.iter().map(|fault| fault.text.as_str());
-                let why = why.collect::<Vec<_>>().join("; ");
+            let cannot = |why: Vec<String>| {
+                let name = agent.settings.name.as_deref().unwrap_or_default();
+                let why = why.join("; ");
                 self.fault(format!("the agent `{name}` cannot be made: {why}"))
             };
-            let builder = make(&agent).map_err(|error| cannot(&error))?;
+            let builder = make(&agent).map_err(|error| {
+                let why = error.faults.into_iter().map(|fault| fault.text);
+                cannot(why.collect())
+            })?;
             let built = builder.tools(agent.called(make)?).build();
-            built.map_err(|error| cannot(&agent.place(&error)))?;
+            built.map_err(|error| match error {
+                Error::Build(faults) => cannot(faults),
+                other => cannot(vec![other.to_string()]),
+            })?;
         }
         self.called(make)
     }
 
     fn called(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
-        let tools = self
-            .settings()
-            .sub_agents
-            .iter()
-            .filter_map(|name| self.part(name));
-        let tools = tools.map(|part| {
+        let names = self.settings.sub_agents.iter();
+        let tools = names.filter_map(|name| self.part(name)).map(|part| {
             let config = self.sibling(part)?;
-            let description = config.settings().description.clone();
+            let description = config.settings.description.clone();
             let description = description.unwrap_or_else(|| format!("The agent {}.", part.name));
             let make = Arc::clone(make);
-            let again = Arc::clone(&make);
             // Created anew for each call, because agents may call each other and themselves.
             let agent = move || {
-                let own = config.called(&again).ok()?;
+                let own = config.called(&make).ok()?;
                 make(&config).ok()?.tools(own).build().ok()
             };
             let tool = sub_agent(part.name.as_str(), description, agent);
@@ -154,14 +121,14 @@ impl AgentConfig {
     /// Adds a program's tool servers to this agent. Returns the names that are already in use;
     /// these servers are not replaced.
     pub fn add_mcp(&mut self, servers: impl IntoIterator<Item = McpServer>) -> Vec<String> {
-        let shared = Arc::make_mut(&mut self.shared);
+        let shared = Arc::make_mut(&mut self.config.shared);
         let mut known = Vec::new();
         for server in servers {
             if shared.mcp.iter().any(|other| other.name == server.name) {
                 known.push(server.name);
                 continue;
             }
-            if let Some(names) = &mut self.merged.settings.mcp {
+            if let Some(names) = &mut self.settings.mcp {
                 names.push(server.name.clone());
             }
             shared.mcp.push(server);
@@ -172,7 +139,7 @@ impl AgentConfig {
     /// Checks whether it uses the tools of this server.
     #[must_use]
     pub fn uses_mcp(&self, server: &str) -> bool {
-        let named = self.settings().mcp.as_ref();
+        let named = self.settings.mcp.as_ref();
         named.is_none_or(|names| names.iter().any(|name| name == server))
     }
 
@@ -182,7 +149,7 @@ impl AgentConfig {
         let users: Vec<Self> = std::iter::once(self.clone())
             .chain(self.reached())
             .collect();
-        let servers = self.shared.mcp.iter();
+        let servers = self.shared().mcp.iter();
         servers
             .filter(|server| users.iter().any(|user| user.uses_mcp(&server.name)))
             .collect()
@@ -194,11 +161,11 @@ impl AgentConfig {
         let mut users = vec![self.clone()];
         let mut at = 0;
         while let Some(user) = users.get(at) {
-            let called = user.settings().sub_agents.iter();
+            let called = user.settings.sub_agents.iter();
             let called = called.filter_map(|name| self.sibling(self.part(name)?).ok());
             let called: Vec<Self> = called.collect();
             for agent in called {
-                let is_new = |user: &Self| user.settings().name != agent.settings().name;
+                let is_new = |user: &Self| user.settings.name != agent.settings.name;
                 if users.iter().all(is_new) {
                     users.push(agent);
                 }
@@ -214,7 +181,7 @@ impl AgentConfig {
     /// # Errors
     /// If no model is named, or something cannot be read, found or reached.
     pub fn builder(&self) -> Result<AgentBuilder, ConfigError> {
-        let Some(model) = &self.settings().model else {
+        let Some(model) = &self.settings.model else {
             return Err(self.fault(
                 "no model is named; set `model` to PROVIDER/NAME, or give a provider".to_owned(),
             ));
@@ -239,12 +206,29 @@ impl AgentConfig {
 
     fn with_sub_agents(&self, model: AgentModel) -> Result<AgentBuilder, ConfigError> {
         let own = model.clone();
-        let same = self.settings().model.clone();
+        let same = self.settings.model.clone();
         let make: MakeAgent = Arc::new(move |config: &Self| {
             let model = config.model_beside(same.as_deref(), &own)?;
-            config.assembled(model, config.permissions(), config.tools()?)
+            config.assembled(model, config.permissions(None), config.tools()?)
         });
-        self.assembled(model, self.permissions(), self.sub_agents(&make)?)
+        self.assembled(model, self.permissions(None), self.sub_agents(&make)?)
+    }
+
+    /// Returns a model by its name. The agent's own model is called at the agent's own address.
+    fn model(&self, name: &str) -> Result<AgentModel, ConfigError> {
+        let environment = &plimsoll_providers::environment;
+        let (model, mut chat) = self.chat(name, environment)?;
+        // The address belongs to the agent's own model, not to the summarizer.
+        let is_own = self.settings.model.as_deref() == Some(name);
+        if let Some(url) = self.settings.base_url.as_ref().filter(|_| is_own) {
+            chat = chat.base_url(url);
+        }
+        let provider = chat.build();
+        let provider = provider.map_err(|error| self.fault(error.to_string()))?;
+        Ok(AgentModel {
+            prices: self.prices(&model),
+            ..AgentModel::new(Arc::new(provider))
+        })
     }
 
     /// Returns the model of an agent that another agent calls: its own if it names one, else the
@@ -257,7 +241,7 @@ impl AgentConfig {
         name: Option<&str>,
         model: &AgentModel,
     ) -> Result<AgentModel, ConfigError> {
-        match self.settings().model.as_deref() {
+        match self.settings.model.as_deref() {
             Some(own) if Some(own) != name => self.model(own),
             _ => Ok(model.clone()),
         }
@@ -273,7 +257,7 @@ impl AgentConfig {
         model: AgentModel,
         tools: Vec<Arc<dyn Tool>>,
     ) -> Result<AgentBuilder, ConfigError> {
-        self.assembled(model, self.permissions_for(&tools), tools)
+        self.assembled(model, self.permissions(Some(&tools)), tools)
     }
 
     /// Assembles an agent from its parts. All builders are created here.
@@ -283,13 +267,13 @@ impl AgentConfig {
         permissions: Permissions,
         tools: Vec<Arc<dyn Tool>>,
     ) -> Result<AgentBuilder, ConfigError> {
-        let mut builder = self
-            .settings()
+        let settings = &self.settings;
+        let mut builder = settings
             .apply(Agent::builder_shared(model.provider))
             .secrets(self.secrets(&plimsoll_providers::environment))
             .permissions(permissions)
             .tools(tools);
-        if self.settings().builder.window == Window::Discover {
+        if settings.builder.window == Window::Discover {
             builder = builder.window(model.window);
         }
         if let Some(system) = self.system()? {
@@ -298,40 +282,50 @@ impl AgentConfig {
         if let Some(sheet) = model.prices {
             builder = builder.prices(sheet);
         }
-        if let Some(name) = &self.settings().summarizer {
+        if let Some(name) = &settings.summarizer {
             let summarizer = self.model(name)?;
             builder = builder.summarizer(summarizer.provider);
             if let Some(sheet) = summarizer.prices {
                 builder = builder.summarizer_prices(sheet);
             }
         }
-        if let Some(prompt) = self.summary_prompt()? {
+        let prompt = settings.summary_prompt.as_deref();
+        if let Some(prompt) = self.prompt(prompt, "a summary prompt")? {
             builder = builder.summary_prompt(prompt);
         }
         Ok(builder)
     }
 
     pub(super) fn part(&self, name: &str) -> Option<&AgentPart> {
-        self.shared.agents.iter().find(|part| part.name == name)
+        let mut agents = self.shared().agents.iter();
+        agents.find(|part| part.name == name)
     }
 
     /// Returns another agent of the same file.
     pub(super) fn sibling(&self, part: &AgentPart) -> Result<Self, ConfigError> {
-        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        let mut merged = self
-            .shared
-            .resolve(&[], Some(part), &mut faults, &mut warnings);
-        // A called agent must not do more than the command line allowed its caller.
-        self.guards.hold(&mut merged);
+        let mut faults = Faults::default();
+        let mut called = self.config.agent_of(&[], Some(part), &mut faults);
         faults.check()?;
-        let path = self.path.as_deref();
-        let mut called = Self::new(merged, Arc::clone(&self.shared), path, Vec::new());
-        called.guards = self.guards.clone();
+        // A called agent must not do more than the command line allowed its caller.
+        self.guards.hold(&mut called);
         Ok(called)
     }
 }
 
-/// Checks whether a rule's pattern matches a tool.
-fn fits(pattern: &str, tool: &str) -> bool {
-    Pattern::new(pattern).fits(tool)
+/// Checks whether a rule is for one of these tools.
+fn is_of_tool(rule: &Rule, names: &[&str], hosted: &[HostedTool]) -> bool {
+    let fits = |tool: &str| Pattern::new(&rule.tool).fits(tool);
+    let is_hosted = |tool: &HostedTool| {
+        let mut names = tool.names();
+        names.any(fits)
+            || tool
+                .server()
+                .is_some_and(|server| is_of_server(rule, server))
+    };
+    names.iter().any(|name| fits(name)) || hosted.iter().any(is_hosted)
+}
+
+/// Checks whether a rule is for tools of a server.
+fn is_of_server(rule: &Rule, server: &str) -> bool {
+    rule.tool.starts_with(&format!("{server}_"))
 }

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use plimsoll_agent::{ExecutionLimits, Failure, MAX_RULES, Request};
 use plimsoll_context::{
-    CacheRetention, Chars4, ContextStrategy, Delta, HostedTool, PriceSheet, Rates, Reply,
-    Threshold, nearest,
+    Author, CacheRetention, Chars4, ContextStrategy, Delta, HostedTool, PriceSheet, Rates, Reply,
+    Threshold,
 };
-use plimsoll_core::{Agent, Error, Provider, Tool, ToolError, sub_agent, tool};
+use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, ToolError, sub_agent, tool};
 use plimsoll_providers::{BaseUrl, ModelRef, Wire};
 use plimsoll_tools::{Root, Toolbox};
 use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::agent::AgentConfig;
-use super::fault::{ConfigError, Faults, Origin};
+use super::fault::{ConfigError, Faults, no_such};
+use super::settings::AgentSettings;
 
 /// Tools that an agent has besides the named ones.
 const OUR_TOOLS: [&str; 4] = ["recall", "recall_search", "get_tool_response", "skill"];
@@ -24,10 +25,15 @@ const OUR_TOOLS: [&str; 4] = ["recall", "recall_search", "get_tool_response", "s
 /// a report.
 const SECRETS: [&str; 2] = ["authorization", "headers"];
 
+/// Settings that decide whether a model writes the summaries.
+const AUTHORS: [&str; 3] = ["context_strategy", "summarization", "summary.author"];
+/// Settings that only have an effect if a model writes the summaries.
+const OF_SUMMARIZER: [&str; 3] = ["summary.model", "summary.prompt_file", "summary.timeout"];
+
 impl AgentConfig {
     /// Reports the faults of all settings taken together.
     pub(crate) fn check(&self, faults: &mut Faults) {
-        let settings = self.settings();
+        let settings = &self.settings;
         let summarizes = matches!(
             settings.builder.context_strategy,
             Some(ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
@@ -36,13 +42,15 @@ impl AgentConfig {
         if !settings.builder.summarization && summarizes && has_trigger {
             let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
                          no effect; remove one of the three, or choose \"evict\"";
-            faults.add([self.merged.placed(fault, &[])]);
+            let paths = ["summarization", "context_strategy", "trigger"];
+            self.report(&paths, fault, faults);
         }
-        let agents = self.shared.agents.iter();
+        self.check_summarizer(faults);
+        let agents = self.shared().agents.iter();
         let agents: Vec<&str> = agents.map(|part| part.name.as_str()).collect();
         self.check_names("sub_agents", "agent", &settings.sub_agents, &agents, faults);
         self.check_called(faults);
-        let servers = self.shared.mcp.iter();
+        let servers = self.shared().mcp.iter();
         let servers: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
         let named = settings.mcp.as_deref().unwrap_or_default();
         self.check_names("mcp", "MCP server", named, &servers, faults);
@@ -50,33 +58,60 @@ impl AgentConfig {
         let known = plimsoll_tools::NAMES.iter().copied();
         let known: Vec<&str> = known.chain(["all", "none"]).collect();
         self.check_names("tools", "tool", tools, &known, faults);
-        if tools.len() > 1
-            && tools
-                .iter()
-                .any(|name| ["all", "none"].contains(&name.as_str()))
-        {
+        let mut names = tools.iter();
+        if tools.len() > 1 && names.any(|name| name == "all" || name == "none") {
             let text = "`tools` names all or none beside others; keep the one you mean";
-            self.report("tools", text, faults);
+            self.report(&["tools"], text, faults);
         }
         let rules = settings.permissions.len();
         if rules > MAX_RULES {
             let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
-            self.report("permissions", &text, faults);
+            self.report(&["permissions"], &text, faults);
         }
-        // The trial below has no rules, because rules for a program's tools would be faults there.
-        let rules = self.own_rules(None);
-        let permissions = self.permissions_of(&rules);
         for tool in &settings.builder.hosted_tools {
             if let Some(fault) = secret_of(tool) {
-                self.report("hosted_tools", &fault, faults);
-            }
-            if let Err(fault) = permissions.hosted(tool) {
-                faults.add([self.merged.placed(&fault, &rules)]);
+                self.report(&["hosted_tools"], &fault, faults);
             }
         }
+        self.place_all(self.hosted_faults(), &Self::hosted_faults, faults);
         if let Err(error) = self.trial() {
-            faults.add(error.faults);
+            faults.add(error);
         }
+    }
+
+    /// Checks whether the settings of a model that writes summaries have an effect. Those of a lower layer
+    /// than the one that turns such summaries off may be for other agents.
+    fn check_summarizer(&self, faults: &mut Faults) {
+        let found = |path| self.layer.0.get(path);
+        if writes_summaries(&self.settings) {
+            return;
+        }
+        let off = AUTHORS.iter().filter_map(|path| found(*path));
+        let off = off.map(|found| found.depth).max();
+        let cure = match &self.settings.builder {
+            builder if !builder.summarization => "set `summarization` to true",
+            builder if builder.summary.author == Author::Extract => {
+                "set `summary.author` to \"model\""
+            }
+            _ => "set `context_strategy` to \"summarize\"",
+        };
+        for path in OF_SUMMARIZER {
+            if found(path).is_some_and(|found| off.is_none_or(|off| found.depth >= off)) {
+                let text = format!(
+                    "`{path}` has no effect, because no model writes summaries; {cure}, or remove \
+                     this setting"
+                );
+                self.report(&[path], &text, faults);
+            }
+        }
+    }
+
+    /// Returns the rules that a tool of the provider's own cannot obey.
+    fn hosted_faults(&self) -> Vec<String> {
+        let permissions = self.permissions(None);
+        let tools = self.settings.builder.hosted_tools.iter();
+        let faults = tools.filter_map(|tool| permissions.hosted(tool).err());
+        faults.collect()
     }
 
     /// Builds the agent without its tools and rules, on a model that is never called. So a builder
@@ -89,32 +124,36 @@ impl AgentConfig {
     }
 
     /// Builds the agent with tools, and the rules for them if there are any.
-    fn trial_of(&self, tools: Option<Vec<Arc<dyn Tool>>>) -> Result<Agent, ConfigError> {
+    fn trial_of(&self, tools: Option<&[Arc<dyn Tool>]>) -> Result<Agent, ConfigError> {
+        let make = |agent: &Self| Ok(agent.trial_builder(tools));
+        let built = self.trial_builder(tools).build();
+        built.map_err(|error| self.place(&error, &make))
+    }
+
+    fn trial_builder(&self, tools: Option<&[Arc<dyn Tool>]>) -> AgentBuilder {
         // The prices of the model are known when there is one.
         let prices = PriceSheet::of(Rates::FREE);
-        let mut builder = self.settings().apply(Agent::builder(Nobody));
-        if self.settings().summarizer.is_some() {
+        let mut builder = self.settings.apply(Agent::builder(Nobody));
+        if self.settings.summarizer.is_some() {
             let summarizer = builder.summarizer(Arc::new(Nobody));
             builder = summarizer.summarizer_prices(prices);
         }
-        let mut rules = Vec::new();
+        // Without tools, rules for a program's tools would be faults.
         if let Some(tools) = tools {
-            rules = self.own_rules(Some(&tools));
             builder = builder
-                .permissions(self.permissions_of(&rules))
-                .tools(tools);
+                .permissions(self.permissions(Some(tools)))
+                .tools(tools.iter().cloned());
         }
-        let built = builder.counter(Arc::new(Chars4)).prices(prices).build();
-        built.map_err(|error| self.place_of(&error, &rules))
+        builder.counter(Arc::new(Chars4)).prices(prices)
     }
 
     /// Returns the built-in tools that the agent has, and those that are agents, to check names and
     /// arguments. They are never called.
     fn own_tools(&self) -> Vec<Arc<dyn Tool>> {
         let tools =
-            Root::new(".").map(|root| Toolbox::new(root).select(&self.settings().tools.join(",")));
+            Root::new(".").map(|root| Toolbox::new(root).select(&self.settings.tools.join(",")));
         let mut tools = tools.ok().and_then(Result::ok).unwrap_or_default();
-        let called = self.settings().sub_agents.iter();
+        let called = self.settings.sub_agents.iter();
         tools.extend(called.map(|name| {
             Arc::new(sub_agent(name.as_str(), name.as_str(), || None)) as Arc<dyn Tool>
         }));
@@ -124,39 +163,22 @@ impl AgentConfig {
         tools
     }
 
-    /// Converts a builder's faults, and adds the origins of the settings that caused them.
-    #[must_use]
-    pub fn place(&self, error: &Error) -> ConfigError {
-        self.place_of(error, &[])
-    }
-
-    fn place_of(&self, error: &Error, rules: &[usize]) -> ConfigError {
-        let mut faults = Faults::default();
-        match error {
-            Error::Build(texts) => {
-                faults.add(texts.iter().map(|text| self.merged.placed(text, rules)));
-            }
-            other => faults.push(&Origin::Default, other.to_string()),
-        }
-        faults.into()
-    }
-
     /// Checks the names of models, and the address. Only the whole configuration has all providers: the
     /// user's own file may name some.
     pub(super) fn check_models(&self, faults: &mut Faults) {
-        let settings = self.settings();
+        let settings = &self.settings;
         for (path, model) in [
             ("model", &settings.model),
             ("summary.model", &settings.summarizer),
         ] {
             let is_own = |model: &str| {
                 let provider = model.split('/').next().unwrap_or_default();
-                self.shared.providers.contains_key(provider)
+                self.shared().providers.contains_key(provider)
             };
             if let Some(model) = model.as_ref().filter(|model| !is_own(model))
                 && let Err(error) = ModelRef::parse(model)
             {
-                self.report(path, &error.to_string(), faults);
+                self.report(&[path], &error.to_string(), faults);
             }
         }
         let model = settings.model.as_deref();
@@ -169,13 +191,13 @@ impl AgentConfig {
             let text = format!(
                 "`tool_style` \"json\" has no effect on {model}, which is reached over {wire}; remove it, or set it to \"native\""
             );
-            self.report("tool_style", &text, faults);
+            self.report(&["tool_style"], &text, faults);
         }
         // The port of an address without one depends on the provider.
         let url = settings.base_url.as_ref();
         let url = url.map(|url| BaseUrl::parse(url, Some("http://127.0.0.1:8080")));
         if let Some(Err(error)) = url {
-            self.report("base_url", &error.to_string(), faults);
+            self.report(&["base_url"], &error.to_string(), faults);
         }
     }
 
@@ -188,21 +210,14 @@ impl AgentConfig {
         known: &[&str],
         faults: &mut Faults,
     ) {
-        let there_is = match known {
-            [] => "the configuration has none".to_owned(),
-            known => format!("there is: {}", known.join(", ")),
-        };
         for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
-            let near = nearest(name, known.iter().copied());
-            let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
-            let text = format!("there is no {what} `{name}`; {near}{there_is}");
-            self.report(path, &text, faults);
+            self.report(&[path], &no_such(what, name, known), faults);
         }
     }
 
     /// Checks whether the agents that it may call can be tools beside its other tools.
     fn check_called(&self, faults: &mut Faults) {
-        let settings = self.settings();
+        let settings = &self.settings;
         let all = settings.tools.iter().any(|name| name == "all");
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         for (at, name) in settings.sub_agents.iter().enumerate() {
@@ -223,7 +238,7 @@ impl AgentConfig {
             } else {
                 continue;
             };
-            self.report("sub_agents", &text, faults);
+            self.report(&["sub_agents"], &text, faults);
         }
     }
 
@@ -234,14 +249,14 @@ impl AgentConfig {
     /// One fault for each name that is neither a built-in nor a configured tool, and for each rule that
     /// cannot match a call.
     pub fn check_tools(&self) -> Result<(), ConfigError> {
-        let agents = self.shared.agents.iter().map(|part| part.name.as_str());
+        let agents = self.shared().agents.iter().map(|part| part.name.as_str());
         let known = plimsoll_tools::NAMES.iter().copied();
         let known: Vec<&str> = known.chain(OUR_TOOLS).chain(agents).collect();
         let is_of_mcp = |name: &str| {
-            let mut servers = self.shared.mcp.iter();
+            let mut servers = self.shared().mcp.iter();
             servers.any(|server| name.starts_with(&format!("{}_", server.name)))
         };
-        let builder = &self.settings().builder;
+        let builder = &self.settings.builder;
         let mut faults = Faults::default();
         for name in builder.limits.max_calls_per_tool.keys() {
             let mut hosted = builder.hosted_tools.iter();
@@ -255,21 +270,26 @@ impl AgentConfig {
             } else {
                 ExecutionLimits::no_such_tool(name, &known)
             };
-            self.report("max_calls_per_tool", &text, &mut faults);
+            self.report(&["max_calls_per_tool"], &text, &mut faults);
         }
-        faults.add(
-            self.trial_of(Some(self.own_tools()))
-                .err()
-                .into_iter()
-                .flat_map(|it| it.faults),
-        );
-        faults.check()
+        if let Err(error) = self.trial_of(Some(&self.own_tools())) {
+            faults.add(error);
+        }
+        faults.check().map(|_| ())
     }
+}
 
-    /// Reports a fault of a setting.
-    fn report(&self, path: &str, text: &str, faults: &mut Faults) {
-        faults.push(self.origin(path).unwrap_or(&Origin::Default), text);
-    }
+/// Checks whether a model writes the summaries of evicted messages.
+fn writes_summaries(settings: &AgentSettings) -> bool {
+    let builder = &settings.builder;
+    let strategy = match builder.context_config {
+        Some(_) => ContextStrategy::Summarize { max_tokens: None },
+        None => builder
+            .context_strategy
+            .unwrap_or_else(|| ContextStrategy::default_for(settings.summarizer.is_some(), None)),
+    };
+    let summarizes = matches!(strategy, ContextStrategy::Summarize { .. });
+    summarizes && builder.summarization && builder.summary.author == Author::Model
 }
 
 /// Returns the fault of a tool of the provider's own, if it holds a secret.

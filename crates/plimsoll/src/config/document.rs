@@ -241,7 +241,7 @@ mod tests {
     fn every_mistake_in_the_form_is_said() {
         let mut faults = Faults::default();
         Located::parse("a = \nb = 1\nb = 2\n[c\n", None, &mut faults);
-        let lines = faults.0.iter();
+        let lines = faults.faults.iter();
         let lines = lines.map(|fault| fault.origin.place().map(|place| place.line));
         let mut lines: Vec<Option<usize>> = lines.collect();
         lines.sort();
@@ -253,7 +253,7 @@ mod tests {
         let text = format!("a = \"{}\"; b = 1", "é".repeat(5_000));
         let mut faults = Faults::default();
         assert!(Located::parse(&text, None, &mut faults).is_none());
-        assert_eq!(faults.0[0].origin.place().unwrap().column, 5_007);
+        assert_eq!(faults.faults[0].origin.place().unwrap().column, 5_007);
         let text = format!("\u{feff}a = {{ b = \"{}\", c = 1 }}", "é".repeat(5_000));
         let document = Located::parse(&text, None, &mut faults).unwrap();
         let columns = ["b", "c"].map(|key| column(document.get("a").unwrap().get(key).unwrap()));

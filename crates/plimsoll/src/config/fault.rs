@@ -4,6 +4,8 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use plimsoll_context::nearest;
+
 /// A place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -43,9 +45,12 @@ pub struct ConfigError {
     pub faults: Vec<ConfigFault>,
 }
 
-/// Faults while they are collected.
+/// Faults and warnings while they are collected.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Faults(pub(crate) Vec<ConfigFault>);
+pub(crate) struct Faults {
+    pub(crate) faults: Vec<ConfigFault>,
+    pub(crate) warnings: Vec<ConfigFault>,
+}
 
 impl Origin {
     /// Returns the beginning of a file, or of a text without one.
@@ -96,48 +101,70 @@ impl fmt::Display for Origin {
     }
 }
 
-impl Faults {
-    /// Adds a fault.
-    pub(crate) fn push(&mut self, origin: &Origin, text: impl Into<String>) {
+impl ConfigFault {
+    pub(crate) fn new(origin: &Origin, text: impl Into<String>) -> Self {
         let (origin, text) = (origin.clone(), text.into());
-        self.add([ConfigFault { origin, text }]);
+        Self { origin, text }
     }
 
-    /// Adds faults. One setting can be at fault for two agents; it is reported once.
-    pub(crate) fn add(&mut self, faults: impl IntoIterator<Item = ConfigFault>) {
-        for fault in faults {
-            if !self.0.contains(&fault) {
-                self.0.push(fault);
-            }
+    /// Adds the fault to a list. One setting can be at fault for two agents; it is reported once.
+    fn add_to(self, list: &mut Vec<Self>) {
+        if !list.contains(&self) {
+            list.push(self);
         }
-    }
-
-    /// Returns an error if there are faults.
-    pub(crate) fn check(self) -> Result<(), ConfigError> {
-        if self.0.is_empty() {
-            return Ok(());
-        }
-        Err(self.into())
     }
 }
 
-impl From<Faults> for ConfigError {
-    fn from(Faults(mut faults): Faults) -> Self {
-        faults.sort_by(|one, other| {
+impl Faults {
+    /// Adds a fault.
+    pub(crate) fn push(&mut self, origin: &Origin, text: impl Into<String>) {
+        ConfigFault::new(origin, text).add_to(&mut self.faults);
+    }
+
+    /// Adds a warning.
+    pub(crate) fn warn(&mut self, origin: &Origin, text: impl Into<String>) {
+        ConfigFault::new(origin, text).add_to(&mut self.warnings);
+    }
+
+    /// Adds the faults of an error.
+    pub(crate) fn add(&mut self, error: ConfigError) {
+        for fault in error.faults {
+            fault.add_to(&mut self.faults);
+        }
+    }
+
+    /// Returns the warnings, or an error if there are faults.
+    pub(crate) fn check(mut self) -> Result<Vec<ConfigFault>, ConfigError> {
+        if self.faults.is_empty() {
+            return Ok(self.warnings);
+        }
+        self.faults.sort_by(|one, other| {
             let (one, other) = (&one.origin, &other.origin);
             (one.path(), one.place()).cmp(&(other.path(), other.place()))
         });
-        Self { faults }
+        Err(ConfigError {
+            faults: self.faults,
+        })
     }
 }
 
 impl ConfigError {
     /// Creates an error of one fault.
-    pub(crate) fn of(origin: Origin, text: impl Into<String>) -> Self {
-        let text = text.into();
-        let faults = vec![ConfigFault { origin, text }];
+    pub(crate) fn of(origin: &Origin, text: impl Into<String>) -> Self {
+        let faults = vec![ConfigFault::new(origin, text)];
         Self { faults }
     }
+}
+
+/// Returns the fault of a name that nothing has, and the most similar name as its cure.
+pub(crate) fn no_such(what: &str, name: &str, known: &[&str]) -> String {
+    let there_is = match known {
+        [] => "the configuration has none".to_owned(),
+        known => format!("there is: {}", known.join(", ")),
+    };
+    let near = nearest(name, known.iter().copied());
+    let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
+    format!("there is no {what} `{name}`; {near}{there_is}")
 }
 
 impl fmt::Display for ConfigFault {

@@ -7,23 +7,22 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_context::{HostedTool, nearest};
+use plimsoll_context::HostedTool;
 use plimsoll_core::Retention;
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
 use toml::{Table, Value};
 
 use super::agent::AgentConfig;
-use super::agent_file::MAX_AGENT_FILES;
 use super::document::Located;
-use super::fault::{ConfigError, ConfigFault, Faults, Origin};
+use super::fault::{ConfigError, ConfigFault, Faults, Origin, no_such};
 use super::form::{Form, HostedTools};
 use super::guards::Guards;
-use super::layer::{Layer, Owner, TABLES};
+use super::layer::{FoundSetting, Layer, Owner, TABLES};
 use super::mcp::McpServer;
 use super::overrides::Overrides;
 use super::provider::ProviderSettings;
-use super::resolve::MergedSettings;
 use super::retention;
+use super::settings::AgentSettings;
 
 /// Maximum size of a configuration file. Catches mistakes such as a disk image.
 pub const MAX_CONFIG_FILE: u64 = 1024 * 1024;
@@ -35,8 +34,8 @@ pub const MAX_AGENTS: usize = 1_000;
 /// The content of a configuration file.
 #[derive(Debug, Clone, Default)]
 pub struct Config {
-    pub(crate) path: Option<PathBuf>,
-    pub(crate) shared: Arc<SharedSettings>,
+    pub(super) path: Option<PathBuf>,
+    pub(super) shared: Arc<SharedSettings>,
     pub(super) warnings: Vec<ConfigFault>,
 }
 
@@ -112,17 +111,12 @@ impl Config {
     /// If settings of the two contradict each other.
     pub fn over(mut self, users: Self) -> Result<Self, ConfigError> {
         self.warnings.extend(users.warnings);
-        let theirs = Arc::unwrap_or_clone(users.shared);
+        let mut theirs = Arc::unwrap_or_clone(users.shared);
         let mut shared = Arc::unwrap_or_clone(self.shared);
-        let new = theirs.mcp.into_iter();
-        let new = new.filter(|other| shared.mcp.iter().all(|had| had.name != other.name));
-        shared.mcp.extend(new.collect::<Vec<_>>());
-        for (name, provider) in theirs.providers {
-            shared.providers.entry(name).or_insert(provider);
-        }
-        let new = theirs.agents.into_iter();
-        let new = new.filter(|other| shared.agents.iter().all(|had| had.name != other.name));
-        shared.agents.extend(new.collect::<Vec<_>>());
+        add_new(&mut shared.mcp, theirs.mcp, |server| &server.name);
+        add_new(&mut shared.agents, theirs.agents, |agent| &agent.name);
+        theirs.providers.append(&mut shared.providers);
+        shared.providers = theirs.providers;
         shared.retention = Retention {
             max_age: shared.retention.max_age.or(theirs.retention.max_age),
             max_bytes: shared.retention.max_bytes.or(theirs.retention.max_bytes),
@@ -130,8 +124,8 @@ impl Config {
         shared.models = theirs.models.overlay(shared.models);
         shared.users = theirs.defaults;
         self.shared = Arc::new(shared);
-        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        self.check(&mut faults, &mut warnings);
+        let mut faults = Faults::default();
+        self.check(&mut faults);
         faults.check()?;
         Ok(self)
     }
@@ -157,14 +151,9 @@ impl Config {
 
     /// Returns the prompt files named by its agents, each once.
     pub(crate) fn prompts(&self) -> BTreeSet<PathBuf> {
-        let layers = self.shared.agents.iter().map(|agent| &agent.layer);
-        let found = layers
-            .chain([&self.shared.defaults])
-            .flat_map(|layer| &layer.0);
-        let prompts = found
-            .filter(|(path, _)| ["system_file", "summary.prompt_file"].contains(&path.as_str()));
-        let prompts =
-            prompts.filter_map(|(_, found)| Some(PathBuf::from(found.given.value().as_str()?)));
+        let prompts = ["system_file", "summary.prompt_file"];
+        let prompts = prompts.iter().flat_map(|path| self.shared.found(path));
+        let prompts = prompts.filter_map(|found| Some(found.given.value().as_str()?.into()));
         prompts.collect()
     }
 
@@ -199,164 +188,130 @@ impl Config {
     pub fn resolve(
         &self,
         name: Option<&str>,
-        over: &Overrides<'_>,
+        over: &Overrides,
     ) -> Result<AgentConfig, ConfigError> {
-        let mut faults = Faults::default();
-        let mut warnings = Faults::default();
-        warnings.add(self.warnings.iter().cloned());
-        let layers = over.layers(&mut faults);
-        let agent = match name {
-            None => None,
-            Some(name) => {
-                let found = self.shared.agents.iter().find(|agent| agent.name == name);
-                if found.is_none() {
-                    faults.push(&Origin::Default, self.no_such(name));
-                }
-                found
+        let mut faults = over.faults.clone();
+        faults.warnings.extend(self.warnings.iter().cloned());
+        let part = name.and_then(|name| {
+            let part = self.shared.agents.iter().find(|part| part.name == name);
+            if part.is_none() {
+                let known: Vec<&str> = self.agents().chain(self.file_agents()).collect();
+                faults.push(&Origin::Default, no_such("agent", name, &known));
             }
-        };
-        let resolved = self
-            .shared
-            .resolve(&layers, agent, &mut faults, &mut warnings);
-        let mut agent = self.agent_of(resolved, warnings.0);
+            part
+        });
+        let layers = [&over.flags, &over.variables];
+        let mut agent = self.agent_of(&layers, part, &mut faults);
         agent.guards = Guards::of(&layers);
         agent.check(&mut faults);
         agent.check_models(&mut faults);
-        faults.check()?;
+        agent.config.warnings = faults.check()?;
         Ok(agent)
     }
 
-    fn agent_of(&self, resolved: MergedSettings, warnings: Vec<ConfigFault>) -> AgentConfig {
-        AgentConfig::new(
-            resolved,
-            Arc::clone(&self.shared),
-            self.path.as_deref(),
-            warnings,
-        )
-    }
-
-    fn no_such(&self, name: &str) -> String {
-        let names: Vec<&str> = self.agents().chain(self.file_agents()).collect();
-        if names.is_empty() {
-            return format!("there is no agent `{name}`: the configuration has no [[agents]]");
+    /// Returns an agent, or the settings for all agents, with its settings below the layers `over`.
+    pub(super) fn agent_of(
+        &self,
+        over: &[&Layer],
+        part: Option<&AgentPart>,
+        faults: &mut Faults,
+    ) -> AgentConfig {
+        let shared = &self.shared;
+        let mut layers = over.to_vec();
+        layers.extend(part.map(|part| &part.layer));
+        layers.extend([&shared.defaults, &shared.users]);
+        let layer = Layer::merged(&layers, faults);
+        let mut settings = AgentSettings::of(&layer);
+        let is_called = part.is_some_and(|part| part.is_file);
+        let has_tools = settings.tools.iter().any(|name| name != "none");
+        if has_tools && !is_called && !layer.0.contains_key("sub_agents") {
+            settings.sub_agents = self.file_agents().map(str::to_owned).collect();
         }
-        let near = nearest(name, names.iter().copied());
-        let near = near.map_or(String::new(), |near| format!("did you mean `{near}`? "));
-        format!(
-            "there is no agent `{name}`; {near}there is: {}",
-            names.join(", ")
-        )
+        AgentConfig {
+            settings,
+            layer,
+            config: Self {
+                path: self.path.clone(),
+                shared: Arc::clone(shared),
+                warnings: Vec::new(),
+            },
+            guards: Guards::default(),
+        }
     }
 
     /// Parses the text of a file.
     pub(super) fn of(text: &str, path: Option<&Path>) -> Result<Self, ConfigError> {
-        let (mut faults, mut warnings) = (Faults::default(), Faults::default());
-        let Some(document) = Located::parse(text, path, &mut faults) else {
-            return Err(faults.into());
-        };
-        let mut shared = SharedSettings::read(&document, &mut faults, &mut warnings);
-        // What agents say of a server or a provider that is faulty is judged when it is right.
-        let is_good = faults.0.is_empty();
-        shared.agents = agents(&document, &mut faults);
-        let own = document.entries().into_iter().flatten();
-        let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
-        shared.defaults = Layer::of(Owner::All, own, &mut faults);
+        let mut faults = Faults::default();
         let mut config = Self {
             path: path.map(Path::to_owned),
-            shared: Arc::new(shared),
-            warnings: Vec::new(),
+            ..Self::default()
         };
-        if is_good {
-            config.check(&mut faults, &mut warnings);
+        if let Some(document) = Located::parse(text, path, &mut faults) {
+            let mut shared = SharedSettings::read(&document, &mut faults);
+            // What agents say of a server or a provider that is faulty is judged when it is right.
+            let is_good = faults.faults.is_empty();
+            shared.agents = agents(&document, &mut faults);
+            let own = document.entries().into_iter().flatten();
+            let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
+            shared.defaults = Layer::of(Owner::All, own, &mut faults);
+            config.shared = Arc::new(shared);
+            if is_good {
+                config.check(&mut faults);
+            }
         }
-        config.warnings = warnings.0;
-        faults.check()?;
+        config.warnings = faults.check()?;
         Ok(config)
     }
 
-    /// Adds an agent that is a file, unless its name is taken, there are too many already, or it is
-    /// faulty together with the agents that may call it.
-    pub(super) fn with(&self, part: AgentPart, faults: &mut Faults) -> Self {
-        if self
-            .shared
-            .agents
-            .iter()
-            .any(|agent| agent.name == part.name)
-        {
-            return self.clone();
+    /// Adds an agent that is a file, unless its name is taken, or it is faulty together with the agents
+    /// that may call it.
+    pub(super) fn add_agent(&mut self, part: AgentPart, faults: &mut Faults) {
+        let mut others = self.shared.agents.iter();
+        if others.any(|other| other.name == part.name) {
+            return;
         }
-        if self.file_agents().count() == MAX_AGENT_FILES {
-            let text = format!("there are {MAX_AGENT_FILES} such agents already");
-            faults.push(&Origin::Default, text);
-            return self.clone();
-        }
-        let mut with = self.clone();
-        Arc::make_mut(&mut with.shared).agents.push(part);
-        with.check_some(
-            [None, with.shared.agents.last()],
-            faults,
-            &mut Faults::default(),
-        );
-        if faults.0.is_empty() {
-            with
-        } else {
-            self.clone()
+        Arc::make_mut(&mut self.shared).agents.push(part);
+        let mut own = Faults::default();
+        self.check_some([None, self.shared.agents.last()], &mut own);
+        if let Err(error) = own.check() {
+            Arc::make_mut(&mut self.shared).agents.pop();
+            faults.add(error);
         }
     }
 
     /// Reports the faults of each agent's settings taken together.
-    fn check(&self, faults: &mut Faults, warnings: &mut Faults) {
+    fn check(&self, faults: &mut Faults) {
         let agents = self.shared.agents.iter().map(Some);
-        self.check_some(std::iter::once(None).chain(agents), faults, warnings);
+        self.check_some(std::iter::once(None).chain(agents), faults);
     }
 
     fn check_some<'a>(
-        &'a self,
+        &self,
         agents: impl IntoIterator<Item = Option<&'a AgentPart>>,
         faults: &mut Faults,
-        warnings: &mut Faults,
     ) {
         for own in agents {
-            let resolved = self.shared.resolve(&[], own, faults, warnings);
-            self.agent_of(resolved, Vec::new()).check(faults);
+            self.agent_of(&[], own, faults).check(faults);
         }
     }
 }
 
 impl SharedSettings {
-    /// Returns the settings of an agent, or of all agents, below the layers `over`.
-    pub(crate) fn resolve(
-        &self,
-        over: &[Layer],
-        agent: Option<&AgentPart>,
-        faults: &mut Faults,
-        warnings: &mut Faults,
-    ) -> MergedSettings {
-        let own = agent.map(|agent| &agent.layer);
-        let layers = over.iter().chain(own);
-        let layers = layers.chain([&self.defaults, &self.users]);
-        let mut resolved = MergedSettings::of(&layers.collect::<Vec<_>>(), faults, warnings);
-        let is_called = agent.is_some_and(|agent| agent.is_file);
-        let has_tools = resolved.settings.tools.iter().any(|name| name != "none");
-        if has_tools && !is_called && !resolved.layer.0.contains_key("sub_agents") {
-            let files = self.agents.iter().filter(|agent| agent.is_file);
-            resolved.settings.sub_agents = files.map(|agent| agent.name.clone()).collect();
-        }
-        resolved
+    /// Returns the places where a setting is set, for all agents or for one.
+    fn found(&self, path: &str) -> impl Iterator<Item = &FoundSetting> {
+        let layers = self.agents.iter().map(|agent| &agent.layer);
+        let layers = layers.chain([&self.defaults]);
+        layers.filter_map(move |layer| layer.0.get(path))
     }
 
     /// Returns the hosted tools of all agents.
     pub(crate) fn hosted_tools(&self) -> impl Iterator<Item = HostedTool> {
-        let layers = self.agents.iter().map(|agent| &agent.layer);
-        let found = layers
-            .chain([&self.defaults])
-            .filter_map(|layer| layer.0.get("hosted_tools"));
-        found
-            .filter_map(|found| HostedTools::read(&found.given.value()))
-            .flatten()
+        let found = self.found("hosted_tools");
+        let tools = found.filter_map(|found| HostedTools::read(&found.given.value()));
+        tools.flatten()
     }
 
-    fn read(document: &Located, faults: &mut Faults, warnings: &mut Faults) -> Self {
+    fn read(document: &Located, faults: &mut Faults) -> Self {
         let mut shared = Self::default();
         for given in list("[[mcp]]", document, faults) {
             let Some(server) = McpServer::of(given, faults) else {
@@ -369,7 +324,7 @@ impl SharedSettings {
             shared.mcp.push(server);
         }
         for (name, given) in entries("[providers]", document.get("providers"), faults) {
-            let settings = ProviderSettings::of(name, given, faults, warnings);
+            let settings = ProviderSettings::of(name, given, faults);
             shared.providers.insert(name.clone(), settings);
         }
         let sessions = document.get("sessions");
@@ -398,6 +353,15 @@ impl SharedSettings {
                 let key = error.place.last().map_or("", String::as_str);
                 faults.push(given.origin_of(key), error.to_string());
             }
+        }
+    }
+}
+
+/// Adds the items whose names are new.
+fn add_new<T>(own: &mut Vec<T>, others: Vec<T>, name: fn(&T) -> &str) {
+    for other in others {
+        if own.iter().all(|had| name(had) != name(&other)) {
+            own.push(other);
         }
     }
 }
@@ -470,7 +434,7 @@ fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
 /// Reads a configuration.
 pub(super) fn config_text(path: &Path) -> Result<String, ConfigError> {
     let text = text(path, MAX_CONFIG_FILE, "a configuration");
-    text.map_err(|fault| ConfigError::of(Origin::Default, fault))
+    text.map_err(|fault| ConfigError::of(&Origin::Default, fault))
 }
 
 /// Reads a text file of at most so many bytes. Faults call its content `what`.

@@ -28,8 +28,8 @@ use super::settings::COUNTERS;
 mod parse;
 
 pub use parse::parse_tokens;
-use parse::{number, share, text, tokens, whole};
-pub(crate) use parse::{texts, time};
+pub(crate) use parse::{number, texts, time};
+use parse::{share, text, tokens, whole};
 
 /// The kind of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -96,7 +96,7 @@ fn what_the_configuration_obeys_or_runs_is_protected() {
 }
 
 /// Returns an agent at the end of a chain of calls, with flags.
-fn called(config: &Config, over: &Overrides<'_>) -> AgentConfig {
+fn called(config: &Config, over: &Overrides) -> AgentConfig {
     let captain = config.resolve(Some("captain"), over).unwrap();
     let mate = captain.sibling(captain.part("mate").unwrap()).unwrap();
     // Restrictions of a called agent apply to the agents that it calls.
@@ -258,5 +258,21 @@ fn an_agent_that_cannot_be_made_says_why_before_the_run() {
         said.contains("the agent `boy` cannot be made: ")
             && said.contains("$PLIMSOLL_TEST_NO_SUCH_KEY, which is not set"),
         "{said}"
+    );
+}
+
+#[test]
+fn a_file_of_models_beside_the_users_configuration_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = ProjectFiles::new(folder.path()).user_folder(Some(folder.path().to_owned()));
+    assert_eq!(files.add_agents(Config::default()).warnings(), []);
+    std::fs::write(folder.path().join("models.toml"), "[openai.x]\n").unwrap();
+    let config = files.add_agents(Config::default());
+    let warning = config.warnings()[0].to_string();
+    assert!(
+        warning.contains(
+            "models.toml:1:1: this file is not read; write its tables into plimsoll.toml"
+        ),
+        "{warning}"
     );
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_agent::Permission;
 use plimsoll_tools::Root;
 
+use super::agent::AgentConfig;
 use super::form::{FilePath, Rules};
 use super::layer::Layer;
 use super::permission::Rule;
-use super::resolve::MergedSettings;
 
 /// The restrictions for called agents, whatever their file sets.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Guards {
 
 impl Guards {
     /// Returns the restrictions of these layers, uppermost first.
-    pub(crate) fn of(layers: &[Layer]) -> Self {
+    pub(crate) fn of(layers: &[&Layer]) -> Self {
         let mut guards = Self::default();
         for layer in layers {
             let rules = layer.get::<Rules>("permissions").into_iter().flatten();
@@ -37,15 +37,16 @@ impl Guards {
     }
 
     /// Applies them to an agent. Its own root is kept only if it is the caller's root or below it.
-    pub(crate) fn hold(&self, resolved: &mut MergedSettings) {
-        let own = &mut resolved.settings;
+    pub(crate) fn hold(&self, called: &mut AgentConfig) {
+        let is_set = called.origin("root").is_some();
+        let own = &mut called.settings;
         own.permissions.splice(0..0, self.rules.iter().cloned());
-        if let Some(root) = &self.root {
-            let says = resolved.layer.0.contains_key("root");
-            if !(says && is_below(&own.root, root)) {
-                own.root.clone_from(root);
-            }
+        if let Some(root) = &self.root
+            && !(is_set && is_below(&own.root, root))
+        {
+            own.root.clone_from(root);
         }
+        called.guards = self.clone();
     }
 }
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use plimsoll_context::{nearest, snake_case};
 use toml::{Table, Value};
 
-use super::document::{Data, Located, parse_value};
-use super::fault::{Faults, Origin};
+use super::document::{Data, Located};
+use super::fault::Faults;
 use super::form::{Form, Names, SettingKind, Texts};
 use super::import;
 use super::key::{self, PREFIX, Scope, SettingKey, join, keys};
@@ -24,6 +24,8 @@ pub(crate) const TABLES: [&str; 5] = ["agents", "mcp", "models", "providers", "s
 pub(crate) struct FoundSetting {
     pub(crate) key: &'static SettingKey,
     pub(crate) given: Located,
+    /// The number of its layer among those that were merged, from the lowest.
+    pub(crate) depth: usize,
 }
 
 /// The settings of one source, by their full names.
@@ -64,38 +66,6 @@ impl Layer {
         layer
     }
 
-    /// Parses flags. Each has the flag as written, the key's full name and the text.
-    pub(crate) fn of_flags(flags: &[(String, String, String)], faults: &mut Faults) -> Self {
-        let mut layer = Self::default();
-        for (flag, path, text) in flags {
-            let value = key::key(path).map_or_else(|| parse_value(text), |key| key.parse(text));
-            let given = Located::new(value, &Origin::Flag(flag.clone()));
-            // A table of a list, such as `[[mcp]]`, is not set by flags.
-            let path = path.trim_matches(['[', ']']);
-            let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
-            let shown = format!("[{table}]");
-            layer.read(Owner::OneAgent, [table, &shown], name, &given, faults);
-        }
-        layer
-    }
-
-    /// Parses environment variables.
-    pub(crate) fn of_variables(
-        variables: &dyn Fn(&str) -> Option<String>,
-        faults: &mut Faults,
-    ) -> Self {
-        let mut layer = Self::default();
-        for key in keys().filter(|key| key.scope == Scope::Everywhere) {
-            let name = key.variable();
-            // An empty variable counts as unset.
-            if let Some(text) = variables(&name).filter(|text| !text.trim().is_empty()) {
-                let given = Located::new(key.parse(&text), &Origin::Variable(name));
-                layer.put(key, &given, faults);
-            }
-        }
-        layer
-    }
-
     /// Returns the value of a field.
     pub(crate) fn get<F: Form>(&self, path: &str) -> Option<F::Value> {
         F::read(&self.0.get(path)?.given.value())
@@ -118,7 +88,7 @@ impl Layer {
     }
 
     /// Reads a field of a table, or a table of settings. Faults call the table `shown`.
-    fn read(
+    pub(crate) fn read(
         &mut self,
         owner: Owner,
         [table, shown]: [&str; 2],
@@ -136,9 +106,7 @@ impl Layer {
                 self.table(name, &format!("[{name}]"), given, faults);
                 // The presence of a table can have a meaning, even if it is empty.
                 if let (Some([]), Some(key)) = (given.entries(), key::fields(name).next()) {
-                    let given = given.clone();
-                    self.0
-                        .insert(format!("{name}."), FoundSetting { key, given });
+                    self.insert(format!("{name}."), key, given.clone());
                 }
             }
             None => faults.push(&given.origin, unknown(table, shown, name)),
@@ -147,7 +115,7 @@ impl Layer {
 
     /// Adds a value if it is accepted. If a key is given more than once, the last value applies; lists
     /// are joined.
-    fn put(&mut self, key: &'static SettingKey, given: &Located, faults: &mut Faults) {
+    pub(crate) fn put(&mut self, key: &'static SettingKey, given: &Located, faults: &mut Faults) {
         if !is_accepted(key, given, faults) {
             return;
         }
@@ -169,22 +137,27 @@ impl Layer {
             before.append(more);
             *more = before;
         }
-        self.0.insert(path, FoundSetting { key, given });
+        self.insert(path, key, given);
+    }
+
+    pub(crate) fn insert(&mut self, path: String, key: &'static SettingKey, given: Located) {
+        let depth = 0;
+        self.0.insert(path, FoundSetting { key, given, depth });
     }
 }
 
 /// Checks a value, and reports why it is not accepted: the field of a table in a list, the item of a
 /// list, or the whole.
 fn is_accepted(key: &SettingKey, given: &Located, faults: &mut Faults) -> bool {
-    let before = faults.0.len();
+    let before = faults.faults.len();
     let items = given.items().unwrap_or_default();
     if let Some(table) = key.items() {
         for item in items {
             Layer::of_table(&table, &table, item, faults);
         }
     }
-    if faults.0.len() > before || key.accepts(&given.value()) {
-        return faults.0.len() == before;
+    if faults.faults.len() > before || key.accepts(&given.value()) {
+        return faults.faults.len() == before;
     }
     let name = format!("`{}`", key.name);
     let is_list = key.takes.starts_with("a list");

@@ -168,7 +168,7 @@ impl McpServer {
 
     /// Reads a server. Reports its faults, and returns `None` if it has any.
     pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
-        let before = faults.0.len();
+        let before = faults.faults.len();
         let table = Layer::of_table(TABLE, TABLE, given, faults);
         let mut fault = |key: &str, text: String| faults.push(given.origin_of(key), text);
         let name = table.get::<Filled>("name").unwrap_or_default();
@@ -212,7 +212,7 @@ impl McpServer {
                 env: table.get::<Secrets>("env").unwrap_or_default(),
             },
         };
-        (faults.0.len() == before).then(|| Self {
+        (faults.faults.len() == before).then(|| Self {
             name,
             reach,
             timeout: table.get::<Seconds>("timeout").unwrap_or(MCP_TIMEOUT),

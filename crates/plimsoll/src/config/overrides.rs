@@ -1,20 +1,20 @@
 //! [`Overrides`]: the settings of the command line and the environment, which override those of a
 //! file. Parsing a command line is left to the program.
 
-use super::fault::Faults;
-use super::layer::Layer;
-
-/// Looks up an environment variable.
-type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+use super::document::{Located, parse_value};
+use super::fault::{Faults, Origin};
+use super::key::{self, Scope, keys};
+use super::layer::{Layer, Owner};
 
 /// Settings that override a file.
-#[derive(Default)]
-pub struct Overrides<'a> {
-    flags: Vec<(String, String, String)>,
-    variables: Option<Lookup<'a>>,
+#[derive(Debug, Clone, Default)]
+pub struct Overrides {
+    pub(crate) flags: Layer,
+    pub(crate) variables: Layer,
+    pub(crate) faults: Faults,
 }
 
-impl<'a> Overrides<'a> {
+impl Overrides {
     /// Adds a flag: as written (`--max-turns`), the key's full name (`max_turns`) and the text. If
     /// a key is given more than once, the last value applies; texts form a list.
     ///
@@ -26,13 +26,16 @@ impl<'a> Overrides<'a> {
     /// # Ok::<(), plimsoll::config::ConfigError>(())
     /// ```
     #[must_use]
-    pub fn flag(
-        mut self,
-        flag: impl Into<String>,
-        path: impl Into<String>,
-        text: impl Into<String>,
-    ) -> Self {
-        self.flags.push((flag.into(), path.into(), text.into()));
+    pub fn flag(mut self, flag: impl Into<String>, path: &str, text: &str) -> Self {
+        let value = key::key(path).map_or_else(|| parse_value(text), |key| key.parse(text));
+        let given = Located::new(value, &Origin::Flag(flag.into()));
+        // A table of a list, such as `[[mcp]]`, is not set by flags.
+        let path = path.trim_matches(['[', ']']);
+        let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
+        let shown = format!("[{table}]");
+        let faults = &mut self.faults;
+        self.flags
+            .read(Owner::OneAgent, [table, &shown], name, &given, faults);
         self
     }
 
@@ -57,8 +60,15 @@ impl<'a> Overrides<'a> {
     /// let over = Overrides::default().environment(&|name| std::env::var(name).ok());
     /// ```
     #[must_use]
-    pub fn environment(mut self, variables: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        self.variables = Some(variables);
+    pub fn environment(mut self, variables: &dyn Fn(&str) -> Option<String>) -> Self {
+        for key in keys().filter(|key| key.scope == Scope::Everywhere) {
+            let name = key.variable();
+            // An empty variable counts as unset.
+            if let Some(text) = variables(&name).filter(|text| !text.trim().is_empty()) {
+                let given = Located::new(key.parse(&text), &Origin::Variable(name));
+                self.variables.put(key, &given, &mut self.faults);
+            }
+        }
         self
     }
 
@@ -67,12 +77,5 @@ impl<'a> Overrides<'a> {
     #[must_use]
     pub fn strange<'n>(names: impl Iterator<Item = &'n str>, others: &[&str]) -> Vec<String> {
         super::layer::unknown_variables(names, others)
-    }
-
-    pub(crate) fn layers(&self, faults: &mut Faults) -> [Layer; 2] {
-        let flags = Layer::of_flags(&self.flags, faults);
-        let variables = self.variables;
-        let variables = variables.map(|variables| Layer::of_variables(variables, faults));
-        [flags, variables.unwrap_or_default()]
     }
 }

@@ -47,12 +47,7 @@ pub struct ProviderSettings {
 
 impl ProviderSettings {
     /// Reads the settings of a provider. Reports their faults.
-    pub(crate) fn of(
-        name: &str,
-        given: &Located,
-        faults: &mut Faults,
-        warnings: &mut Faults,
-    ) -> Self {
+    pub(crate) fn of(name: &str, given: &Located, faults: &mut Faults) -> Self {
         let shown = format!("[providers.{name}]");
         let table = Layer::of_table(TABLE, &shown, given, faults);
         let text = |key| table.get::<Filled>(key);
@@ -75,7 +70,7 @@ impl ProviderSettings {
                 "`api_key` of {shown} is a key in a file; put it into the environment and name \
                  the variable with `api_key_env`"
             );
-            warnings.push(given.origin_of("api_key"), text);
+            faults.warn(given.origin_of("api_key"), text);
         }
         let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
         if api_key_env

@@ -14,6 +14,8 @@ use plimsoll_providers::Timeouts;
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
 
+use super::layer::Layer;
+use super::merge::CONTEXT;
 use super::permission::Rule;
 
 /// The names of the token counters.
@@ -123,6 +125,18 @@ impl Default for AgentSettings {
 }
 
 impl AgentSettings {
+    /// Returns the settings of a layer, and the defaults of all others.
+    pub(crate) fn of(layer: &Layer) -> Self {
+        let mut settings = Self::default();
+        for found in layer.0.values() {
+            (found.key.apply)(&found.given.value(), &mut settings);
+        }
+        if layer.first(CONTEXT).is_some() {
+            settings.builder.context_config.get_or_insert_default();
+        }
+        settings
+    }
+
     /// Returns the treatment of calls that no rule matches. Default: [`PermissionMode::AutoEdit`].
     #[must_use]
     pub fn permission_mode(&self) -> PermissionMode {

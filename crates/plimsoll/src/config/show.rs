@@ -22,7 +22,7 @@ pub struct Effective {
 impl AgentConfig {
     /// Returns all settings, in the order of the documentation.
     pub fn effective(&self) -> impl Iterator<Item = Effective> {
-        keys().map(|key| match self.found(&key.path()) {
+        keys().map(|key| match self.layer.0.get(&key.path()) {
             Some(found) => Effective {
                 key,
                 value: Some(shown(key, found.given.value())),

@@ -37,7 +37,7 @@ pub fn parse_tokens(text: &str) -> Option<u64> {
     i64::try_from(tokens).is_ok().then_some(tokens)
 }
 
-pub(super) fn number(given: &Value) -> Option<f64> {
+pub(crate) fn number(given: &Value) -> Option<f64> {
     let number = match given {
         Value::Float(number) => *number,
         Value::Integer(whole) => *whole as f64,

@@ -14,15 +14,14 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use plimsoll_context::snake_case;
 use serde_json::Value as Json;
 
 use super::document::Located;
 use super::fault::{ConfigError, Faults, Origin};
 use super::file::{self, Config, MAX_CONFIG_FILE};
-use rows::{OF_MODELS, ROWS};
+pub(super) use rows::{setting_hint, table_hint};
+use translate::Translation;
 pub(super) use translate::own_tools;
-use translate::{TheirSetting, Translation};
 
 /// A system whose configuration can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,16 +53,6 @@ pub struct ImportedSetting {
     pub became: Vec<String>,
     /// The difference in meaning, or the reason why it is not translated.
     pub note: Option<String>,
-}
-
-impl ImportedSetting {
-    fn of(setting: &TheirSetting) -> Self {
-        Self {
-            name: setting.shown.clone(),
-            became: Vec::new(),
-            note: None,
-        }
-    }
 }
 
 impl Import {
@@ -102,23 +91,29 @@ impl Import {
         from: Option<System>,
         path: Option<&Path>,
     ) -> Result<Self, ConfigError> {
-        let wrong = |text: String| ConfigError::of(Origin::start(path), text);
+        let wrong = |text: &str| ConfigError::of(&Origin::start(path), text);
         if text.len() as u64 > MAX_CONFIG_FILE {
             let most = MAX_CONFIG_FILE / (1024 * 1024);
-            return Err(wrong(format!("it is larger than {most} MiB; {GIVE}")));
+            return Err(wrong(&format!("it is larger than {most} MiB; {GIVE}")));
         }
         if text.trim().is_empty() {
-            return Err(wrong(format!("it is empty; {GIVE}")));
+            return Err(wrong(&format!("it is empty; {GIVE}")));
         }
         if from.is_none() && Config::parse(text).is_ok_and(|config| config.warnings().is_empty()) {
-            let text = "it is already a plimsoll.toml and needs no import; if it belongs to \
-                        another system, name that with --from";
-            return Err(wrong(text.to_owned()));
+            return Err(wrong(
+                "it is already a plimsoll.toml and needs no import; if it belongs to another \
+                 system, name that with --from",
+            ));
         }
         let document = parse(text, path)?;
-        let Some(system) = from.or_else(|| detect(&document)) else {
+        let systems = from.map_or(System::ALL.to_vec(), |system| vec![system]);
+        let known = |system: &System| translate::known(*system, &document);
+        // Of several with as many settings, the first one.
+        let system = systems.into_iter().rev().max_by_key(known);
+        let system = system.filter(|system| from.is_some() || known(system) > 0);
+        let Some(system) = system else {
             let names = System::ALL.map(System::name).join(", ");
-            return Err(wrong(format!(
+            return Err(wrong(&format!(
                 "its system is not recognised ({names}); name it with --from, or {GIVE}"
             )));
         };
@@ -126,10 +121,9 @@ impl Import {
         let toml = translation.toml();
         if let Err(error) = Config::parse(&toml) {
             let faults = error.faults.into_iter().map(|fault| fault.text);
-            let faults: Vec<String> = faults.collect();
-            return Err(wrong(format!(
-                "it cannot become a plimsoll.toml: {}",
-                faults.join("; ")
+            let faults = faults.collect::<Vec<_>>().join("; ");
+            return Err(wrong(&format!(
+                "it cannot become a plimsoll.toml: {faults}"
             )));
         }
         Ok(Self {
@@ -149,9 +143,10 @@ fn parse(text: &str, path: Option<&Path>) -> Result<Json, ConfigError> {
     let toml = || {
         let mut faults = Faults::default();
         let document = Located::parse(text, path, &mut faults);
-        document.map(|it| it.json()).ok_or_else(|| faults.into())
+        let document = document.map(|it| it.json());
+        faults.check().map(|_| document.unwrap_or_default())
     };
-    let wrong = |text| ConfigError::of(Origin::start(path), text);
+    let wrong = |text| ConfigError::of(&Origin::start(path), text);
     let json = || serde_json::from_str(text).map_err(|it| wrong(format!("this is no JSON: {it}")));
     let yaml = || plimsoll_tools::yaml(text).map_err(|it| wrong(format!("this is no YAML: {it}")));
     match extension {
@@ -169,38 +164,6 @@ fn parse(text: &str, path: Option<&Path>) -> Result<Json, ConfigError> {
     }
 }
 
-/// Returns the system that most of the settings belong to, the first one of several. Returns `None`
-/// if no setting is known.
-fn detect(document: &Json) -> Option<System> {
-    let known = System::ALL.map(|system| (translate::known(system, document), system));
-    let most = known.iter().map(|(count, _)| *count).max()?;
-    let mut first = known.iter().filter(|(count, _)| *count == most && most > 0);
-    first.next().map(|(_, system)| *system)
-}
-
-/// Returns a sentence about a name that is a setting of another system.
-pub(super) fn setting_hint(name: &str) -> Option<String> {
-    let name = snake_case(name);
-    let mut rows = ROWS.iter().filter(|(_, row)| !OF_MODELS.contains(&row.how));
-    let ((system, _), row) = rows.find(|((_, path), row)| {
-        let last = path.rsplit('.').next();
-        !row.ours.is_empty() && (*path == name || last == Some(name.as_str()))
-    })?;
-    let ours = row.ours;
-    Some(format!("this setting of {system} is `{ours}` here"))
-}
-
-/// Returns a sentence about a name that is a table of another system.
-pub(super) fn table_hint(name: &str) -> Option<String> {
-    let table = format!("{}.", snake_case(name));
-    let ((system, _), _) = ROWS
-        .iter()
-        .find(|((_, path), _)| path.starts_with(&table))?;
-    Some(format!(
-        "`plimsoll config import` translates a file of {system}"
-    ))
-}
-
 impl System {
     /// All systems.
     pub const ALL: [Self; 2] = [Self::PhiCore, Self::Heartbit];
@@ -211,6 +174,14 @@ impl System {
         match self {
             Self::PhiCore => "phi-core",
             Self::Heartbit => "Heartbit",
+        }
+    }
+
+    /// Returns the lists of tables that are agents.
+    fn agents(self) -> &'static [&'static str] {
+        match self {
+            Self::Heartbit => &["agents"],
+            Self::PhiCore => &["agent.instances", "sub_agents.instances"],
         }
     }
 }

@@ -6,11 +6,11 @@ use plimsoll_providers::Vendor;
 use toml::Value;
 
 use super::super::document::quoted;
-use super::super::form::texts;
+use super::super::form::{number, texts};
 use super::super::provider::COMPATIBLE;
 use super::super::show::masked;
 use super::rows::ImportRow;
-use super::translate::{Section, Translation};
+use super::translate::{Section, TheirSetting, Translation};
 
 /// Prefixes of model names, and their vendors.
 const FAMILIES: [(&str, &str); 4] = [
@@ -23,55 +23,26 @@ const FAMILIES: [(&str, &str); 4] = [
 /// The fields of a tool server that are translated.
 const OF_SERVERS: [&str; 3] = ["url", "command", "args"];
 
-/// A part of the specification of a model.
-pub(super) struct PartOfModel {
-    /// The index of the setting.
-    pub(super) at: usize,
-    pub(super) row: ImportRow,
-    pub(super) value: Value,
-}
-
 impl Translation {
-    /// Writes a model. Several settings of the other system make one of them.
-    pub(super) fn put_model(&mut self, agent: Option<usize>, parts: &[PartOfModel]) {
-        let text = |how: &str| {
-            let part = parts.iter().find(|part| part.row.how == how)?;
-            part.value.as_str()
+    /// Writes a part of a model. Several settings of the other system make one of them.
+    pub(super) fn put_part(&mut self, setting: &TheirSetting, row: ImportRow) {
+        let Some(provider) = self.provider(setting.agent) else {
+            return self
+                .note("the provider of the model is not stated; write PROVIDER/NAME into `model`");
         };
-        let api = text("api").map(snake);
-        let named = text("provider").or(api.as_deref().map(protocol));
-        let url = text("base_url").filter(|url| is_public(url));
-        let provider = provider(named, text("model"), url);
-        for part in parts {
-            self.now = part.at;
-            match &provider {
-                Some(provider) => self.put_part(part, provider, text("model"), agent),
-                None => self.note(
-                    "the provider of the model is not stated; write PROVIDER/NAME into `model`",
-                ),
-            }
-        }
-    }
-
-    fn put_part(
-        &mut self,
-        part: &PartOfModel,
-        provider: &str,
-        model: Option<&str>,
-        agent: Option<usize>,
-    ) {
-        let vendor = Vendor::named(provider).ok();
+        let model = self.part(setting.agent, "model").and_then(Value::as_str);
         let model = model.map(|model| {
-            let bare = model.strip_prefix(provider);
-            bare.and_then(|it| it.strip_prefix('/')).unwrap_or(model)
+            let bare = model.strip_prefix(&provider);
+            let bare = bare.and_then(|it| it.strip_prefix('/'));
+            bare.unwrap_or(model).to_owned()
         });
-        let own = format!("providers.{}.{}", bare(provider), part.row.ours);
-        match (part.row.how, model, part.value.as_str()) {
-            ("provider" | "api", Some(_), _) => self.became(part.row.ours),
+        let vendor = Vendor::named(&provider).ok();
+        let own = format!("providers.{}.{}", bare(&provider), row.ours);
+        match (row.how, model, setting.value.as_str()) {
+            ("provider" | "api", Some(_), _) => self.became(row.ours),
             ("model", Some(model), _) => {
-                let section = agent.map_or(Section::All, Section::Agent);
-                let model = format!("{provider}/{model}");
-                self.set(section, part.row.ours, model.into());
+                let section = setting.agent.map_or(Section::All, Section::Agent);
+                self.set(section, row.ours, format!("{provider}/{model}").into());
             }
             ("base_url", _, Some(url)) if is_public(url) => {
                 self.put(Section::All, &own, url.into());
@@ -80,27 +51,41 @@ impl Translation {
             ("key", _, key) => {
                 let usual = vendor.and_then(|vendor| vendor.key_variables.first());
                 let usual = usual.map_or_else(
-                    || format!("{}_API_KEY", shouted(provider)),
+                    || format!("{}_API_KEY", shouted(&provider)),
                     |name| (*name).to_owned(),
                 );
                 let name = self.variable(key.unwrap_or_default(), usual);
                 self.put(Section::All, &own, name.into());
             }
-            ("price", Some(model), _) if vendor.is_some() => {
-                let dollars = match part.value {
-                    Value::Integer(whole) => whole as f64,
-                    Value::Float(number) => number,
-                    _ => f64::NAN,
-                };
-                let path = format!("models.{provider}.{}.{}", bare(model), part.row.ours);
-                if dollars >= 0.0 {
+            ("price", Some(model), _) if vendor.is_some() => match number(&setting.value) {
+                Some(dollars) => {
+                    let path = format!("models.{provider}.{}.{}", bare(&model), row.ours);
                     self.put(Section::All, &path, dollars.into());
-                } else {
-                    self.note("give dollars for a million tokens");
                 }
-            }
+                None => self.note("give dollars for a million tokens"),
+            },
             _ => self.note("the model that it belongs to is not stated"),
         }
+    }
+
+    /// Returns the provider of an agent's model: a known one, or one of the file's own with an address.
+    fn provider(&self, agent: Option<usize>) -> Option<String> {
+        let text = |how: &str| self.part(agent, how)?.as_str();
+        let known = |name: &str| Some(Vendor::named(name).ok()?.name.to_owned());
+        let url = text("base_url").filter(|url| is_public(url));
+        let own = |name: &str| url.map(|_| name.to_owned());
+        let api = text("api").map(snake);
+        if let Some(name) = text("provider").or(api.as_deref().map(protocol)) {
+            return known(name).or_else(|| own(name));
+        }
+        let model = text("model");
+        let prefix = model.and_then(|model| model.split_once('/'));
+        let mut families = FAMILIES.iter();
+        let family = families.find(|(begin, _)| model.is_some_and(|it| it.starts_with(begin)));
+        prefix
+            .and_then(|(vendor, _)| known(vendor))
+            .or_else(|| own(COMPATIBLE))
+            .or_else(|| Some(family?.1.to_owned()))
     }
 
     /// Returns the variable that a text refers to; otherwise the usual one, to which the user must
@@ -122,18 +107,17 @@ impl Translation {
     pub(super) fn servers(&mut self, given: &Value) -> Value {
         let mut names: Vec<Value> = Vec::new();
         for server in given.as_array().into_iter().flatten() {
-            let known = self.servers.iter().find(|(other, _)| other == server);
-            let name = match known.map(|(_, name)| name.clone()) {
-                Some(name) => Some(name),
-                None => self.server(server),
-            };
-            let name = name.map(Value::from);
+            let name = self.server(server).map(Value::from);
             names.extend(name.filter(|name| !names.contains(name)));
         }
         names.into()
     }
 
     fn server(&mut self, server: &Value) -> Option<String> {
+        let known = self.servers.iter().position(|other| other == server);
+        if let Some(at) = known {
+            return Some(format!("server{}", at + 1));
+        }
         let field = |name: &str| server.get(name)?.as_str();
         let url = server.as_str().or_else(|| field("url"));
         let path = if url.is_some() { "url" } else { "command" };
@@ -141,38 +125,20 @@ impl Translation {
             self.note("a server without a plain `url` or `command` is left out");
             return None;
         };
-        let number = self.servers.len() + 1;
+        self.servers.push(server.clone());
+        let number = self.servers.len();
         let (name, section) = (format!("server{number}"), Section::Server(number));
-        self.servers.push((server.clone(), name.clone()));
         self.put(section, "name", name.as_str().into());
         self.put(section, path, reach.into());
         if let Some(args) = server.get("args").and_then(texts) {
             self.put(section, "args", args.into());
         }
-        if server
-            .as_table()
-            .is_some_and(|it| it.keys().any(|key| !OF_SERVERS.contains(&key.as_str())))
-        {
+        let mut fields = server.as_table().into_iter().flat_map(|table| table.keys());
+        if fields.any(|key| !OF_SERVERS.contains(&key.as_str())) {
             self.note("write `env`, headers and tokens of the server yourself: they may be keys");
         }
         Some(name)
     }
-}
-
-/// Returns the provider of a model: a known one, or one of the file's own with an address.
-fn provider(named: Option<&str>, model: Option<&str>, url: Option<&str>) -> Option<String> {
-    let known = |name: &str| Some(Vendor::named(name).ok()?.name.to_owned());
-    let own = |name: &str| url.map(|_| name.to_owned());
-    if let Some(name) = named {
-        return known(name).or_else(|| own(name));
-    }
-    let prefix = model.and_then(|model| model.split_once('/'));
-    let mut families = FAMILIES.iter();
-    let family = families.find(|(begin, _)| model.is_some_and(|it| it.starts_with(begin)));
-    prefix
-        .and_then(|(vendor, _)| known(vendor))
-        .or_else(|| own(COMPATIBLE))
-        .or_else(|| Some(family?.1.to_owned()))
 }
 
 /// Returns the provider for phi-core's name of a protocol.

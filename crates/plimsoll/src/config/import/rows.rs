@@ -2,12 +2,14 @@
 //! `systems.txt`.
 //!
 //! A line is `PATH = HOW NAME + OTHER=VALUE`. NAME is Plimsoll's setting. HOW is an optional
-//! conversion of the value, which `Translation::convert` or `models.rs` makes. `OTHER=VALUE` is
-//! another setting that it implies. `PATH = - WHY` has no counterpart. Paths are always in snake case,
-//! and those of the system's agents begin with `agents.`.
+//! conversion of the value, which `translate.rs` makes. `OTHER=VALUE` is another setting that it
+//! implies. `PATH = - WHY` has no counterpart. Paths are always in snake case, and those of the
+//! system's agents begin with `agents.`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
+
+use plimsoll_context::snake_case;
 
 use super::System;
 
@@ -19,14 +21,12 @@ pub(super) const OF_MODELS: [&str; 6] = ["provider", "api", "model", "base_url",
 /// A setting of another system.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImportRow {
-    /// The conversion of the value. Empty if the value stays unchanged.
+    /// The conversion of the value. Empty if the value stays unchanged, `-` if there is no counterpart.
     pub(super) how: &'static str,
-    /// The counterpart. Empty if there is none.
+    /// The counterpart, or the reason why there is none.
     pub(super) ours: &'static str,
     /// An implied setting, with its value.
     pub(super) implies: Option<(&'static str, &'static str)>,
-    /// The reason why there is no counterpart.
-    pub(super) why: &'static str,
 }
 
 /// All rows by system and path.
@@ -37,7 +37,10 @@ pub(super) static ROWS: LazyLock<BTreeMap<(System, &str), ImportRow>> = LazyLock
         if let Some(name) = line.strip_prefix('[') {
             system = name.trim_end_matches(']').parse().unwrap_or(system);
         } else if let Some((path, text)) = line.split_once(" = ") {
-            rows.insert((system, path.trim()), ImportRow::of(text));
+            let (text, implies) = text.split_once(" + ").unwrap_or((text, ""));
+            let (how, ours) = text.split_once(' ').unwrap_or(("", text));
+            let implies = implies.split_once('=');
+            rows.insert((system, path.trim()), ImportRow { how, ours, implies });
         }
     }
     rows
@@ -72,22 +75,25 @@ pub(super) fn unwrapped(system: System, path: &str) -> String {
     path
 }
 
-impl ImportRow {
-    /// Returns the row of a setting.
-    pub(super) fn find(system: System, path: &str) -> Option<Self> {
-        ROWS.get(&(system, path)).copied()
-    }
+/// Returns a sentence about a name that is a setting of another system.
+pub(in super::super) fn setting_hint(name: &str) -> Option<String> {
+    let name = snake_case(name);
+    let is_same = |path: &str, row: &ImportRow| {
+        let is_plain = row.how != "-" && !OF_MODELS.contains(&row.how);
+        is_plain && path.rsplit('.').next() == Some(name.as_str())
+    };
+    let mut rows = ROWS.iter();
+    let ((system, _), row) = rows.find(|((_, path), row)| is_same(path, row))?;
+    let ours = row.ours;
+    Some(format!("this setting of {system} is `{ours}` here"))
+}
 
-    fn of(text: &'static str) -> Self {
-        let (text, implies) = text.split_once(" + ").unwrap_or((text, ""));
-        let implies = implies.split_once('=');
-        let (how, rest) = text.split_once(' ').unwrap_or(("", text));
-        let (ours, why) = if how == "-" { ("", rest) } else { (rest, "") };
-        Self {
-            how,
-            ours,
-            implies,
-            why,
-        }
-    }
+/// Returns a sentence about a name that is a table of another system.
+pub(in super::super) fn table_hint(name: &str) -> Option<String> {
+    let table = format!("{}.", snake_case(name));
+    let mut rows = ROWS.keys();
+    let (system, _) = rows.find(|(_, path)| path.starts_with(&table))?;
+    Some(format!(
+        "`plimsoll config import` translates a file of {system}"
+    ))
 }

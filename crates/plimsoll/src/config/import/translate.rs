@@ -9,10 +9,10 @@ use plimsoll_context::{Bytes, clip, snake_case as snake};
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
+use super::super::document::parse_value;
 use super::super::form::texts;
 use super::super::key::{Scope, join, key};
 use super::super::permission::Rule;
-use super::models::PartOfModel;
 use super::rows::{ImportRow, OF_MODELS, ROWS, unwrapped};
 use super::{ImportedSetting, System};
 
@@ -35,8 +35,9 @@ const LIMITS: [(&str, i64); 2] = [("max_total_tokens", 1_000_000), ("max_duratio
 pub(super) struct TheirSetting {
     /// The path in the table of rows.
     path: String,
+    row: Option<ImportRow>,
     /// The path as written.
-    pub(super) shown: String,
+    shown: String,
     pub(super) value: Value,
     /// The agent that it belongs to, by its number in the file.
     pub(super) agent: Option<usize>,
@@ -55,8 +56,9 @@ pub(super) enum Section {
     Agent(usize),
 }
 
-/// A setting of the result: its full name, its value, and a comment.
+/// A setting of the result: its section, its full name, its value, and a comment.
 struct ResultLine {
+    section: Section,
     path: String,
     value: Value,
     comment: String,
@@ -66,31 +68,21 @@ struct ResultLine {
 pub(super) struct Translation {
     system: System,
     settings: Vec<TheirSetting>,
+    /// The settings that were translated, the current one last.
     pub(super) report: Vec<ImportedSetting>,
-    /// The index of the current setting.
-    pub(super) now: usize,
-    result: BTreeMap<Section, Vec<ResultLine>>,
-    /// The parts of each agent's model, and of the model for all agents.
-    pub(super) models: BTreeMap<Option<usize>, Vec<PartOfModel>>,
-    /// Tool servers as the other system describes them, with their names here.
-    pub(super) servers: Vec<(Value, String)>,
+    result: Vec<ResultLine>,
+    /// Tool servers as the other system describes them.
+    pub(super) servers: Vec<Value>,
 }
 
 /// Returns the number of a system's settings in a file.
 pub(super) fn known(system: System, document: &Json) -> usize {
-    let settings = settings(system, document);
-    let is_known = |it: &&TheirSetting| ImportRow::find(system, &it.path).is_some();
-    settings.iter().filter(is_known).count()
+    let mut settings = Vec::new();
+    collect(system, document, ["", ""], None, &mut settings);
+    settings.iter().filter(|it| it.row.is_some()).count()
 }
 
-/// Returns the settings of a file, from its top.
-fn settings(system: System, document: &Json) -> Vec<TheirSetting> {
-    let mut found = Vec::new();
-    collect(system, document, ["", ""], None, &mut found);
-    found
-}
-
-/// Adds the settings of a table. Its path is given in snake case and as written.
+/// Adds the settings of a table, from its top. Its path is given in snake case and as written.
 fn collect(
     system: System,
     table: &Json,
@@ -105,7 +97,7 @@ fn collect(
         match given {
             // A YAML file has empty values.
             Json::Null => {}
-            Json::Array(items) if is_of_agents(system, &path) => {
+            Json::Array(items) if system.agents().contains(&path.as_str()) => {
                 for (at, item) in items.iter().enumerate() {
                     let last = found.iter().filter_map(|it| it.agent).max();
                     let shown = format!("{shown}[{at}]");
@@ -117,6 +109,7 @@ fn collect(
                 collect(system, given, [&own, &shown], agent, found);
             }
             _ => found.push(TheirSetting {
+                row: ROWS.get(&(system, path.as_str())).copied(),
                 path,
                 shown,
                 // No setting accepts a value that TOML does not have.
@@ -127,60 +120,72 @@ fn collect(
     }
 }
 
-/// Checks whether the tables of this list are agents.
-fn is_of_agents(system: System, path: &str) -> bool {
-    match system {
-        System::Heartbit => path == "agents",
-        System::PhiCore => path == "agent.instances" || path == "sub_agents.instances",
-    }
-}
-
 /// Checks whether a table of this path contains known settings.
 fn leads(system: System, path: &str) -> bool {
     let begin = format!("{path}.");
-    let after = ROWS.range((system, begin.as_str())..).next();
-    after.is_some_and(|((of, row), _)| *of == system && row.starts_with(&begin))
-        || path == "sub_agents"
+    let mut rows = ROWS.keys();
+    path == "sub_agents" || rows.any(|(of, row)| *of == system && row.starts_with(&begin))
+}
+
+impl TheirSetting {
+    fn is(&self, how: &str) -> bool {
+        self.row.is_some_and(|row| row.how == how)
+    }
+
+    fn text(&self) -> Option<String> {
+        self.value.as_str().map(snake)
+    }
 }
 
 impl Translation {
     pub(super) fn of(system: System, document: &Json) -> Self {
-        let settings = settings(system, document);
+        let mut settings = Vec::new();
+        collect(system, document, ["", ""], None, &mut settings);
         let mut it = Self {
             system,
-            report: settings.iter().map(ImportedSetting::of).collect(),
-            settings,
-            now: 0,
-            result: BTreeMap::new(),
-            models: BTreeMap::new(),
+            settings: settings.clone(),
+            report: Vec::new(),
+            result: Vec::new(),
             servers: Vec::new(),
         };
-        for (now, setting) in it.settings.clone().iter().enumerate() {
-            it.now = now;
-            match ImportRow::find(system, &setting.path) {
-                Some(row) => it.translate(setting, row),
+        for setting in &settings {
+            it.report.push(ImportedSetting {
+                name: setting.shown.clone(),
+                became: Vec::new(),
+                note: None,
+            });
+            match setting.row {
                 None => it.note("it has no counterpart"),
+                Some(row) if OF_MODELS.contains(&row.how) => it.put_part(setting, row),
+                Some(row) => it.translate(setting, row),
             }
         }
-        for (agent, parts) in std::mem::take(&mut it.models) {
-            it.put_model(agent, &parts);
-        }
         it.complete();
+        // The name of an agent is first.
+        it.result
+            .sort_by_key(|line| (line.section, line.path != "name"));
         it
     }
 
     /// Adds a note to the current setting. The first note counts.
     pub(super) fn note(&mut self, note: impl Into<String>) {
-        if let Some(setting) = self.report.get_mut(self.now) {
+        if let Some(setting) = self.report.last_mut() {
             setting.note.get_or_insert_with(|| note.into());
         }
     }
 
     /// Notes that the current setting is this one here.
     pub(super) fn became(&mut self, ours: impl Into<String>) {
-        if let Some(setting) = self.report.get_mut(self.now) {
+        if let Some(setting) = self.report.last_mut() {
             setting.became.push(ours.into());
         }
+    }
+
+    /// Returns the value of the setting of an agent, or of all agents, with this conversion.
+    pub(super) fn part(&self, agent: Option<usize>, how: &str) -> Option<&Value> {
+        let mut settings = self.settings.iter();
+        let part = settings.find(|it| it.agent == agent && it.is(how));
+        part.map(|it| &it.value)
     }
 
     fn translate(&mut self, setting: &TheirSetting, row: ImportRow) {
@@ -188,21 +193,12 @@ impl Translation {
             "main" => Section::Main,
             _ => setting.agent.map_or(Section::All, Section::Agent),
         };
-        if OF_MODELS.contains(&row.how) {
-            let value = setting.value.clone();
-            let part = PartOfModel {
-                at: self.now,
-                row,
-                value,
-            };
-            return self.models.entry(setting.agent).or_default().push(part);
-        }
         if let Some(value) = self.convert(setting, row, section)
             && self.set(section, row.ours, value)
             && let Some((ours, implied)) = row.implies
             && self.get(section, ours).is_none()
         {
-            self.set(section, ours, super::super::document::parse_value(implied));
+            self.set(section, ours, parse_value(implied));
         }
     }
 
@@ -215,9 +211,11 @@ impl Translation {
     ) -> Option<Value> {
         let value = &setting.value;
         let whole = value.as_integer().filter(|whole| *whole >= 0);
+        let is_batched = |it: &TheirSetting| it.text().as_deref() == Some("batched");
+        let mut strategies = self.settings.iter().filter(|it| it.is("strategy"));
         Some(match (row.how, whole) {
             ("-", _) => {
-                self.note(row.why);
+                self.note(row.ours);
                 return None;
             }
             ("legacy", _) if self.get(section, row.ours).is_some() => {
@@ -235,7 +233,7 @@ impl Translation {
             }
             ("effort", _) if value.as_str() == Some("none") => "off".into(),
             ("strategy", _) if is_batched(setting) => {
-                if self.has(|it| it.path == "tools.batch_size") {
+                if self.settings.iter().any(|it| it.is("size")) {
                     self.became(row.ours);
                 } else {
                     self.note("the number of parallel calls is not stated");
@@ -243,8 +241,7 @@ impl Translation {
                 return None;
             }
             ("size", Some(size)) => {
-                let has_strategy = self.has(|it| it.path == "tools.tool_strategy");
-                if has_strategy && !self.has(is_batched) {
+                if strategies.next().is_some_and(|it| !is_batched(it)) {
                     self.note("it counts for the strategy `batched` only");
                     return None;
                 }
@@ -258,8 +255,9 @@ impl Translation {
     }
 
     fn get(&self, section: Section, path: &str) -> Option<&Value> {
-        let mut lines = self.result.get(&section)?.iter();
-        lines.find(|line| line.path == path).map(|line| &line.value)
+        let mut lines = self.result.iter();
+        let line = lines.find(|line| line.section == section && line.path == path);
+        line.map(|line| &line.value)
     }
 
     /// Sets one of Plimsoll's settings. Returns `true` if the value is valid for it.
@@ -295,18 +293,19 @@ impl Translation {
             Section::Server(_) => format!("[[mcp]] {path}"),
             Section::Main | Section::Agent(_) => format!("[[agents]] {path}"),
         });
-        let from = self.report.get(self.now).map(|it| it.name.clone());
         if self.get(section, path).is_some_and(|old| *old != value) {
             self.note("it is set twice, and the later one counts");
         }
+        let from = self.report.last().map(|it| it.name.clone());
         self.add(section, path, value, from.unwrap_or_default());
     }
 
     fn add(&mut self, section: Section, path: &str, value: Value, comment: impl Into<String>) {
-        let lines = self.result.entry(section).or_default();
-        lines.retain(|line| line.path != path);
+        self.result
+            .retain(|line| (line.section, line.path.as_str()) != (section, path));
         let (path, comment) = (path.to_owned(), comment.into());
-        lines.push(ResultLine {
+        self.result.push(ResultLine {
+            section,
             path,
             value,
             comment,
@@ -342,21 +341,26 @@ impl Translation {
             let field = |name: &str| table.get(name)?.as_str().map(str::to_owned);
             let then = field("action").and_then(|then| Permission::from_str(&then).ok());
             match (field("tool"), then) {
-                (Some(tool), Some(then)) => rules.push(Rule {
-                    tool,
-                    arguments: field("pattern").filter(|pattern| pattern != "*"),
-                    then,
-                }),
+                (Some(tool), Some(then)) => {
+                    let arguments = field("pattern").filter(|pattern| pattern != "*");
+                    let rule = Rule {
+                        tool,
+                        arguments,
+                        then,
+                    };
+                    rules.push(rule.table());
+                }
                 _ => self.note("a rule without `tool` or `action` is left out"),
             }
         }
-        Some(Value::Array(rules.iter().map(Rule::table).collect()))
+        Some(Value::Array(rules))
     }
 
     /// Adds what is implicit in the other system: limits, names, the agents that the main one calls,
     /// and that an agent without servers has none.
     fn complete(&mut self) {
-        if self.has(|it| it.path.starts_with(EXECUTION)) {
+        let has = |it: &Self, begin: &str| it.settings.iter().any(|it| it.path.starts_with(begin));
+        if has(self, EXECUTION) {
             for (path, value) in LIMITS {
                 if self.get(Section::All, path).is_none() {
                     let comment = format!("the default of {} beside other limits", self.system);
@@ -365,50 +369,44 @@ impl Translation {
             }
         }
         let is_heartbit = self.system == System::Heartbit;
-        let mut called: Vec<Value> = Vec::new();
         let agents = self.settings.iter().map(|it| {
             let is_called = is_heartbit || it.shown.starts_with("sub_agents.");
             it.agent.map(|agent| (agent, is_called))
         });
-        for (agent, is_called) in agents.flatten().collect::<BTreeMap<_, _>>() {
+        let agents: BTreeMap<usize, bool> = agents.flatten().collect();
+        let mut called: Vec<Value> = Vec::new();
+        for (agent, is_called) in agents {
             let name = self.name(Section::Agent(agent), &format!("agent-{agent}"));
             called.extend(is_called.then_some(name));
         }
-        let main = if is_heartbit { "orchestrator" } else { "main" };
-        if is_heartbit
-            && (called.is_empty() || !self.has(|it| it.path.starts_with("orchestrator.")))
-        {
+        let has_main = self.result.iter().any(|line| line.section == Section::Main);
+        if is_heartbit && (called.is_empty() || !has(self, "orchestrator.")) {
             // Nothing calls the agents, so these settings apply to all of them.
-            let lines = self.result.remove(&Section::Main).unwrap_or_default();
-            self.result.entry(Section::All).or_default().extend(lines);
-        } else if self.result.contains_key(&Section::Main) || !called.is_empty() {
+            let main = self.result.iter_mut();
+            let main = main.filter(|line| line.section == Section::Main);
+            main.for_each(|line| line.section = Section::All);
+        } else if has_main || !called.is_empty() {
+            let main = if is_heartbit { "orchestrator" } else { "main" };
             self.name(Section::Main, main);
             if !called.is_empty() {
                 self.add(Section::Main, "sub_agents", called.into(), "");
             }
         }
-        let is_agent = |it: &Section| matches!(it, Section::Main | Section::Agent(_));
-        let sections: Vec<Section> = self.result.keys().copied().filter(is_agent).collect();
-        for agent in sections {
-            if !self.servers.is_empty() && self.get(agent, "mcp").is_none() {
-                self.add(agent, "mcp", Vec::<Value>::new().into(), "");
+        let sections: BTreeSet<Section> = self.result.iter().map(|line| line.section).collect();
+        for section in sections {
+            let is_agent = matches!(section, Section::Main | Section::Agent(_));
+            if is_agent && !self.servers.is_empty() && self.get(section, "mcp").is_none() {
+                self.add(section, "mcp", Vec::<Value>::new().into(), "");
             }
         }
     }
 
-    fn has(&self, is_it: impl Fn(&TheirSetting) -> bool) -> bool {
-        self.settings.iter().any(is_it)
-    }
-
-    /// Returns the name of an agent. One without a name gets this one, before its other settings.
+    /// Returns the name of an agent. One without a name gets this one.
     fn name(&mut self, agent: Section, name: &str) -> Value {
         if let Some(name) = self.get(agent, "name") {
             return name.clone();
         }
         self.add(agent, "name", name.into(), "");
-        if let Some(lines) = self.result.get_mut(&agent) {
-            lines.rotate_right(1);
-        }
         name.into()
     }
 
@@ -418,21 +416,19 @@ impl Translation {
             "# Imported from {} by `plimsoll config import`.\n",
             self.system
         );
-        for (section, lines) in &self.result {
-            text.push_str(match section {
-                Section::All => "",
-                Section::Server(_) => "\n[[mcp]]\n",
-                Section::Main | Section::Agent(_) => "\n[[agents]]\n",
-            });
-            for ResultLine {
-                path,
-                value,
-                comment,
-            } in lines
-            {
-                let mark = if comment.is_empty() { "" } else { " # " };
-                text.push_str(&format!("{path} = {}{mark}{comment}\n", written(value)));
+        let mut last = Section::All;
+        for line in &self.result {
+            if line.section != last {
+                last = line.section;
+                text.push_str(match last {
+                    Section::All => "",
+                    Section::Server(_) => "\n[[mcp]]\n",
+                    Section::Main | Section::Agent(_) => "\n[[agents]]\n",
+                });
             }
+            let mark = if line.comment.is_empty() { "" } else { " # " };
+            let (path, value, comment) = (&line.path, &line.value, &line.comment);
+            text.push_str(&format!("{path} = {value}{mark}{comment}\n"));
         }
         let mut title = "\n# Not translated:\n";
         for lost in self.report.iter().filter(|it| it.became.is_empty()) {
@@ -478,25 +474,8 @@ fn in_our_words(value: &Value) -> Value {
     }
 }
 
-fn is_batched(setting: &TheirSetting) -> bool {
-    let name = setting.value.as_str();
-    name.is_some_and(|name| snake(name) == "batched")
-}
-
 /// Returns a name of the file on one line, clipped.
 fn clean(name: &str) -> String {
     let name: String = name.chars().filter(|c| !c.is_control()).collect();
     clip(&name, Bytes(80)).to_owned()
-}
-
-/// Formats a value as TOML. A text of several lines stays on several lines.
-fn written(value: &Value) -> String {
-    let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
-    match value {
-        Value::String(text) if text.contains('\n') && text.chars().all(is_plain) => {
-            let text = text.replace('\\', "\\\\").replace('"', "\\\"");
-            format!("\"\"\"\n{text}\"\"\"")
-        }
-        value => value.to_string(),
-    }
 }

@@ -1,0 +1,147 @@
+//! Merges layers, and reports the contradictions within one. The combined effect of the settings is
+//! checked by a builder.
+
+use super::document::Data;
+use super::fault::{ConfigFault, Faults};
+use super::layer::{FoundSetting, Layer};
+use super::provider::COMPATIBLE;
+
+/// Pairs of groups of settings for one thing: names, or beginnings of names. An upper layer's group
+/// replaces a lower one's.
+const RIVALS: [(&[&str], &[&str]); 5] = [
+    (&["system"], &["system_file"]),
+    (&["compaction.trigger"], &["compaction.compact_"]),
+    (&["context_strategy"], CONTEXT),
+    (&["trigger", "target"], CONTEXT),
+    (&["max_parallel_tools"], &["tool_execution"]),
+];
+/// A context that is limited by its size.
+pub(super) const CONTEXT: &[&str] = &["context.", "compaction."];
+/// A group that one layer may set together with its rival, because a builder checks that they agree.
+const CHECKED: &[&str] = &["max_parallel_tools"];
+
+/// Lists whose values of all layers apply, those of the upper ones first.
+const ADDED: [&str; 3] = ["pins", "permissions", "hooks"];
+
+impl Layer {
+    /// Merges layers, uppermost first.
+    pub(crate) fn merged(layers: &[&Self], faults: &mut Faults) -> Self {
+        let mut merged = Self::default();
+        let mut addresses: Vec<(FoundSetting, String)> = Vec::new();
+        for (depth, layer) in layers.iter().rev().enumerate() {
+            let mut layer = Self::clone(layer);
+            layer.0.values_mut().for_each(|found| found.depth = depth);
+            for (one, other) in RIVALS {
+                match (layer.first(one), layer.first(other)) {
+                    (Some(_), Some(_)) if one == CHECKED => {}
+                    (Some(first), Some(second)) => {
+                        let fault = first.contradicts(second);
+                        faults.push(&fault.origin, fault.text);
+                        // What follows from both is not reported as well.
+                        layer.0.retain(|path, _| !is_in(other, path));
+                    }
+                    (Some(upper), None) => merged.replace(other, upper, faults),
+                    (None, Some(upper)) => merged.replace(one, upper, faults),
+                    (None, None) => {}
+                }
+            }
+            if let Some(url) = layer.0.get("base_url").cloned() {
+                // An address without a model belongs to any compatible server.
+                let model = layer.text("model").or_else(|| merged.text("model"));
+                addresses.push((url, model.unwrap_or_else(|| COMPATIBLE.to_owned())));
+            }
+            merged.add(layer);
+        }
+        merged.choose_address(addresses, faults);
+        merged
+    }
+
+    /// Adds the settings of an upper layer.
+    fn add(&mut self, upper: Self) {
+        for (path, mut found) in upper.0 {
+            let lower = self.0.remove(&path).map(|lower| lower.given.data);
+            if let (true, Some(Data::List(lower)), Data::List(own)) =
+                (ADDED.contains(&path.as_str()), lower, &mut found.given.data)
+            {
+                own.extend(lower);
+            }
+            self.0.insert(path, found);
+        }
+    }
+
+    /// Removes the settings of a group that `upper`, a setting of an upper layer, replaces. Warns if
+    /// it is a flag or a variable, since the reader of the file does not see it.
+    fn replace(&mut self, group: &[&str], upper: &FoundSetting, faults: &mut Faults) {
+        let Some(lower) = self.first(group) else {
+            return;
+        };
+        if upper.given.origin.place().is_none() {
+            let text = format!("{} replaces {}", upper.given.origin, lower.name());
+            faults.warn(&lower.given.origin, text);
+        }
+        self.0.retain(|path, _| !is_in(group, path));
+    }
+
+    /// Returns a setting of a group, if one is set.
+    pub(super) fn first(&self, group: &[&str]) -> Option<&FoundSetting> {
+        let mut found = self.0.iter();
+        let found = found.find(|(path, _)| is_in(group, path));
+        found.map(|(_, found)| found)
+    }
+
+    /// Removes an address that was set for another model, because a key would be sent to its server.
+    /// An address belongs to the model that is set in its layer or below, and to other models of the
+    /// same provider. The uppermost address that belongs to the model counts.
+    fn choose_address(&mut self, addresses: Vec<(FoundSetting, String)>, faults: &mut Faults) {
+        let Some(model) = self.text("model") else {
+            return;
+        };
+        let vendor = |model: &str| model.split('/').next().unwrap_or_default().to_owned();
+        for (url, of) in addresses.into_iter().rev() {
+            if vendor(&of) == vendor(&model) {
+                self.0.insert("base_url".to_owned(), url);
+                return;
+            }
+            let text = format!(
+                "`base_url` is left out: it is the address of {of}, and the model is {model}; set both in one place"
+            );
+            faults.warn(&url.given.origin, text);
+            self.0.remove("base_url");
+        }
+    }
+}
+
+impl FoundSetting {
+    /// Returns its full name as part of a fault.
+    fn name(&self) -> String {
+        match self.given.entries() {
+            Some([]) => format!("[{}]", self.key.table),
+            _ => format!("`{}`", self.key.path()),
+        }
+    }
+
+    /// Returns the fault of two settings of one layer, at the lower one.
+    fn contradicts(&self, other: &Self) -> ConfigFault {
+        let is_first = self.given.origin.place() <= other.given.origin.place();
+        let (upper, lower) = if is_first {
+            (self, other)
+        } else {
+            (other, self)
+        };
+        let origin = &lower.given.origin;
+        let text = format!(
+            "{} and {} ({}) are two settings of one thing; keep the one you mean",
+            lower.name(),
+            upper.name(),
+            upper.given.origin.beside(origin),
+        );
+        ConfigFault::new(origin, text)
+    }
+}
+
+/// Checks whether a setting is in a group: by its name, or by the beginning of its name.
+fn is_in(group: &[&str], path: &str) -> bool {
+    group
+        .iter()
+        .any(|name| path == *name || name.ends_with(['.', '_']) && path.starts_with(name))
+}
