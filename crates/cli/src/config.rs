@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, Effective, Import, Origin, System};
+use plimsoll::config::{
+    self, AgentConfig, CONFIG_FILE, Config, ConfigError, Effective, Import, Origin, System,
+};
 use plimsoll::context::{Counts, FALLBACK_WINDOW, Threshold, Thresholds, ViewLimits};
 use plimsoll::policy::{Author, Policy};
 use plimsoll::providers::ModelRef;
@@ -30,8 +32,12 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, CliError> {
             json,
         } => {
             let config = checked(file.as_deref(), *connect)?;
-            let tried = if *connect { tried(&config).await } else { None };
-            check(&config, tried, *json)
+            // Without settings for all agents, `check` reports why.
+            let connected = match config.defaults() {
+                Ok(agent) if *connect => Some(mcp::check(&agent, config.mcp()).await),
+                _ => None,
+            };
+            check(&config, connected, *json)
         }
         ConfigCommand::Trust { folder, revoke } => trust::run(folder.as_deref(), *revoke),
         ConfigCommand::Show {
@@ -46,20 +52,6 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, CliError> {
             Ok(DONE)
         }
     }
-}
-
-/// The result of connecting to the MCP servers.
-struct McpTrial {
-    told: Vec<String>,
-    all_there: bool,
-}
-
-/// Connects to the servers if there are settings for all agents. If there are none, `check` reports
-/// why.
-async fn tried(config: &Config) -> Option<McpTrial> {
-    let agent = config.defaults().ok()?;
-    let (told, all_there) = mcp::check(&agent, config.mcp()).await;
-    Some(McpTrial { told, all_there })
 }
 
 /// Reads a configuration like `plimsoll run --config FILE`. Without a file, reads the one in the
@@ -98,20 +90,29 @@ fn checked(file: Option<&Path>, connects: bool) -> Result<Config, CliError> {
             "{path} cannot be read: it does not exist; `plimsoll config init` writes one"
         )));
     }
-    let config = sources.read().map_err(|error| {
-        if path.is_file() {
-            CliError::failed(error)
-        } else {
-            CliError::usage(error)
-        }
-    })?;
+    let config = sources.read().map_err(|error| wrong(&path, error))?;
     for note in notes_of(&config) {
         crate::say(&note);
     }
     Ok(config)
 }
 
-fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, CliError> {
+/// Converts a fault of a file, or of a command that names none.
+fn wrong(path: &Path, error: ConfigError) -> CliError {
+    if path.is_file() {
+        CliError::failed(error)
+    } else {
+        CliError::usage(error)
+    }
+}
+
+/// Prints what the configuration comes to. `connected` are lines about its MCP servers, and whether all
+/// of them are available.
+fn check(
+    config: &Config,
+    connected: Option<(Vec<String>, bool)>,
+    json: bool,
+) -> Result<u8, CliError> {
     let users_file = users_file();
     let path = config.path().or(users_file.as_deref());
     let path = path.unwrap_or(CONFIG_FILE.as_ref());
@@ -121,8 +122,8 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
         Ok((name, EffectiveAgent::of(agent)?))
     });
     let agents: Vec<_> = agents.collect::<Result<_, CliError>>()?;
-    let code = match &tried {
-        Some(tried) if !tried.all_there => FAILED,
+    let code = match connected {
+        Some((_, false)) => FAILED,
         _ => DONE,
     };
     if json {
@@ -137,8 +138,7 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
         add("agents", agents.collect());
         add("mcp", servers.collect());
         add("warnings", notes_of(config).into());
-        if let Some(tried) = &tried {
-            let (all_there, told) = (tried.all_there, &tried.told);
+        if let Some((told, all_there)) = &connected {
             add("mcp_tried", json!({ "all_there": all_there, "told": told }));
         }
         out!("{}", Value::Object(object));
@@ -158,7 +158,7 @@ fn check(config: &Config, tried: Option<McpTrial>, json: bool) -> Result<u8, Cli
     for server in config.mcp() {
         out!("mcp: {}, {}", server.name, server.place());
     }
-    for line in tried.iter().flat_map(|tried| &tried.told) {
+    for line in connected.iter().flat_map(|(told, _)| told) {
         out!("{line}");
     }
     Ok(code)
@@ -203,13 +203,7 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, CliError>
         Some("-") => Import::of(&input::whole(input::open(None)?)?, from),
         _ => Import::read(file, from),
     };
-    let import = import.map_err(|error| {
-        if file.is_file() {
-            CliError::failed(error)
-        } else {
-            CliError::usage(error)
-        }
-    })?;
+    let import = import.map_err(|error| wrong(file, error))?;
     if json {
         let (from, settings) = (import.system.name(), &import.settings);
         out!(
@@ -220,19 +214,14 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, CliError>
     }
     out!("{}", import.toml.trim_end());
     for config::ImportedSetting { name, became, note } in &import.settings {
-        match (became.is_empty(), note) {
-            (true, note) => {
-                let why = note.as_deref().unwrap_or_default();
-                say!("{name} is not translated: {why}");
-            }
-            (false, Some(note)) => say!("{name}: {note}"),
-            (false, None) => {}
+        let note = note.as_deref().unwrap_or_default();
+        match became.join(", ") {
+            became if became.is_empty() => say!("{name} is not translated: {note}"),
+            became if note.is_empty() => say!("{name} became {became}"),
+            became => say!("{name} became {became}: {note}"),
         }
     }
-    let lost = import
-        .settings
-        .iter()
-        .filter(|setting| setting.became.is_empty());
+    let lost = import.settings.iter().filter(|it| it.became.is_empty());
     let lost = lost.count();
     let found = import.settings.len() - lost;
     say!(

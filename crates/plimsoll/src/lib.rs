@@ -249,29 +249,18 @@ pub use plimsoll_logs as logs;
 #[doc(inline)]
 pub use plimsoll_providers as providers;
 
-/// The README's example, compiled.
+/// The documentation, whose examples are compiled and run.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
-
-/// The documentation of sessions, compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/sessions.md")]
-struct Sessions;
-
-/// The documentation of parallel agents, compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/parallel.md")]
-struct Parallel;
-
-/// The documentation of MCP servers, compiled.
-#[cfg(all(doctest, feature = "mcp"))]
-#[doc = include_str!("../../../docs/mcp.md")]
-struct Mcp;
-
-/// The guides for users of other systems, run.
-#[cfg(doctest)]
-mod coming_from {
+mod documentation {
+    #[doc = include_str!("../../../README.md")]
+    struct Readme;
+    #[doc = include_str!("../../../docs/sessions.md")]
+    struct Sessions;
+    #[doc = include_str!("../../../docs/parallel.md")]
+    struct Parallel;
+    #[cfg(feature = "mcp")]
+    #[doc = include_str!("../../../docs/mcp.md")]
+    struct Mcp;
     #[cfg(feature = "config")]
     #[doc = include_str!("../../../docs/coming-from/heartbit.md")]
     struct Heartbit;
@@ -283,24 +272,13 @@ mod coming_from {
     struct Ambi;
     #[doc = include_str!("../../../docs/coming-from/gaia.md")]
     struct Gaia;
+    #[doc = include_str!("../../../docs/hooks.md")]
+    struct Hooks;
+    #[doc = include_str!("../../../docs/limits.md")]
+    struct Limits;
+    #[cfg(feature = "config")]
+    #[doc = include_str!("../../../docs/configuration.md")]
+    struct Configuration;
+    #[doc = include_str!("../../../docs/telemetry.md")]
+    struct Telemetry;
 }
-
-/// The documentation of hooks, run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/hooks.md")]
-struct Hooks;
-
-/// The documentation of limits, run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/limits.md")]
-struct Limits;
-
-/// The documentation of configuration, compiled.
-#[cfg(all(doctest, feature = "config"))]
-#[doc = include_str!("../../../docs/configuration.md")]
-struct Configuration;
-
-/// The documentation of telemetry, compiled.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/telemetry.md")]
-struct Telemetry;

@@ -83,14 +83,19 @@ fn another_systems_configuration_is_translated() {
                   [[agents]]\nname = \"writer\"\ndescription = \"Writes.\"\n";
     home.file("heartbit.toml", theirs);
     let said = home.run(["config", "import", "heartbit.toml"]).done();
-    let line = "max_turns = 15 # orchestrator.max_turns\n";
+    let line = "max_turns = 15\n";
     assert!(said.out.contains(line), "{}", said.out);
     let err: Vec<&str> = said.err.lines().collect();
     assert_eq!(
         err,
         [
-            "plimsoll: provider.api_key: a key is not written into a file: put it into $ANTHROPIC_API_KEY",
+            "plimsoll: provider.name became model",
+            "plimsoll: provider.model became model",
+            "plimsoll: provider.api_key became providers.anthropic.api_key_env: a key is not written into a file: put it into $ANTHROPIC_API_KEY",
+            "plimsoll: orchestrator.max_turns became max_turns",
             "plimsoll: orchestrator.enable_squads is not translated: it has no counterpart",
+            "plimsoll: agents[0].name became [[agents]] name",
+            "plimsoll: agents[0].description became [[agents]] description",
             "plimsoll: 6 settings of Heartbit translated, 1 not; each other setting has Plimsoll's default",
         ]
     );

@@ -13,7 +13,7 @@ use super::file::{AgentPart, Config, config_text};
 use super::form::{Form, Names};
 use super::import::own_tools;
 use super::key::key;
-use super::layer::{Layer, Owner};
+use super::layer::Layer;
 
 /// The format of an agent file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +110,7 @@ fn part_of(
             entries.push((key, Located::new(value, &origin)));
         }
     }
-    let mut layer = Layer::of(Owner::OneAgent, &entries, faults);
+    let mut layer = Layer::of(&entries, faults);
     let Some(name) = layer.text("name") else {
         faults.push(&start, "it needs a `name` between the two lines ---");
         return None;

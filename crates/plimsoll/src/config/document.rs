@@ -154,11 +154,6 @@ pub(crate) fn parse_value(text: &str) -> Value {
     }
 }
 
-/// Returns a text as a TOML string.
-pub(crate) fn quoted(text: &str) -> String {
-    Value::String(text.to_owned()).to_string()
-}
-
 fn plain_value(value: &DeValue<'_>) -> Value {
     match value {
         DeValue::String(text) => Value::String(text.to_string()),

@@ -17,7 +17,8 @@ use super::document::Located;
 use super::fault::{ConfigError, ConfigFault, Faults, Origin, no_such};
 use super::form::{Form, HostedTools};
 use super::guards::Guards;
-use super::layer::{FoundSetting, Layer, Owner, TABLES};
+use super::key::Scope;
+use super::layer::{FoundSetting, Layer, TABLES};
 use super::mcp::McpServer;
 use super::overrides::Overrides;
 use super::provider::ProviderSettings;
@@ -253,7 +254,13 @@ impl Config {
             shared.agents = agents(&document, &mut faults);
             let own = document.entries().into_iter().flatten();
             let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
-            shared.defaults = Layer::of(Owner::All, own, &mut faults);
+            shared.defaults = Layer::of(own, &mut faults);
+            for (name, found) in &shared.defaults.0 {
+                if found.key.scope == Scope::AgentOnly {
+                    let text = format!("`{name}` is of one agent; write it in [[agents]]");
+                    faults.push(&found.given.origin, text);
+                }
+            }
             config.shared = Arc::new(shared);
             if is_good {
                 config.check(&mut faults);
@@ -405,7 +412,7 @@ fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
     }
     for given in tables.iter().take(MAX_AGENTS) {
         let own = entries("[[agents]]", Some(given), faults);
-        let layer = Layer::of(Owner::OneAgent, own, faults);
+        let layer = Layer::of(own, faults);
         if given.get("name").is_none() && given.entries().is_some() {
             faults.push(&given.origin, "[[agents]] needs a `name`");
         }

@@ -70,12 +70,10 @@ pub(crate) trait Form {
     type Value: Clone;
     /// Its kind.
     const KIND: SettingKind;
+    /// The accepted names, if it is a choice of names.
+    const CHOICES: &'static [&'static str] = &[];
     /// Describes the accepted spellings.
     fn takes() -> String;
-    /// Returns the accepted names, if it is a choice of names.
-    fn names() -> &'static [&'static str] {
-        &[]
-    }
     /// Parses a value. Returns `None` if it has another form.
     fn read(given: &Value) -> Option<Self::Value>;
 }
@@ -277,8 +275,7 @@ pub(crate) struct Whole<const LEAST: u64, T = u64>(T);
 pub(crate) struct TokenCount<const LEAST: u64>;
 /// A value, or "none" for no limit.
 pub(crate) struct Limit<F>(F);
-/// One of several names.
-pub(crate) struct Choice<C>(C);
+
 impl<const LEAST: u64, T: DeserializeOwned + Clone> Form for Whole<LEAST, T> {
     type Value = T;
     const KIND: SettingKind = SettingKind::Whole;
@@ -322,50 +319,21 @@ impl<F: Form> Form for Limit<F> {
     }
 }
 
-/// The values of a [`Choice`].
-pub(crate) trait Choices {
-    /// One of them.
-    type Value: Clone;
-    /// Their names.
-    const NAMES: &'static [&'static str];
-    /// Returns the value of this name.
-    fn named(name: &'static str) -> Option<Self::Value>;
-}
-
-impl<C: Choices> Form for Choice<C> {
-    type Value = C::Value;
-    const KIND: SettingKind = SettingKind::Choice;
-
-    fn takes() -> String {
-        let quoted: Vec<String> = C::NAMES.iter().map(|name| format!("{name:?}")).collect();
-        match quoted.split_last() {
-            Some((last, before)) => format!("{} or {last}", before.join(", ")),
-            None => String::new(),
-        }
-    }
-
-    fn names() -> &'static [&'static str] {
-        C::NAMES
-    }
-
-    fn read(given: &Value) -> Option<C::Value> {
-        let plain = |name: &str| name.trim().replace('-', "_");
-        let written = plain(given.as_str()?);
-        let name = C::NAMES.iter().find(|name| plain(name) == written)?;
-        C::named(name)
-    }
-}
-
-/// Implements [`Choices`] for types by their names.
+/// Defines forms that are a choice of names: the value, the names, and the value of a name.
 macro_rules! choices {
-    ($($type:ty, $value:ty, $names:expr, $named:expr;)*) => {
-        $(impl Choices for $type {
+    ($($form:ty, $value:ty, $names:expr, $named:expr;)*) => {
+        $(impl Form for $form {
             type Value = $value;
-            const NAMES: &'static [&'static str] = $names;
+            const KIND: SettingKind = SettingKind::Choice;
+            const CHOICES: &'static [&'static str] = $names;
 
-            fn named(name: &'static str) -> Option<$value> {
+            fn takes() -> String {
+                one_of(Self::CHOICES)
+            }
+
+            fn read(given: &Value) -> Option<$value> {
                 let named: fn(&'static str) -> Option<$value> = $named;
-                named(name)
+                named(chosen(given, Self::CHOICES)?)
             }
         })*
     };
@@ -393,6 +361,22 @@ choices! {
     ContextStrategy, Self, &["evict", "summarize", "extract", "sliding_window", "unlimited"],
         |name| Self::named(name, None);
     Counters, &'static str, &COUNTERS, Some;
+}
+
+/// Returns the chosen name, which may be written with hyphens or underscores.
+fn chosen(given: &Value, names: &'static [&'static str]) -> Option<&'static str> {
+    let plain = |name: &str| name.trim().replace('-', "_");
+    let written = plain(given.as_str()?);
+    let mut names = names.iter().copied();
+    names.find(|name| plain(name) == written)
+}
+
+fn one_of(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
+    match quoted.split_last() {
+        Some((last, before)) => format!("{} or {last}", before.join(", ")),
+        None => String::new(),
+    }
 }
 
 /// Reads a field of a table. Returns `Some(None)` if it is absent.

@@ -80,7 +80,7 @@ impl FoundFiles {
     pub fn left_out_config(&self) -> Option<&str> {
         let mut left_out = self.left_out.iter();
         let config = left_out.find(|(kind, _)| *kind == FoundKind::Config);
-        config.map(|(_, why)| why.as_str())
+        Some(config?.1.as_str())
     }
 
     /// Returns the files that have an effect beside a configuration that the user has named.
@@ -113,32 +113,30 @@ impl FoundFiles {
 
     /// Finds the files of a project.
     pub(super) fn of(project: &ProjectFiles) -> Self {
-        let top = project.top();
         let mut found = Self {
-            folder: top.canonicalize().unwrap_or_else(|_| top.to_owned()),
+            folder: canonical(project.top()),
             ..Self::default()
         };
-        let root = project.root.canonicalize();
-        let root = root.unwrap_or_else(|_| project.root.clone());
+        let root = canonical(&project.root);
         let config = root.join(CONFIG_FILE);
-        let is_users = project.user.as_ref().is_some_and(|user| {
-            let user = user.join(CONFIG_FILE).canonicalize().ok();
-            user.is_some() && user == config.canonicalize().ok()
-        });
+        let users = project.user.as_ref().map(|user| user.join(CONFIG_FILE));
+        let is_users = users.is_some_and(|users| canonical(&users) == canonical(&config));
         if !is_users && found.add(&config, FoundKind::Config) {
             found.add_prompts_of_config();
         }
         let mut folders: Vec<&Path> = root.ancestors().collect();
         folders.retain(|folder| folder.starts_with(&found.folder));
-        for folder in folders.iter().rev() {
+        for folder in folders
+            .iter()
+            .rev()
+            .filter(|folder| !project.is_users(folder))
+        {
             let mut names = INSTRUCTION_FILES.iter();
-            let is_users = project.is_users(folder);
-            names.find(|name| !is_users && found.add(&folder.join(name), FoundKind::Instructions));
+            names.find(|name| found.add(&folder.join(name), FoundKind::Instructions));
         }
-        let mut places = vec![root.clone()];
-        places.extend((found.folder != root).then(|| found.folder.clone()));
-        for place in places {
-            found.add_place(&place, project);
+        found.add_place(&root, project);
+        if found.folder != root {
+            found.add_place(&found.folder.clone(), project);
         }
         found
     }
@@ -146,10 +144,7 @@ impl FoundFiles {
     fn add_place(&mut self, place: &Path, project: &ProjectFiles) {
         let ours = place.join(PLIMSOLL_FOLDER);
         // In the home directory, the folders of other programs are the user's own.
-        let is_home = project
-            .home
-            .as_ref()
-            .is_some_and(|home| home.canonicalize().is_ok_and(|home| home == place));
+        let is_home = project.home.as_deref().map(canonical) == Some(place.to_owned());
         let others = |names: &'static [&str]| {
             let names = names.iter().filter(move |_| !is_home);
             names.map(|name| place.join(name))
@@ -159,36 +154,30 @@ impl FoundFiles {
                 self.add(&skill.join(SKILL_FILE), FoundKind::Skill);
             }
         }
-        let agents = [(ours.clone(), FoundKind::Agent)];
-        let others = others(&AGENT_FOLDERS).map(|folder| (folder, FoundKind::ClaudeAgent));
-        for (folder, kind) in agents.into_iter().chain(others) {
-            for file in markdown_files(&folder.join("agents")) {
+        let agents =
+            others(&AGENT_FOLDERS).map(|folder| (folder, "agents", FoundKind::ClaudeAgent));
+        let own = [("agents", FoundKind::Agent), ("prompts", FoundKind::Prompt)];
+        let own = own.map(|(name, kind)| (ours.clone(), name, kind));
+        for (folder, name, kind) in own.into_iter().chain(agents) {
+            for file in markdown_files(&folder.join(name)) {
                 self.add(&file, kind);
             }
-        }
-        for file in markdown_files(&ours.join("prompts")) {
-            self.add(&file, FoundKind::Prompt);
         }
     }
 
     /// Adds the prompts that the configuration names. A faulty configuration is reported when it
     /// is used.
     fn add_prompts_of_config(&mut self) {
-        let config = self
-            .of_kind(FoundKind::Config)
-            .next()
-            .map(|(path, text)| Config::of(text, Some(&path)));
+        let config = self.of_kind(FoundKind::Config).next();
+        let config = config.map(|(path, text)| Config::of(text, Some(&path)));
         let Some(Ok(config)) = config else {
             return;
         };
-        for prompt in config.prompts() {
-            // The configuration that names a file elsewhere is itself shown and trusted.
-            if prompt
-                .canonicalize()
-                .is_ok_and(|it| it.starts_with(&self.folder))
-            {
-                self.add(&prompt, FoundKind::NamedPrompt);
-            }
+        // The configuration that names a file elsewhere is itself shown and trusted.
+        let mut prompts = config.prompts();
+        prompts.retain(|prompt| canonical(prompt).starts_with(&self.folder));
+        for prompt in prompts {
+            self.add(&prompt, FoundKind::NamedPrompt);
         }
     }
 
@@ -213,6 +202,11 @@ impl FoundFiles {
             }
         }
     }
+}
+
+/// Returns a path without links, or the path itself if it does not exist.
+pub(super) fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the paths in a folder, sorted.

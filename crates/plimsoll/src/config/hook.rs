@@ -4,7 +4,7 @@ use plimsoll_agent::HookPoint;
 use plimsoll_core::CommandHook;
 use toml::Value;
 
-use super::form::{Choice, Form, Seconds, Texts, Words, optional};
+use super::form::{Form, Seconds, Texts, Words, optional};
 use super::keys;
 
 /// The events on which a command can be run.
@@ -30,7 +30,7 @@ keys::fields! {
     /// One of `hooks`.
     fields("", "[[hooks]]") {
         /// The moment.
-        on: Choice<HookPoint>, is_required = true;
+        on: HookPoint, is_required = true;
         /// The program and its arguments, which no shell reads.
         command: Words, is_required = true;
         /// How long it may take. Default: that of `hook_timeout`.
@@ -43,7 +43,7 @@ keys::fields! {
 /// Reads a hook. Returns `None` if its table has a fault.
 pub(crate) fn of(table: &Value) -> Option<CommandHook> {
     Some(CommandHook {
-        on: Choice::<HookPoint>::read(table.get("on")?)?,
+        on: HookPoint::read(table.get("on")?)?,
         command: Words::read(table.get("command")?)?,
         timeout: optional::<Seconds>(table, "timeout")?,
         tools: optional::<Texts>(table, "tools")?.unwrap_or_default(),
@@ -53,12 +53,14 @@ pub(crate) fn of(table: &Value) -> Option<CommandHook> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::form::Choices;
 
     #[test]
     fn every_moment_is_one() {
         for name in MOMENTS {
-            assert_eq!(HookPoint::named(name).map(HookPoint::name), Some(name));
+            assert_eq!(
+                HookPoint::read(&name.into()).map(HookPoint::name),
+                Some(name)
+            );
         }
     }
 }

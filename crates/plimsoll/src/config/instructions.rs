@@ -24,15 +24,9 @@ const FILE_LIMIT: Bytes = Bytes(32 * 1024);
 pub struct Instructions {
     /// The configured system prompt.
     system: Option<String>,
-    files: Vec<InstructionFile>,
-}
-
-/// An instruction file.
-#[derive(Debug, Clone)]
-struct InstructionFile {
-    path: PathBuf,
-    /// The text without its pinned passages.
-    text: String,
+    files: Vec<PathBuf>,
+    /// The texts of the files without their pinned passages.
+    texts: Vec<String>,
     pins: Vec<String>,
 }
 
@@ -43,59 +37,51 @@ impl Instructions {
     /// # Errors
     /// If one of them cannot be read.
     pub fn read(agent: &AgentConfig, project: &ProjectFiles) -> Result<Self, ConfigError> {
-        let users = project.user.as_deref().map(read_first);
-        let users = users.transpose().map_err(|fault| agent.fault(fault))?;
-        let of_project = project.trusted.of_kind(FoundKind::Instructions);
-        let of_project = of_project.map(|(path, text)| InstructionFile::of(path, text));
-        Ok(Self {
+        let mut read = Self {
             system: agent.system()?,
-            files: users.flatten().into_iter().chain(of_project).collect(),
-        })
+            files: Vec::new(),
+            texts: Vec::new(),
+            pins: Vec::new(),
+        };
+        let users = project.user.iter();
+        let mut users = users.flat_map(|folder| INSTRUCTION_FILES.map(|name| folder.join(name)));
+        if let Some(path) = users.find(|path| path.is_file()) {
+            let text = text(&path, MAX_PROMPT, "instructions");
+            read.add(path, &text.map_err(|fault| agent.fault(fault))?);
+        }
+        for (path, text) in project.trusted.of_kind(FoundKind::Instructions) {
+            read.add(path, text);
+        }
+        Ok(read)
+    }
+
+    fn add(&mut self, path: PathBuf, text: &str) {
+        let (text, pins) = pinned(text);
+        let short = head_tail(&text, FILE_LIMIT).unwrap_or(text);
+        let shown = path.display();
+        if !short.trim().is_empty() {
+            let text = format!("Instructions of {shown}:\n\n{}", short.trim());
+            self.texts.push(text);
+        }
+        self.pins.extend(pins);
+        self.files.push(path);
     }
 
     /// Returns the files that were read.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().map(|file| file.path.as_path())
+        self.files.iter().map(PathBuf::as_path)
     }
 
     /// Applies the instructions to an agent: sets the system prompt (`built_in` if none is
     /// configured) followed by the texts of the files, and adds the pinned passages.
     pub fn apply(&self, agent: &mut AgentConfig, built_in: &str) {
-        let system = self.system.as_deref().unwrap_or(built_in);
-        let mut parts = vec![system.trim_end().to_owned()];
-        for file in &self.files {
-            let short = head_tail(&file.text, FILE_LIMIT);
-            let text = short.as_deref().unwrap_or(&file.text).trim();
-            if !text.is_empty() {
-                parts.push(format!(
-                    "Instructions of {}:\n\n{text}",
-                    file.path.display()
-                ));
-            }
-        }
+        let system = self.system.as_deref().unwrap_or(built_in).trim_end();
+        let texts = self.texts.iter().map(String::as_str);
+        let parts: Vec<&str> = std::iter::once(system).chain(texts).collect();
         let settings = agent.settings_mut();
         settings.system = Some(parts.join("\n\n"));
-        let pins = self.files.iter().flat_map(|file| &file.pins);
-        settings.builder.pins.extend(pins.cloned());
+        settings.builder.pins.extend(self.pins.iter().cloned());
     }
-}
-
-impl InstructionFile {
-    fn of(path: PathBuf, text: &str) -> Self {
-        let (text, pins) = pinned(text);
-        Self { path, text, pins }
-    }
-}
-
-/// Reads the first instruction file in a folder of the user.
-fn read_first(folder: &Path) -> Result<Option<InstructionFile>, String> {
-    let mut paths = INSTRUCTION_FILES.iter().map(|name| folder.join(name));
-    let path = paths.find(|path| path.is_file());
-    path.map(|path| {
-        let text = text(&path, MAX_PROMPT, "instructions")?;
-        Ok(InstructionFile::of(path, &text))
-    })
-    .transpose()
 }
 
 /// Returns the text without its pinned passages, and these passages: those between `<!-- pin -->`

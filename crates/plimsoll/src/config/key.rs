@@ -124,7 +124,7 @@ impl SettingKey {
             name,
             kind: F::KIND,
             takes: F::takes(),
-            choices: F::names(),
+            choices: F::CHOICES,
             default: match value.filter(|value| !value.contains('`')) {
                 Some(value) => Preset::Value(value.to_owned()),
                 None => Preset::Words(words.to_owned()),

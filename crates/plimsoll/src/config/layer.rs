@@ -10,7 +10,7 @@ use super::document::{Data, Located};
 use super::fault::Faults;
 use super::form::{Form, Names, SettingKind, Texts};
 use super::import;
-use super::key::{self, PREFIX, Scope, SettingKey, join, keys};
+use super::key::{self, PREFIX, SettingKey, join, keys};
 use super::permission::Rule;
 
 /// Maximum number of names that are suggested after a mistake.
@@ -32,23 +32,15 @@ pub(crate) struct FoundSetting {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Layer(pub(crate) BTreeMap<String, FoundSetting>);
 
-/// The owner of a layer's settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
-    All,
-    OneAgent,
-}
-
 impl Layer {
     /// Reads settings of an agent, or of all agents.
     pub(crate) fn of<'a>(
-        owner: Owner,
         entries: impl IntoIterator<Item = &'a (String, Located)>,
         faults: &mut Faults,
     ) -> Self {
         let mut layer = Self::default();
         for (name, given) in entries {
-            layer.read(owner, ["", ""], name, given, faults);
+            layer.read(["", ""], name, given, faults);
         }
         layer
     }
@@ -83,24 +75,19 @@ impl Layer {
             return faults.push(&given.origin, text);
         };
         for (name, given) in entries {
-            self.read(Owner::OneAgent, [table, shown], name, given, faults);
+            self.read([table, shown], name, given, faults);
         }
     }
 
     /// Reads a field of a table, or a table of settings. Faults call the table `shown`.
     pub(crate) fn read(
         &mut self,
-        owner: Owner,
         [table, shown]: [&str; 2],
         name: &str,
         given: &Located,
         faults: &mut Faults,
     ) {
         match key::field(&join(table, name)) {
-            Some(key) if key.scope == Scope::AgentOnly && owner == Owner::All => {
-                let text = format!("`{name}` is of one agent; write it in [[agents]]");
-                faults.push(&given.origin, text);
-            }
             Some(key) => self.put(key, given, faults),
             None if table.is_empty() && key::is_table(name) => {
                 self.table(name, &format!("[{name}]"), given, faults);

@@ -117,16 +117,14 @@ impl McpServer {
         use plimsoll_mcp::McpServer as Client;
         let mut client = match &self.reach {
             McpReach::Command { command, args, env } => {
-                let mut command = plimsoll_core::process::Command::new(command)
-                    .args(args)
-                    .cwd(root)
-                    .inherit(inherited);
-                for (name, value) in env {
-                    command = command.env(name, value.expose());
-                }
+                let command = plimsoll_core::process::Command::new(command);
+                let command = command.args(args).cwd(root).inherit(inherited);
+                let command = env.iter().fold(command, |command, (name, value)| {
+                    command.env(name, value.expose())
+                });
                 let client = Client::command(&self.name, command);
-                env.iter()
-                    .fold(client, |client, (_, value)| client.secret(value.expose()))
+                let secrets = env.iter().map(|(_, value)| value.expose());
+                secrets.fold(client, Client::secret)
             }
             McpReach::Url { url, headers } => {
                 let client = Client::url(&self.name, url);
@@ -170,42 +168,43 @@ impl McpServer {
     pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
         let before = faults.faults.len();
         let table = Layer::of_table(TABLE, TABLE, given, faults);
-        let mut fault = |key: &str, text: String| faults.push(given.origin_of(key), text);
+        let mut fault = |key: &str, text: &str| faults.push(given.origin_of(key), text);
         let name = table.get::<Filled>("name").unwrap_or_default();
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if !name.chars().all(good) {
             let text = format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
-            fault("name", text);
+            fault("name", &text);
         }
         let has = |key: &str| given.get(key).is_some();
-        let (other, strays) = match (has("command"), has("url")) {
-            (true, false) => ("url", ["headers", "bearer_env"]),
-            (false, true) => ("command", ["args", "env"]),
+        let of_others = match (has("command"), has("url")) {
             (true, true) => {
-                let text = "a server has a `command` or a `url`; keep the one you mean";
-                fault("url", text.to_owned());
-                ("", [""; 2])
+                fault(
+                    "url",
+                    "a server has a `command` or a `url`; keep the one you mean",
+                );
+                [].as_slice()
             }
             (false, false) => {
                 let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
-                fault("", text.to_owned());
-                ("", [""; 2])
+                fault("", text);
+                &[]
             }
+            (true, false) => &[("headers", "url"), ("bearer_env", "url")],
+            (false, true) => &[("args", "command"), ("env", "command")],
         };
-        for name in strays.iter().filter(|name| has(name)) {
-            fault(name, format!("`{name}` is of a server with a `{other}`"));
+        for (name, other) in of_others.iter().filter(|(name, _)| has(name)) {
+            let text = format!("`{name}` is of a server with a `{other}`");
+            fault(name, &text);
         }
-        let url = table.get::<Filled>("url");
-        let is_address = |url: &String| url.starts_with("http://") || url.starts_with("https://");
-        if let Some(url) = url.as_ref().filter(|url| !is_address(url)) {
-            let text = format!("`url` is {url:?}; it must start with http:// or https://");
-            fault("url", text);
-        }
-        let reach = match url {
-            Some(url) => McpReach::Url {
-                url,
-                headers: table.get::<Secrets>("headers").unwrap_or_default(),
-            },
+        let reach = match table.get::<Filled>("url") {
+            Some(url) => {
+                if !(url.starts_with("http://") || url.starts_with("https://")) {
+                    let text = format!("`url` is {url:?}; it must start with http:// or https://");
+                    fault("url", &text);
+                }
+                let headers = table.get::<Secrets>("headers").unwrap_or_default();
+                McpReach::Url { url, headers }
+            }
             None => McpReach::Command {
                 command: table.get::<Filled>("command").unwrap_or_default(),
                 args: table.get::<Texts>("args").unwrap_or_default(),

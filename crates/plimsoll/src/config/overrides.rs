@@ -4,7 +4,7 @@
 use super::document::{Located, parse_value};
 use super::fault::{Faults, Origin};
 use super::key::{self, Scope, keys};
-use super::layer::{Layer, Owner};
+use super::layer::Layer;
 
 /// Settings that override a file.
 #[derive(Debug, Clone, Default)]
@@ -34,8 +34,7 @@ impl Overrides {
         let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
         let shown = format!("[{table}]");
         let faults = &mut self.faults;
-        self.flags
-            .read(Owner::OneAgent, [table, &shown], name, &given, faults);
+        self.flags.read([table, &shown], name, &given, faults);
         self
     }
 

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use plimsoll_agent::{Permission, PermissionRule};
 use toml::Value;
 
-use super::form::{Choice, Filled, Form, optional};
+use super::form::{Filled, Form, optional};
 use super::keys;
 
 keys::fields! {
@@ -17,7 +17,7 @@ keys::fields! {
         /// all.
         arguments: Filled;
         /// What happens to the call.
-        then: Choice<Permission>, is_required = true;
+        then: Permission, is_required = true;
     }
 }
 
@@ -48,7 +48,7 @@ impl Rule {
         Some(Self {
             tool: Filled::read(table.get("tool")?)?,
             arguments: optional::<Filled>(table, "arguments")?,
-            then: Choice::<Permission>::read(table.get("then")?)?,
+            then: Permission::read(table.get("then")?)?,
         })
     }
 

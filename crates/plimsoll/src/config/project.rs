@@ -9,7 +9,7 @@ use super::agent::AgentConfig;
 use super::agent_file::AgentFileForm;
 use super::fault::{ConfigError, ConfigFault, Origin};
 use super::file::Config;
-use super::found::{FoundFiles, FoundKind, markdown_files};
+use super::found::{FoundFiles, FoundKind, canonical, markdown_files};
 
 /// A file of models in the user's folder. It has no effect; a configuration sets models.
 const MODELS_FILE: &str = "models.toml";
@@ -168,8 +168,7 @@ impl ProjectFiles {
 
     /// Checks whether a folder is that of the user's settings.
     pub(super) fn is_users(&self, folder: &Path) -> bool {
-        let user = self.user.as_ref().map(|user| user.canonicalize());
-        user.is_some_and(|user| user.is_ok_and(|user| user == folder))
+        self.user.as_deref().map(canonical) == Some(folder.to_owned())
     }
 
     /// Returns the user's folders of one kind. The first folder with a given name takes precedence.

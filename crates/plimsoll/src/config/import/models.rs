@@ -3,14 +3,13 @@
 
 use plimsoll_context::snake_case as snake;
 use plimsoll_providers::Vendor;
-use toml::Value;
+use toml::{Table, Value};
 
-use super::super::document::quoted;
 use super::super::form::{number, texts};
 use super::super::provider::COMPATIBLE;
 use super::super::show::masked;
 use super::rows::ImportRow;
-use super::translate::{Section, TheirSetting, Translation};
+use super::translate::{TheirSetting, Translation};
 
 /// Prefixes of model names, and their vendors.
 const FAMILIES: [(&str, &str); 4] = [
@@ -37,15 +36,15 @@ impl Translation {
             bare.unwrap_or(model).to_owned()
         });
         let vendor = Vendor::named(&provider).ok();
-        let own = format!("providers.{}.{}", bare(&provider), row.ours);
+        let own = ["providers", &provider, row.ours];
         match (row.how, model, setting.value.as_str()) {
             ("provider" | "api", Some(_), _) => self.became(row.ours),
             ("model", Some(model), _) => {
-                let section = setting.agent.map_or(Section::All, Section::Agent);
-                self.set(section, row.ours, format!("{provider}/{model}").into());
+                let model = format!("{provider}/{model}");
+                self.set(setting.agent, row.ours, model.into());
             }
             ("base_url", _, Some(url)) if is_public(url) => {
-                self.put(Section::All, &own, url.into());
+                self.put(None, &own, url.into());
             }
             ("base_url", ..) => self.note("write an address without a password"),
             ("key", _, key) => {
@@ -55,12 +54,12 @@ impl Translation {
                     |name| (*name).to_owned(),
                 );
                 let name = self.variable(key.unwrap_or_default(), usual);
-                self.put(Section::All, &own, name.into());
+                self.put(None, &own, name.into());
             }
             ("price", Some(model), _) if vendor.is_some() => match number(&setting.value) {
                 Some(dollars) => {
-                    let path = format!("models.{provider}.{}.{}", bare(&model), row.ours);
-                    self.put(Section::All, &path, dollars.into());
+                    let path = ["models", &provider, &model, row.ours];
+                    self.put(None, &path, dollars.into());
                 }
                 None => self.note("give dollars for a million tokens"),
             },
@@ -114,9 +113,10 @@ impl Translation {
     }
 
     fn server(&mut self, server: &Value) -> Option<String> {
-        let known = self.servers.iter().position(|other| other == server);
-        if let Some(at) = known {
-            return Some(format!("server{}", at + 1));
+        let known = self.servers.iter().position(|(other, _)| other == server);
+        let name = format!("server{}", known.unwrap_or(self.servers.len()) + 1);
+        if known.is_some() {
+            return Some(name);
         }
         let field = |name: &str| server.get(name)?.as_str();
         let url = server.as_str().or_else(|| field("url"));
@@ -125,15 +125,15 @@ impl Translation {
             self.note("a server without a plain `url` or `command` is left out");
             return None;
         };
-        self.servers.push(server.clone());
-        let number = self.servers.len();
-        let (name, section) = (format!("server{number}"), Section::Server(number));
-        self.put(section, "name", name.as_str().into());
-        self.put(section, path, reach.into());
-        if let Some(args) = server.get("args").and_then(texts) {
-            self.put(section, "args", args.into());
-        }
-        let mut fields = server.as_table().into_iter().flat_map(|table| table.keys());
+        let args = server.get("args").and_then(texts);
+        let fields = [("name", name.as_str().into()), (path, reach.into())];
+        let fields = fields
+            .into_iter()
+            .chain(args.map(|args| ("args", args.into())));
+        let fields = fields.map(|(name, value): (&str, Value)| (name.to_owned(), value));
+        self.servers
+            .push((server.clone(), Table::from_iter(fields)));
+        let mut fields = server.as_table().into_iter().flat_map(Table::keys);
         if fields.any(|key| !OF_SERVERS.contains(&key.as_str())) {
             self.note("write `env`, headers and tokens of the server yourself: they may be keys");
         }
@@ -153,16 +153,6 @@ fn protocol(api: &str) -> &str {
 /// Checks whether a text contains no password, query or variable.
 fn is_public(text: &str) -> bool {
     masked(text) == text && !text.contains("${")
-}
-
-/// Returns a name as a TOML key, quoted if it needs to be.
-fn bare(key: &str) -> String {
-    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !key.is_empty() && key.chars().all(good) {
-        key.to_owned()
-    } else {
-        quoted(key)
-    }
 }
 
 /// Converts a name to the form of environment variables.

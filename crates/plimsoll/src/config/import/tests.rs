@@ -99,8 +99,10 @@ fn every_row_becomes_something_that_is_read() {
             let text = format!("{path} = {value}\n");
             if let Ok(import) = Import::of(&text, Some(*system)) {
                 check(&import);
-                let last = import.settings.last().unwrap();
-                if !last.became.is_empty() {
+                let is_default =
+                    |it: &&ImportedSetting| it.note.iter().any(|note| note.contains("default of"));
+                let mut settings = import.settings.iter().filter(|it| !is_default(it));
+                if !settings.next_back().unwrap().became.is_empty() {
                     became = true;
                     break;
                 }

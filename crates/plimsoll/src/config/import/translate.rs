@@ -43,26 +43,8 @@ pub(super) struct TheirSetting {
     pub(super) agent: Option<usize>,
 }
 
-/// A part of the resulting file, in the order of its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Section {
-    /// The settings for all agents, with the tables of the file.
-    All,
-    /// One of `[[mcp]]`.
-    Server(usize),
-    /// The agent that calls the others.
-    Main,
-    /// An agent, by its number in the other file.
-    Agent(usize),
-}
-
-/// A setting of the result: its section, its full name, its value, and a comment.
-struct ResultLine {
-    section: Section,
-    path: String,
-    value: Value,
-    comment: String,
-}
+/// The number of the agent that calls the others. Those of the other file begin at 1.
+const MAIN: usize = 0;
 
 /// The state of a translation.
 pub(super) struct Translation {
@@ -70,9 +52,11 @@ pub(super) struct Translation {
     settings: Vec<TheirSetting>,
     /// The settings that were translated, the current one last.
     pub(super) report: Vec<ImportedSetting>,
-    result: Vec<ResultLine>,
-    /// Tool servers as the other system describes them.
-    pub(super) servers: Vec<Value>,
+    /// The settings for all agents, with the tables of the file.
+    all: Table,
+    agents: BTreeMap<usize, Table>,
+    /// Tool servers as the other system describes them, and as tables of `[[mcp]]`.
+    pub(super) servers: Vec<(Value, Table)>,
 }
 
 /// Returns the number of a system's settings in a file.
@@ -145,7 +129,8 @@ impl Translation {
             system,
             settings: settings.clone(),
             report: Vec::new(),
-            result: Vec::new(),
+            all: Table::new(),
+            agents: BTreeMap::new(),
             servers: Vec::new(),
         };
         for setting in &settings {
@@ -161,9 +146,6 @@ impl Translation {
             }
         }
         it.complete();
-        // The name of an agent is first.
-        it.result
-            .sort_by_key(|line| (line.section, line.path != "name"));
         it
     }
 
@@ -189,16 +171,16 @@ impl Translation {
     }
 
     fn translate(&mut self, setting: &TheirSetting, row: ImportRow) {
-        let section = match row.how {
-            "main" => Section::Main,
-            _ => setting.agent.map_or(Section::All, Section::Agent),
+        let agent = match row.how {
+            "main" => Some(MAIN),
+            _ => setting.agent,
         };
-        if let Some(value) = self.convert(setting, row, section)
-            && self.set(section, row.ours, value)
+        if let Some(value) = self.convert(setting, row, agent)
+            && self.set(agent, row.ours, value)
             && let Some((ours, implied)) = row.implies
-            && self.get(section, ours).is_none()
+            && self.get(agent, ours).is_none()
         {
-            self.set(section, ours, parse_value(implied));
+            self.set(agent, ours, parse_value(implied));
         }
     }
 
@@ -207,7 +189,7 @@ impl Translation {
         &mut self,
         setting: &TheirSetting,
         row: ImportRow,
-        section: Section,
+        agent: Option<usize>,
     ) -> Option<Value> {
         let value = &setting.value;
         let whole = value.as_integer().filter(|whole| *whole >= 0);
@@ -218,7 +200,7 @@ impl Translation {
                 self.note(row.ours);
                 return None;
             }
-            ("legacy", _) if self.get(section, row.ours).is_some() => {
+            ("legacy", _) if self.get(agent, row.ours).is_some() => {
                 self.note("its successor is set, too, and counts instead");
                 return None;
             }
@@ -254,20 +236,19 @@ impl Translation {
         })
     }
 
-    fn get(&self, section: Section, path: &str) -> Option<&Value> {
-        let mut lines = self.result.iter();
-        let line = lines.find(|line| line.section == section && line.path == path);
-        line.map(|line| &line.value)
+    /// Returns one of Plimsoll's settings, if it is set.
+    fn get(&self, agent: Option<usize>, ours: &str) -> Option<&Value> {
+        let table = agent.map_or(Some(&self.all), |agent| self.agents.get(&agent))?;
+        match ours.split_once('.') {
+            Some((outer, name)) => table.get(outer)?.get(name),
+            None => table.get(ours),
+        }
     }
 
     /// Sets one of Plimsoll's settings. Returns `true` if the value is valid for it.
-    pub(super) fn set(&mut self, section: Section, ours: &str, value: Value) -> bool {
+    pub(super) fn set(&mut self, agent: Option<usize>, ours: &str, value: Value) -> bool {
         let Some(key) = key(ours) else {
             return false;
-        };
-        let section = match (key.scope, section) {
-            (Scope::AgentOnly, Section::All) => Section::Main,
-            (_, section) => section,
         };
         // Names may differ in case, and whole numbers may be written with a decimal point.
         let other = in_our_words(&value);
@@ -279,37 +260,34 @@ impl Translation {
                 self.note("write the value of the variable yourself");
             }
             Some(value) => {
-                self.put(section, ours, value);
+                let agent = agent.or((key.scope == Scope::AgentOnly).then_some(MAIN));
+                if self.get(agent, ours).is_some_and(|old| *old != value) {
+                    self.note("it is set twice, and the later one counts");
+                }
+                self.put(agent, &ours.split('.').collect::<Vec<_>>(), value);
                 return true;
             }
         }
         false
     }
 
-    /// Writes a line for the current setting. Replaces an earlier line of the same name.
-    pub(super) fn put(&mut self, section: Section, path: &str, value: Value) {
-        self.became(match section {
-            Section::All => path.to_owned(),
-            Section::Server(_) => format!("[[mcp]] {path}"),
-            Section::Main | Section::Agent(_) => format!("[[agents]] {path}"),
-        });
-        if self.get(section, path).is_some_and(|old| *old != value) {
-            self.note("it is set twice, and the later one counts");
+    /// Writes a value for the current setting.
+    pub(super) fn put(&mut self, agent: Option<usize>, path: &[&str], value: Value) {
+        let shown = path.join(".");
+        self.became(agent.map_or(shown.clone(), |_| format!("[[agents]] {shown}")));
+        let mut table = match agent {
+            Some(agent) => self.agents.entry(agent).or_default(),
+            None => &mut self.all,
+        };
+        let Some((name, outer)) = path.split_last() else {
+            return;
+        };
+        for name in outer {
+            let inner = table.entry(*name).or_insert_with(|| Table::new().into());
+            let Value::Table(inner) = inner else { return };
+            table = inner;
         }
-        let from = self.report.last().map(|it| it.name.clone());
-        self.add(section, path, value, from.unwrap_or_default());
-    }
-
-    fn add(&mut self, section: Section, path: &str, value: Value, comment: impl Into<String>) {
-        self.result
-            .retain(|line| (line.section, line.path.as_str()) != (section, path));
-        let (path, comment) = (path.to_owned(), comment.into());
-        self.result.push(ResultLine {
-            section,
-            path,
-            value,
-            comment,
-        });
+        table.insert((*name).to_owned(), value);
     }
 
     /// Returns the tools of an agent by Plimsoll's names.
@@ -359,77 +337,69 @@ impl Translation {
     /// Adds what is implicit in the other system: limits, names, the agents that the main one calls,
     /// and that an agent without servers has none.
     fn complete(&mut self) {
-        let has = |it: &Self, begin: &str| it.settings.iter().any(|it| it.path.starts_with(begin));
-        if has(self, EXECUTION) {
-            for (path, value) in LIMITS {
-                if self.get(Section::All, path).is_none() {
-                    let comment = format!("the default of {} beside other limits", self.system);
-                    self.add(Section::All, path, value.into(), comment);
-                }
+        let has = |begin: &str| self.settings.iter().any(|it| it.path.starts_with(begin));
+        let has_main = has("orchestrator.");
+        let limits = LIMITS.iter().filter(|_| has(EXECUTION));
+        for (path, value) in limits {
+            if !self.all.contains_key(*path) {
+                self.all.insert((*path).to_owned(), (*value).into());
+                self.report.push(ImportedSetting {
+                    name: format!("execution.{path}"),
+                    became: vec![(*path).to_owned()],
+                    note: Some(format!(
+                        "the default of {} beside other limits",
+                        self.system
+                    )),
+                });
             }
         }
         let is_heartbit = self.system == System::Heartbit;
-        let agents = self.settings.iter().map(|it| {
-            let is_called = is_heartbit || it.shown.starts_with("sub_agents.");
-            it.agent.map(|agent| (agent, is_called))
-        });
-        let agents: BTreeMap<usize, bool> = agents.flatten().collect();
         let mut called: Vec<Value> = Vec::new();
-        for (agent, is_called) in agents {
-            let name = self.name(Section::Agent(agent), &format!("agent-{agent}"));
-            called.extend(is_called.then_some(name));
+        for setting in &self.settings {
+            let Some(agent) = setting.agent else { continue };
+            let own = self.agents.entry(agent).or_default();
+            let name = own.entry("name").or_insert(format!("agent-{agent}").into());
+            let is_called = is_heartbit || setting.shown.starts_with("sub_agents.");
+            if is_called && !called.contains(name) {
+                called.push(name.clone());
+            }
         }
-        let has_main = self.result.iter().any(|line| line.section == Section::Main);
-        if is_heartbit && (called.is_empty() || !has(self, "orchestrator.")) {
+        if is_heartbit && (called.is_empty() || !has_main) {
             // Nothing calls the agents, so these settings apply to all of them.
-            let main = self.result.iter_mut();
-            let main = main.filter(|line| line.section == Section::Main);
-            main.for_each(|line| line.section = Section::All);
-        } else if has_main || !called.is_empty() {
-            let main = if is_heartbit { "orchestrator" } else { "main" };
-            self.name(Section::Main, main);
+            self.all
+                .extend(self.agents.remove(&MAIN).unwrap_or_default());
+        } else if !called.is_empty() || self.agents.contains_key(&MAIN) {
+            let main = self.agents.entry(MAIN).or_default();
+            let name = if is_heartbit { "orchestrator" } else { "main" };
+            main.entry("name").or_insert(name.into());
             if !called.is_empty() {
-                self.add(Section::Main, "sub_agents", called.into(), "");
+                main.insert("sub_agents".to_owned(), called.into());
             }
         }
-        let sections: BTreeSet<Section> = self.result.iter().map(|line| line.section).collect();
-        for section in sections {
-            let is_agent = matches!(section, Section::Main | Section::Agent(_));
-            if is_agent && !self.servers.is_empty() && self.get(section, "mcp").is_none() {
-                self.add(section, "mcp", Vec::<Value>::new().into(), "");
+        if !self.servers.is_empty() {
+            for agent in self.agents.values_mut() {
+                agent.entry("mcp").or_insert(Vec::<Value>::new().into());
             }
         }
-    }
-
-    /// Returns the name of an agent. One without a name gets this one.
-    fn name(&mut self, agent: Section, name: &str) -> Value {
-        if let Some(name) = self.get(agent, "name") {
-            return name.clone();
-        }
-        self.add(agent, "name", name.into(), "");
-        name.into()
     }
 
     /// Returns the text of the result.
     pub(super) fn toml(&self) -> String {
+        let mut all = self.all.clone();
+        let servers = self.servers.iter().map(|(_, server)| server.clone());
+        let agents = self.agents.values().cloned();
+        for (name, tables) in [
+            ("mcp", Vec::from_iter(servers)),
+            ("agents", agents.collect()),
+        ] {
+            if !tables.is_empty() {
+                all.insert(name.to_owned(), tables.into());
+            }
+        }
         let mut text = format!(
-            "# Imported from {} by `plimsoll config import`.\n",
+            "# Imported from {} by `plimsoll config import`.\n{all}",
             self.system
         );
-        let mut last = Section::All;
-        for line in &self.result {
-            if line.section != last {
-                last = line.section;
-                text.push_str(match last {
-                    Section::All => "",
-                    Section::Server(_) => "\n[[mcp]]\n",
-                    Section::Main | Section::Agent(_) => "\n[[agents]]\n",
-                });
-            }
-            let mark = if line.comment.is_empty() { "" } else { " # " };
-            let (path, value, comment) = (&line.path, &line.value, &line.comment);
-            text.push_str(&format!("{path} = {value}{mark}{comment}\n"));
-        }
         let mut title = "\n# Not translated:\n";
         for lost in self.report.iter().filter(|it| it.became.is_empty()) {
             let note = lost.note.as_deref().unwrap_or_default();

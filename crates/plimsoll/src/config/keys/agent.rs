@@ -4,7 +4,7 @@ use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
 use plimsoll_tools::SandboxMode;
 
 use super::super::form::{
-    Choice, FilePath, FilePaths, Filled, Flag, Hooks, HostedTools, Names, Rules, Text, Texts,
+    FilePath, FilePaths, Filled, Flag, Hooks, HostedTools, Names, Rules, Text, Texts,
 };
 use super::super::key::Scope;
 
@@ -50,12 +50,12 @@ fields! {
         /// What happens to tool calls without a matching rule: ask before file changes and
         /// commands, auto-edit (ask only before commands), yes (never ask) or read-only. Default:
         /// ask at the command line, auto-edit in a library.
-        permission_mode: Choice<PermissionMode> => permission_mode, flag = Some("permission-mode"), alias = Some("mode"), is_portable = false;
+        permission_mode: PermissionMode => permission_mode, flag = Some("permission-mode"), alias = Some("mode"), is_portable = false;
         /// What commands of `bash` may write to and reach, enforced by the kernel: off (no
         /// limit), workspace-write (write below the root and in the temporary directory, no
         /// network) or read-only (write nothing, no network). Needs Landlock in Linux 6.2 or
         /// newer, or macOS. Default: `"off"`.
-        sandbox: Choice<SandboxMode> => sandbox, flag = Some("sandbox"), is_portable = false;
+        sandbox: SandboxMode => sandbox, flag = Some("sandbox"), is_portable = false;
         /// Variables of the environment that commands, hooks and MCP servers get although they
         /// look like keys. Default: `[]`.
         pass_env: Names => builder.pass_env, is_portable = false;
@@ -63,13 +63,13 @@ fields! {
         /// may answer on standard output. Default: none.
         hooks: Hooks => hooks, is_portable = false;
         /// Deliver waiting steering messages all at once or one per turn. Default: `"all"`.
-        steering_mode: Choice<QueueMode> => builder.steering;
+        steering_mode: QueueMode => builder.steering;
         /// Deliver waiting follow-ups all at once or one per run. Default: `"all"`.
-        follow_up_mode: Choice<QueueMode> => builder.follow_ups;
+        follow_up_mode: QueueMode => builder.follow_ups;
         /// Name of this configuration in run ids, which have the form {session}.{config}.{N}.
         /// Default: the agent's name.
         config_id: Text => builder.config_id;
         /// The cause of a run's first turn in events. Default: `"user"`.
-        first_turn_trigger: Choice<TurnTrigger> => builder.first_turn_trigger;
+        first_turn_trigger: TurnTrigger => builder.first_turn_trigger;
     }
 }

@@ -3,8 +3,7 @@
 use plimsoll_context::{Author, Bytes, ContextStrategy, LEAST_SUMMARY, SessionPruneConfig};
 
 use super::super::form::{
-    Choice, Counters, Digest, EarlierRuns, FilePath, Flag, Seconds, Share, Size, Text, TokenCount,
-    Whole,
+    Counters, Digest, EarlierRuns, FilePath, Flag, Seconds, Share, Size, Text, TokenCount, Whole,
 };
 
 fields! {
@@ -12,7 +11,7 @@ fields! {
     context("Context", "") {
         /// How the context is compacted when it becomes too large. Default: `extract`, or
         /// `summarize` if `summary.model` is set.
-        context_strategy: Choice<ContextStrategy> => builder.context_strategy, flag = Some("policy");
+        context_strategy: ContextStrategy => builder.context_strategy, flag = Some("policy");
         /// Size above which the context is compacted: tokens of the whole request, or a share of
         /// the available tokens. Default: half of the available tokens, but at most 60,000; or the
         /// target divided by 0.7 if that is more.
@@ -38,7 +37,7 @@ fields! {
         /// Offer the model tools to recall evicted messages. Default: `true`.
         recall: Flag => builder.recall, flag = Some("no-recall");
         /// The token counter. Default: `"o200k"`.
-        counter: Choice<Counters> => counter;
+        counter: Counters => counter;
     }
 }
 
@@ -53,7 +52,7 @@ fields! {
         share: Share => builder.summary.share;
         /// What writes summaries: a model, or `extract`, which needs no model and keeps the
         /// user's words. Default: `"model"`.
-        author: Choice<Author> => builder.summary.author;
+        author: Author => builder.summary.author;
         /// The model that writes summaries, as PROVIDER/NAME. Default: the run's own.
         model: Text => summarizer, flag = Some("summarizer"), is_portable = false;
         /// File with the summarizer's instructions. Default: the built-in prompt.

@@ -3,7 +3,7 @@
 use plimsoll_agent::{AtLimit, CountTokens};
 use plimsoll_context::Bytes;
 
-use super::super::form::{Choice, Counts, Dollars, Execution, Limit, Seconds, TokenCount, Whole};
+use super::super::form::{Counts, Dollars, Execution, Limit, Seconds, TokenCount, Whole};
 
 fields! {
     /// The limits of a run.
@@ -15,7 +15,7 @@ fields! {
         max_total_tokens: Limit<TokenCount<1>> => builder.limits.max_total_tokens, flag = Some("max-total-tokens");
         /// Tokens that count toward `max_total_tokens`: all tokens of each call, or only new
         /// ones. Default: `"processed"`.
-        count_tokens: Choice<CountTokens> => builder.limits.count_tokens;
+        count_tokens: CountTokens => builder.limits.count_tokens;
         /// Maximum duration of a run, in seconds. Running calls, tools and hooks are cancelled.
         /// Default: `"none"`.
         max_duration: Limit<Seconds> => builder.limits.max_duration, flag = Some("max-duration");
@@ -36,7 +36,7 @@ fields! {
         max_memory: Whole<1, Bytes> => builder.limits.max_memory;
         /// What happens at a limit: the model writes a final answer, the run stops, or the run's
         /// messages are removed from the view. Default: `"finalize"`.
-        at_limit: Choice<AtLimit> => builder.limits.at_limit, flag = Some("at-limit");
+        at_limit: AtLimit => builder.limits.at_limit, flag = Some("at-limit");
         /// Maximum number of tool calls that run at the same time. Default: `1`.
         max_parallel_tools: Whole<1, usize> => builder.max_parallel_tools, flag = Some("max-parallel-tools");
         /// How the tool calls of one message run: one after the other, all at the

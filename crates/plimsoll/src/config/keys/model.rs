@@ -5,7 +5,7 @@ use plimsoll_context::CacheRetention;
 use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::super::form::{
-    Breakpoints, Choice, ContextWindow, Flag, Seconds, Temperature, Text, TokenCount, Whole,
+    Breakpoints, ContextWindow, Flag, Seconds, Temperature, Text, TokenCount, Whole,
 };
 
 fields! {
@@ -21,7 +21,7 @@ fields! {
         window: ContextWindow => builder.window, flag = Some("max-context");
         /// How tools are called: with the API's own tool calls, or as one JSON object per turn,
         /// for small models. Default: native; json for our local models.
-        tool_style: Choice<ToolStyle> => tool_style, flag = Some("tool-style");
+        tool_style: ToolStyle => tool_style, flag = Some("tool-style");
         /// Maximum number of tokens in one response. Default: the provider's.
         max_tokens: TokenCount<1> => builder.max_tokens, flag = Some("max-tokens");
         /// Sampling temperature. Default: the provider's.
@@ -30,7 +30,7 @@ fields! {
         seed: Whole<0> => builder.sampling.seed, flag = Some("seed");
         /// How much the model reasons before it answers. "off" disables reasoning if the model
         /// allows that. Default: the provider's.
-        thinking_level: Choice<ThinkingLevel> => builder.sampling.thinking, flag = Some("thinking-level");
+        thinking_level: ThinkingLevel => builder.sampling.thinking, flag = Some("thinking-level");
         /// Time limit for opening a connection, in seconds. Default: `15`.
         connect_timeout: Seconds => timeouts.connect, flag = Some("connect-timeout");
         /// Time without a received byte after which a call is abandoned, in seconds. Default:
@@ -68,6 +68,6 @@ fields! {
         /// How long the provider keeps the prompt cache: the usual time, longer for tools and
         /// system prompt (head), or longer for everything (long). Writing a longer cache may cost
         /// more. Default: `"usual"`.
-        retention: Choice<CacheRetention> => builder.retention, flag = Some("cache-retention");
+        retention: CacheRetention => builder.retention, flag = Some("cache-retention");
     }
 }
