@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use plimsoll_context::Usage;
+use plimsoll_context::{Money, Usage};
 
 use crate::doom_loop::Repetition;
 use crate::ledger::Ledger;
@@ -101,10 +101,11 @@ impl fmt::Display for Spend {
 impl fmt::Display for Cost {
     /// Formats the known part in dollars, and the number of calls whose price is unknown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.known.fmt(f)?;
-        match self.unpriced {
-            0 => Ok(()),
-            calls => write!(f, " and {} of unknown price", Counted(calls, "call")),
+        let calls = Counted(self.unpriced, "call");
+        match (self.known, self.unpriced) {
+            (known, 0) => known.fmt(f),
+            (Money(0), _) => write!(f, "{calls} of unknown price"),
+            (known, _) => write!(f, "{known} and {calls} of unknown price"),
         }
     }
 }

@@ -27,7 +27,9 @@ pub(crate) fn finalize(reason: &EndReason) -> String {
 /// Returns a sentence that says how much of a limit is used.
 fn used(reason: &EndReason) -> String {
     match reason {
+        EndReason::ToolLimit { limit: 1 } => "The only tool call of this run is used".to_owned(),
         EndReason::ToolLimit { limit } => format!("All {limit} tool calls of this run are used"),
+        EndReason::MaxTurns { limit: 1 } => "This is the only turn of this run".to_owned(),
         EndReason::MaxTurns { limit } => format!("This is the last of {limit} turns"),
         EndReason::MaxTokens { limit, used } => {
             format!("{used} of the {limit} tokens of this run are used")
@@ -144,7 +146,12 @@ pub(crate) const GO_ON: &str = "[Go on.]";
 
 /// Returns the result of a call above the limit.
 pub(crate) fn over_limit(limit: u64) -> String {
-    format!("skipped: of the {limit} tool calls of this run none is left for this one")
+    match limit {
+        1 => "skipped: the only tool call of this run is used".to_owned(),
+        limit => {
+            format!("skipped: of the {limit} tool calls of this run none is left for this one")
+        }
+    }
 }
 
 /// Returns the result of a call above the limit of its tool.

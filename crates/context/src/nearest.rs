@@ -10,7 +10,9 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     let near = names
         .into_iter()
         .map(|name| (strsim::levenshtein(&given, name), name));
-    near.filter(|(distance, name)| *distance <= MAX_DISTANCE.min(name.len() / 2))
+    // Half of the shorter name must be right.
+    let most = |name: &str| MAX_DISTANCE.min(given.len().min(name.len()) / 2);
+    near.filter(|(distance, name)| *distance <= most(name))
         .min()
         .map(|(_, name)| name)
 }
@@ -42,6 +44,20 @@ pub fn snake_case(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_similar_name_is_suggested() {
+        let names = ["gemini", "mistral", "openai", "xai"];
+        for (given, near) in [
+            ("gemni", Some("gemini")),
+            ("Open-AI", Some("openai")),
+            ("opnai", Some("openai")),
+            ("mine", None),
+            ("my", None),
+        ] {
+            assert_eq!(nearest(given, names), near, "{given}");
+        }
+    }
 
     #[test]
     fn names_are_in_snake_case() {

@@ -9,7 +9,7 @@ use crate::agent::Agent;
 use crate::error::Error;
 use crate::opened_log::OpenedLog;
 use crate::session::Session;
-use crate::store::{Fork, Lease, SessionId, SessionStore, idle};
+use crate::store::{Fork, ForkFault, Lease, SessionId, SessionStore, StoreError, idle};
 
 impl Agent {
     /// Creates the session `to` as a fork of `from` and opens it.
@@ -79,6 +79,12 @@ async fn fork_for(
     to: &SessionId,
     setup: &Setup,
 ) -> Result<Lease, Error> {
+    if from == to {
+        // The lease may belong to the caller, so acquiring it would blame another process.
+        let (session, taken) = (from.clone(), to.clone());
+        let why = ForkFault::Taken { session: taken };
+        return Err(StoreError::CannotFork { session, why }.into());
+    }
     let lease = store.acquire(to).await?;
     let OpenedLog { entries, .. } = OpenedLog::read(store, from, at, setup).await?;
     let of = Fork {

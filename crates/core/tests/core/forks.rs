@@ -245,6 +245,14 @@ async fn a_fork_that_cannot_be_made_says_why_and_leaves_nothing() {
             }),
         ),
         ("p", None, "p", Some(ForkFault::Taken { session: id("p") })),
+        (
+            "held",
+            None,
+            "held",
+            Some(ForkFault::Taken {
+                session: id("held"),
+            }),
+        ),
         ("p", None, "held", None),
     ];
     for (from, at, to, why) in table {

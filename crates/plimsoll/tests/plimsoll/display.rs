@@ -39,6 +39,14 @@ fn amounts_and_settings_are_printed() {
             "$0.0012 and 1 call of unknown price",
         ),
         (
+            Cost {
+                known: Money(0),
+                unpriced: 2,
+            }
+            .to_string(),
+            "2 calls of unknown price",
+        ),
+        (
             limits.to_string(),
             "5 turns, 1.5 s, $0.0012, 1 tool call, 2 calls of bash",
         ),
