@@ -8,14 +8,10 @@ use super::words::{is_in, list};
 
 /// The maximum length of a signature, in bytes.
 pub(crate) const SIGNATURE_MAX: usize = 200;
-/// The maximum length of an argument in a signature, in bytes.
-const ARGUMENT_MAX: usize = 140;
 /// The length above which an argument counts as content and is left out of signatures, in bytes.
 const CONTENT: usize = 1_000;
-/// The maximum number of recorded files of one patch.
+/// The maximum number of recorded files of one call.
 const FILES_MAX: usize = 64;
-/// The maximum number of elements of a list that is shown.
-const LIST_MAX: usize = 8;
 
 /// The action of a call on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,21 +22,18 @@ pub(crate) enum Act {
     Removed,
     /// Removed, unless the command failed or asked first.
     PerhapsRemoved,
-    /// The changes were undone.
-    Restored,
-    /// Restored, unless the changes were committed before.
-    PerhapsRestored,
+    /// The changes were undone, unless they were committed before.
+    PerhapsUndone,
 }
 
 /// The words for actions: in lists and in the summary, and in front of a file.
-const WORDS: [(Act, &str, &str); 7] = [
+const WORDS: [(Act, &str, &str); 6] = [
     (Act::Written, "written", "write"),
     (Act::Edited, "edited", "edit"),
     (Act::Read, "read", "read"),
     (Act::Removed, "removed", "remove"),
     (Act::PerhapsRemoved, "perhaps removed", "remove"),
-    (Act::Restored, "changes undone", "restore"),
-    (Act::PerhapsRestored, "perhaps undone", "restore"),
+    (Act::PerhapsUndone, "perhaps undone", "restore"),
 ];
 
 impl Act {
@@ -60,9 +53,9 @@ impl Act {
 }
 
 /// The kind of tool that is called.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallKind {
-    Command(ShellCommand),
+    Command,
     /// A tool that searches or lists.
     Search,
     /// A tool that reads or changes files.
@@ -76,8 +69,13 @@ pub(crate) struct TranscriptCall {
     pub(crate) name: String,
     pub(crate) signature: String,
     pub(crate) kind: CallKind,
-    /// The folder in which a command runs. Empty if it is not stated.
+    /// Whether the call only shows something.
+    pub(crate) is_reader: bool,
+    /// The words of a build, a check or a test, without options. Empty for other calls.
+    pub(crate) test: Vec<String>,
+    /// The folder in which a command runs, or that of its test. Empty if it is not known.
     pub(crate) folder: String,
+    pub(crate) test_folder: String,
     /// The files that the call concerns, with its action on each of them.
     pub(crate) files: Vec<(Act, String)>,
     pub(crate) arguments: Value,
@@ -93,82 +91,61 @@ impl TranscriptCall {
     pub(crate) fn new(name: &str, arguments: &str) -> Self {
         let value = serde_json::from_str::<Value>(arguments).unwrap_or_default();
         let fields = || value.as_object().into_iter().flatten();
-        let text = |keys: &str| {
-            let mut texts = fields().filter_map(|(key, value)| Some((key, value.as_str()?)));
-            texts
-                .find(|(key, _)| is_in(keys, key))
-                .map(|(_, text)| text)
-        };
+        let texts = || fields().filter_map(|(key, value)| Some((key, value.as_str()?)));
+        let text = |keys: &str| texts().find(|(key, _)| is_in(keys, key));
         let tool = tool(name, &value);
         let command = match name {
             "" => Some(arguments.to_owned()),
             _ if tool == "runs" => command_of(&value),
             _ => None,
         };
-        let folder = text("folders").unwrap_or_default();
-        let (signature, kind, mut files);
-        if let Some(command) = command {
-            let shell = ShellCommand::read(&command, folder);
-            files = [shell.files.clone(), patched(&command)].concat();
-            signature = one_line(&shell.shown, SIGNATURE_MAX);
-            kind = CallKind::Command(shell);
+        let folder = text("folders").map_or("", |(_, folder)| folder).to_owned();
+        let mut call = if let Some(command) = command {
+            let shell = ShellCommand::read(&command, &folder);
+            Self {
+                name: name.to_owned(),
+                signature: one_line(&shell.shown, SIGNATURE_MAX),
+                kind: CallKind::Command,
+                is_reader: shell.is_reader,
+                test: shell.test,
+                folder,
+                test_folder: shell.folder,
+                files: [shell.files, patched(&command)].concat(),
+                arguments: value,
+            }
         } else {
-            let path = text("paths").filter(|path| !path.trim().is_empty() && !path.contains('\n'));
-            files = match Act::from_word(tool).zip(path) {
-                Some((act, path)) => vec![(act, one_line(path, SIGNATURE_MAX))],
+            let path = text("paths").map_or("", |(_, path)| path.trim());
+            let is_path = !path.is_empty() && !path.contains('\n');
+            let files = match Act::from_word(tool).filter(|_| is_path) {
+                Some(act) => vec![(act, one_line(path, SIGNATURE_MAX))],
                 None if value.is_null() => patched(arguments),
-                None => fields()
-                    .filter_map(|(_, value)| value.as_str())
-                    .flat_map(patched)
-                    .collect(),
+                None => texts().flat_map(|(_, text)| patched(text)).collect(),
             };
-            signature = self::signature(name, &value, arguments, &files);
-            kind = match tool {
+            let kind = match tool {
                 "searches" => CallKind::Search,
                 _ if files.is_empty() => CallKind::Other,
                 _ => CallKind::File,
             };
-        }
-        files.truncate(FILES_MAX);
-        Self {
-            name: name.to_owned(),
-            signature,
-            kind,
-            folder: folder.to_owned(),
-            files,
-            arguments: value,
-        }
+            let reads = files.iter().all(|(act, _)| *act == Act::Read);
+            Self {
+                name: name.to_owned(),
+                signature: signature(name, &value, arguments, &files),
+                kind,
+                is_reader: kind == CallKind::Search || kind == CallKind::File && reads,
+                test: Vec::new(),
+                folder,
+                test_folder: String::new(),
+                files,
+                arguments: value,
+            }
+        };
+        call.files.truncate(FILES_MAX);
+        call
     }
 
     /// Returns `true` if the call builds, checks or tests.
     pub(crate) fn is_test(&self) -> bool {
-        !self.test().is_empty()
-    }
-
-    /// Returns the words of a build, a check or a test, without options. Empty for other calls.
-    pub(crate) fn test(&self) -> &[String] {
-        match &self.kind {
-            CallKind::Command(command) => &command.test,
-            CallKind::Search | CallKind::File | CallKind::Other => &[],
-        }
-    }
-
-    /// Returns the folder of the test. Empty if it is not known.
-    pub(crate) fn test_folder(&self) -> &str {
-        match &self.kind {
-            CallKind::Command(command) => &command.folder,
-            CallKind::Search | CallKind::File | CallKind::Other => "",
-        }
-    }
-
-    /// Returns `true` if the call only shows something.
-    pub(crate) fn is_reader(&self) -> bool {
-        match &self.kind {
-            CallKind::Command(command) => command.is_reader,
-            CallKind::Search => true,
-            CallKind::File => self.files.iter().all(|(act, _)| *act == Act::Read),
-            CallKind::Other => false,
-        }
+        !self.test.is_empty()
     }
 }
 
@@ -180,9 +157,7 @@ fn command_of(value: &Value) -> Option<String> {
         Value::Array(list) => {
             let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
             match words.as_slice() {
-                [_, flag, script] if flag.starts_with('-') && flag.ends_with('c') => {
-                    (*script).to_owned()
-                }
+                [_, "-c" | "-lc", script] => (*script).to_owned(),
                 words => words.join(" "),
             }
         }
@@ -196,24 +171,17 @@ fn tool(name: &str, arguments: &Value) -> &'static str {
     let command = arguments.get("command").and_then(Value::as_str);
     let command = command.filter(|command| !command.contains(' '));
     let mut words = String::new();
-    for c in name
-        .chars()
-        .chain([' '])
-        .chain(command.unwrap_or_default().chars())
-    {
-        let is_hump = c.is_uppercase() && words.ends_with(char::is_lowercase);
-        words.extend(is_hump.then_some(' '));
-        words.extend(
-            c.to_lowercase()
-                .map(|c| if c.is_alphanumeric() { c } else { ' ' }),
-        );
+    for c in format!("{name} {}", command.unwrap_or_default()).chars() {
+        if c.is_uppercase() && words.ends_with(char::is_lowercase) {
+            words.push(' ');
+        }
+        words.extend(c.to_lowercase());
     }
-    let words: Vec<&str> = words.split(' ').collect();
+    let words: Vec<&str> = words.split(|c: char| !c.is_alphanumeric()).collect();
     let does = list("tools").find_map(|row| {
         let (form, does) = row.split_once('|')?;
-        form.split(' ')
-            .all(|word| words.contains(&word))
-            .then_some(does)
+        let mut form = form.split(' ');
+        form.all(|word| words.contains(&word)).then_some(does)
     });
     does.unwrap_or_default()
 }
@@ -239,12 +207,11 @@ fn patched(text: &str) -> Vec<(Act, String)> {
     files
 }
 
-/// Returns the call as one line.
+/// Returns the call as one line: the action on its only file, or the name and the arguments that are
+/// no content.
 fn signature(name: &str, value: &Value, arguments: &str, files: &[(Act, String)]) -> String {
-    let mut shown = vec![one_line(name, SIGNATURE_MAX)];
     let Value::Object(map) = value else {
-        shown.push(one_line(arguments, ARGUMENT_MAX));
-        return one_line(&shown.join(" "), SIGNATURE_MAX);
+        return one_line(&format!("{name} {arguments}"), SIGNATURE_MAX);
     };
     if let [(act, path)] = files
         && map.values().any(|value| value.as_str() == Some(path))
@@ -252,33 +219,19 @@ fn signature(name: &str, value: &Value, arguments: &str, files: &[(Act, String)]
         let (_, verb) = act.words();
         return one_line(&format!("{verb} {path}"), SIGNATURE_MAX);
     }
+    let mut shown = name.to_owned();
     for (key, value) in map {
-        let Some(text) = scalar(value) else {
-            continue;
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Number(number) => number.to_string(),
+            _ => continue,
         };
         let is_plain = is_in("plain_arguments", key);
-        if text.is_empty() || (text.len() > CONTENT && !is_plain) {
-            continue;
-        }
-        let text = one_line(&text, ARGUMENT_MAX);
         if is_plain || is_in("paths", key) {
-            shown.push(text);
-        } else {
-            shown.push(format!("{}={text}", one_line(key, 40)));
+            shown.push_str(&format!(" {}", one_line(&text, SIGNATURE_MAX)));
+        } else if !text.is_empty() && text.len() <= CONTENT {
+            shown.push_str(&format!(" {key}={text}"));
         }
     }
-    one_line(&shown.join(" "), SIGNATURE_MAX)
-}
-
-fn scalar(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::Bool(truth) => truth.then(|| truth.to_string()),
-        Value::Array(list) if list.len() <= LIST_MAX => {
-            let all: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
-            all.map(|all| all.join(" "))
-        }
-        _ => None,
-    }
+    one_line(&shown, SIGNATURE_MAX)
 }

@@ -21,30 +21,26 @@ impl<'s> Cues<'s> {
 
     /// Checks for a phrase of a list.
     pub(crate) fn has(&self, name: &str) -> bool {
-        let is_in = |phrase: &str| {
-            let mut places = self.words.match_indices(phrase);
-            places.any(|(at, _)| {
-                let (before, behind) = self.words.split_at(at);
-                before.ends_with(' ') && Self::is_whole(behind, phrase)
-            })
-        };
-        list(name).any(is_in) || self.has_anywhere(name)
+        self.has_behind(name, |before| before.ends_with(' '))
     }
 
     /// Checks for a phrase of a list at the beginning.
     pub(crate) fn begins(&self, name: &str) -> bool {
-        let words = self.words.trim_start();
-        list(name).any(|phrase| Self::is_whole(words, phrase)) || self.has_anywhere(name)
+        self.has_behind(name, |before| before == " ")
     }
 
-    fn is_whole(words: &str, phrase: &str) -> bool {
-        let rest = words.strip_prefix(phrase);
-        rest.is_some_and(|rest| rest.starts_with(' '))
-    }
-
-    /// Checks for a phrase in a script without blanks between words.
-    fn has_anywhere(&self, name: &str) -> bool {
-        !self.sentence.is_ascii() && any_in(&format!("{name}_anywhere"), self.sentence)
+    fn has_behind(&self, name: &str, is_place: impl Fn(&str) -> bool) -> bool {
+        let is_in = |phrase: &str| {
+            let mut places = self.words.match_indices(phrase);
+            places.any(|(at, _)| {
+                let (before, behind) = self.words.split_at(at);
+                let rest = behind.strip_prefix(phrase);
+                is_place(before) && rest.is_some_and(|rest| rest.starts_with(' '))
+            })
+        };
+        // Some scripts have no blanks between words.
+        list(name).any(is_in)
+            || !self.sentence.is_ascii() && any_in(&format!("{name}_anywhere"), self.sentence)
     }
 }
 
@@ -52,12 +48,9 @@ impl<'s> Cues<'s> {
 /// code.
 pub(crate) fn is_machine(line: &str) -> bool {
     let line = line.trim();
-    let (mut signs, mut all) = (0, 0);
-    for c in line.chars() {
-        all += 1;
-        signs += usize::from(!c.is_alphanumeric() && !c.is_whitespace());
-    }
-    signs * 4 > all.max(24)
+    let is_sign = |c: &char| !c.is_alphanumeric() && !c.is_whitespace();
+    let signs = line.chars().filter(is_sign).count();
+    signs * 4 > line.chars().count().max(24)
         || line.starts_with("at ")
         || line.ends_with(['{', ';', '}', '('])
         || line.ends_with(',') && line.contains(": ")

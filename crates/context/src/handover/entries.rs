@@ -6,16 +6,13 @@ use std::borrow::Cow;
 use foldhash::HashMap;
 
 use super::MessageTexts;
-use super::cues;
 use super::format::{self, Section, SectionItem};
-use super::replies::{Reply, replies};
+use super::replies::replies;
 use super::speaker::{MessageSource, brings_a_body, is_output, speech, summary_body};
 use super::words::is_in;
 use crate::message::{Message, Part};
 use crate::removal_marker::Gap;
 
-/// The maximum length of a user's text between two commands of an agent without tools, in bytes.
-const BRIEF: usize = 1_000;
 /// The tool whose body the host adds as a message of the user, and the beginning of its result then.
 const SKILL_TOOL: &str = "Skill";
 const SKILL_LAUNCHED: &str = "Launching skill";
@@ -30,6 +27,8 @@ pub(crate) enum Text<'a> {
     },
     /// Text of the host in the user's role.
     Host(&'a str),
+    /// Text of Plimsoll.
+    Notice(&'a str),
     Agent(&'a str),
     /// A tool call. If `name` is empty, `arguments` is a command in the agent's text.
     Call {
@@ -42,9 +41,6 @@ pub(crate) enum Text<'a> {
         text: &'a str,
         is_error: bool,
     },
-    /// A decision of the user without words.
-    Decided(String),
-    Notice(&'a str),
     /// The items of an earlier handover.
     Handover(Vec<(Section, SectionItem)>),
     /// A summary by another program.
@@ -84,7 +80,6 @@ pub(crate) fn authored(messages: &[MessageTexts<'_>]) -> Vec<(TextAuthor, String
     let authored = texts.filter_map(|text| match text {
         Text::Person { words, .. } => Some((TextAuthor::User, words.into_owned())),
         Text::Host(text) | Text::Notice(text) => Some((TextAuthor::Host, text.to_owned())),
-        Text::Decided(text) => Some((TextAuthor::Host, text)),
         Text::Agent(text) => Some((TextAuthor::Agent, text.to_owned())),
         Text::Call { name, arguments } => Some((TextAuthor::Call, format!("→ {name} {arguments}"))),
         Text::Result { text, is_error, .. } => {
@@ -101,9 +96,8 @@ struct EntryReader<'a> {
     open: HashMap<&'a str, usize>,
     /// A command within the agent's text. It counts as a call if its output follows.
     in_text: Option<&'a str>,
-    /// Whether the agent has no tools, and its commands are all answered in the user's role.
-    is_text_only: bool,
-    /// Whether the agent has called a tool.
+    /// Whether the agent has spoken, and whether it has called a tool.
+    has_spoken: bool,
     has_called: bool,
     /// The number of results whose bodies the host adds next.
     bodies: usize,
@@ -129,10 +123,10 @@ impl<'a> EntryReader<'a> {
             Message::Summary { text } => {
                 let text = Gap::split_summary(text).1;
                 let (words, model) = format::split_model_text(text).unwrap_or((text, ""));
-                match format::read(words) {
-                    Some(items) => self.texts.push(Text::Handover(items)),
-                    None => self.texts.push(Text::Foreign(summary_body(words))),
-                }
+                self.texts.push(match format::read(words) {
+                    Some(items) => Text::Handover(items),
+                    None => Text::Foreign(summary_body(words)),
+                });
                 if !model.is_empty() {
                     self.texts.push(Text::Foreign(model));
                 }
@@ -144,6 +138,7 @@ impl<'a> EntryReader<'a> {
         match part {
             Part::Text { text } => {
                 self.bodies = 0;
+                self.has_spoken = true;
                 self.texts.push(Text::Agent(text));
                 self.in_text = fenced_command(text).or(self.in_text);
             }
@@ -162,39 +157,30 @@ impl<'a> EntryReader<'a> {
     fn user(&mut self, text: &'a str) {
         // The host adds the body of a command or a skill in the next message.
         let is_body = std::mem::replace(&mut self.is_body_next, brings_a_body(text));
+        let in_text = self.in_text.take();
         if is_body || self.bodies > 0 {
             self.bodies = self.bodies.saturating_sub(1);
             self.texts.push(Text::Host(text));
-            return;
-        }
-        let is_known = is_output(text);
-        let is_result = is_known || self.is_text_only && looks_like_output(text);
-        if let Some(command) = self.in_text.take().filter(|_| is_result) {
-            self.is_text_only = true;
+        } else if self.has_spoken && !self.has_called && is_output(text) {
+            // An agent without tools acts in its text, and reads the output in the user's role.
+            let Some(arguments) = in_text else {
+                self.texts.push(Text::Host(text));
+                return;
+            };
             let call = Some(self.texts.len());
-            self.texts.push(Text::Call {
-                name: "",
-                arguments: command,
+            let name = "";
+            self.texts.push(Text::Call { name, arguments });
+            self.result_of(call, text, false);
+        } else {
+            self.texts.push(match speech(text) {
+                MessageSource::Person(words) => Text::Person {
+                    words,
+                    is_answer: false,
+                },
+                MessageSource::Summary(text) => Text::Foreign(text),
+                MessageSource::Host => Text::Host(text),
             });
-            self.texts.push(Text::Result {
-                call,
-                text,
-                is_error: false,
-            });
-            return;
         }
-        // The output of an action in any form, of an agent that calls in its text.
-        let is_action = is_known && !self.has_called;
-        let is_agents = |text: &Text<'_>| matches!(text, Text::Agent(_));
-        self.texts.push(match speech(text) {
-            _ if is_action && self.texts.iter().any(is_agents) => Text::Host(text),
-            MessageSource::Person(words) => Text::Person {
-                words,
-                is_answer: false,
-            },
-            MessageSource::Summary(text) => Text::Foreign(text),
-            MessageSource::Host => Text::Host(text),
-        });
     }
 
     fn result(&mut self, id: &str, text: &'a str, is_error: bool) {
@@ -206,28 +192,22 @@ impl<'a> EntryReader<'a> {
         self.bodies += usize::from(name == SKILL_TOOL && text.starts_with(SKILL_LAUNCHED));
         let replies = replies(name, arguments, text, is_error);
         if replies.is_empty() {
-            self.texts.push(Text::Result {
-                call,
-                text,
-                is_error,
-            });
+            self.result_of(call, text, is_error);
         }
-        self.texts
-            .extend(replies.into_iter().map(|reply| match reply {
-                Reply::Words(words) => Text::Person {
-                    words: Cow::Owned(words),
-                    is_answer: true,
-                },
-                Reply::Decision(decision) => Text::Decided(decision),
-            }));
+        let replies = replies.into_iter().map(|words| Text::Person {
+            words: Cow::Owned(words),
+            is_answer: true,
+        });
+        self.texts.extend(replies);
     }
-}
 
-/// Returns `true` if a message is long or looks like program output. Otherwise it may be the user's
-/// words between two commands.
-fn looks_like_output(text: &str) -> bool {
-    let first = text.trim().lines().next().unwrap_or_default();
-    text.len() > BRIEF || first.starts_with("diff --git") || cues::is_machine(first)
+    fn result_of(&mut self, call: Option<usize>, text: &'a str, is_error: bool) {
+        self.texts.push(Text::Result {
+            call,
+            text,
+            is_error,
+        });
+    }
 }
 
 /// Returns the command of a text: its only fenced block, if that is of a shell or names no language.

@@ -6,7 +6,7 @@ use foldhash::HashMap;
 
 use super::calls::Act;
 use super::format::Section;
-use super::rows::{NameSource, Row};
+use super::rows::Row;
 use super::words::{any_in, list};
 use super::work::Order;
 
@@ -18,16 +18,16 @@ const SOURCES_MAX: usize = 8;
 /// What was done to a file.
 #[derive(Debug, Default)]
 pub(crate) struct FileRecord<'t> {
-    pub(crate) path: String,
+    path: String,
     counts: [u32; 3],
     /// The action after which the file may not exist, or may not be changed.
     ending: Option<Act>,
     /// The position of the last action in the transcript.
-    pub(crate) last: Order,
+    last: Order,
     /// The position of the last change, unless an earlier handover knows it as tested.
     changed: Option<Order>,
     /// The calls and results with names of the file.
-    sources: Vec<NameSource<'t>>,
+    sources: Vec<&'t str>,
 }
 
 /// The files, in the order of their first use.
@@ -48,14 +48,13 @@ impl<'t> FileList<'t> {
             return None;
         };
         let file = self.file(path)?;
-        file.last = at;
-        // A file that is used again exists.
-        if file.ending != Some(Act::Restored) || act != Act::Read {
+        // A file that is used again exists. Reading says nothing about its changes.
+        if act != Act::Read {
+            (file.ending, file.changed) = (None, Some(at));
+        } else if file.is_gone() {
             file.ending = None;
         }
-        if act != Act::Read {
-            file.changed = Some(at);
-        }
+        file.last = at;
         let count = file.counts.get_mut(counted)?;
         *count = count.saturating_add(1);
         Some(file)
@@ -63,23 +62,19 @@ impl<'t> FileList<'t> {
 
     /// Returns the file with a path, which is added if it is new. A relative path is that of the
     /// only file that ends with it.
-    pub(crate) fn file(&mut self, path: &str) -> Option<&mut FileRecord<'t>> {
+    fn file(&mut self, path: &str) -> Option<&mut FileRecord<'t>> {
         let path = path.trim_start_matches("./");
         let name = path.rsplit('/').next().unwrap_or(path);
         let same_name = self.by_name.entry(name.to_owned()).or_default();
         let known = |index: &usize| self.all.get(*index).map_or("", |file| file.path.as_str());
         let is_same = |index: &&usize| {
             let known = known(index);
-            known == path
-                || path.contains('/') && is_end(known, path)
-                || known.contains('/') && is_end(path, known)
+            path.contains('/') && is_end(known, path) || known.contains('/') && is_end(path, known)
         };
-        let mut found = same_name.iter().filter(is_same);
-        let index = match (found.next(), found.next()) {
-            (Some(index), None) => Some(*index),
-            _ => same_name.iter().find(|index| known(index) == path).copied(),
-        };
-        let index = index.unwrap_or(self.all.len());
+        let mut alike = same_name.iter().filter(is_same);
+        let alike = alike.next().filter(|_| alike.next().is_none());
+        let found = same_name.iter().find(|index| known(index) == path);
+        let index = found.or(alike).copied().unwrap_or(self.all.len());
         if index == self.all.len() {
             same_name.push(index);
             self.all.push(FileRecord::default());
@@ -91,38 +86,31 @@ impl<'t> FileList<'t> {
         Some(file)
     }
 
-    /// Records that a file, the files of a folder, or those of a pattern were removed or restored.
+    /// Records that a file, the files of a folder, or those of a pattern were removed, or that their
+    /// changes may be undone. If another folder may be meant, that is not certain.
     fn end(&mut self, path: &str, ending: Act, at: Order) {
         let of = self.absolute(path);
-        let within = self
-            .all
-            .iter()
-            .map(|file| is_within(&self.absolute(&file.path), &of));
-        let within: Vec<Option<bool>> = within.collect();
-        let is_exact = within.contains(&Some(true));
-        for (file, is_certain) in self.all.iter_mut().zip(&within) {
-            let Some(is_certain) = is_certain.filter(|is_certain| *is_certain || !is_exact) else {
+        let paths = self.all.iter().map(|file| self.absolute(&file.path));
+        let places: Vec<Place> = paths.map(|path| place(&path, &of)).collect();
+        let is_exact = places.contains(&Place::Within);
+        for (file, place) in self.all.iter_mut().zip(&places) {
+            if *place == Place::Outside || is_exact && *place != Place::Within {
                 continue;
+            }
+            file.ending = match ending {
+                Act::PerhapsUndone if file.is_gone() => Some(Act::PerhapsRemoved),
+                Act::PerhapsUndone if !file.has_changed() => continue,
+                Act::Removed if *place == Place::Perhaps => Some(Act::PerhapsRemoved),
+                ending => Some(ending),
             };
-            let is_gone = matches!(file.ending, Some(Act::Removed | Act::PerhapsRemoved));
-            file.ending = Some(match ending {
-                Act::Removed if !is_certain => Act::PerhapsRemoved,
-                Act::Restored if !is_certain && is_gone => Act::PerhapsRemoved,
-                Act::Restored if !is_certain && file.has_changed() => Act::PerhapsRestored,
-                Act::Restored if !is_gone && !file.has_changed() => continue,
-                ending => ending,
-            });
             file.last = at;
             file.sources.clear();
         }
-        let is_known = within.iter().any(Option::is_some);
-        if !is_known
-            && ending == Act::Removed
-            && !path.contains('*')
-            && path != "."
-            && let Some(file) = self.file(path)
-        {
-            (file.ending, file.last) = (Some(ending), at);
+        let is_new = places.iter().all(|place| *place == Place::Outside);
+        let is_file = !path.contains('*') && path != ".";
+        if is_new && is_file && ending == Act::Removed {
+            let file = self.file(path).into_iter();
+            file.for_each(|file| (file.ending, file.last) = (Some(ending), at));
         }
     }
 
@@ -147,7 +135,7 @@ impl<'t> FileList<'t> {
                 *count = count.saturating_add(times.parse().unwrap_or(0));
             }
         }
-        file.add_source(NameSource::Text(names));
+        file.add_source(names);
         Some(())
     }
 
@@ -163,10 +151,8 @@ impl<'t> FileList<'t> {
     pub(crate) fn untested(&self, tested: Order) -> Vec<&str> {
         let is_untested = |file: &&FileRecord<'_>| {
             let is_note = list("notes").any(|extension| file.path.ends_with(extension));
-            file.may_be_changed()
-                && file.changed > Some(tested)
-                && !is_note
-                && !any_in("temporary", &file.path)
+            let is_aside = is_note || any_in("temporary", &file.path);
+            file.changed > Some(tested) && file.ending != Some(Act::Removed) && !is_aside
         };
         let mut files: Vec<&FileRecord<'_>> = self.all.iter().filter(is_untested).collect();
         files.sort_by_key(|file| std::cmp::Reverse(file.changed));
@@ -176,34 +162,47 @@ impl<'t> FileList<'t> {
 
 /// Checks whether `path` ends with the parts of `end`.
 fn is_end(path: &str, end: &str) -> bool {
-    path.strip_suffix(end)
-        .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    let before = path.strip_suffix(end);
+    before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// Returns `Some` if `path` may be the file `of`, or one of that folder or pattern: `true` if it is
-/// certain, `false` if one of them is named in another folder.
-fn is_within(path: &str, of: &str) -> Option<bool> {
+/// The relation of a file to the path of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// It is the path, or in that folder.
+    Within,
+    /// It may be, if one of the two is named in another folder, or by a pattern.
+    Perhaps,
+    Outside,
+}
+
+/// Returns the place of a file relative to `of`.
+fn place(path: &str, of: &str) -> Place {
     let ends = path.match_indices('/').map(|(at, _)| at);
     let heads = ends.chain([path.len()]).filter_map(|end| path.get(..end));
-    let mut is_found = of == ".";
-    for head in heads.filter(|head| !head.is_empty()) {
-        if head == of {
-            return Some(true);
-        }
-        is_found |= match of.split_once('*') {
-            Some((before, behind)) => head.strip_suffix(behind).is_some_and(|head| {
-                let name = head.rsplit_once(before).map(|(_, name)| name);
-                name.is_some_and(|name| !name.contains('/'))
-            }),
-            None => is_end(head, of) || is_end(of, head),
-        };
+    let mut heads = heads.filter(|head| !head.is_empty());
+    if heads.clone().any(|head| head == of) {
+        return Place::Within;
     }
-    is_found.then_some(false)
+    let is_perhaps = match of.split_once('*') {
+        // The names that begin and end as the pattern does.
+        Some((before, behind)) => heads.any(|head| {
+            let end = behind.rsplit('*').next().unwrap_or(behind);
+            let is_begun = head.starts_with(before) || head.contains(&format!("/{before}"));
+            is_begun && head.ends_with(end)
+        }),
+        None => of == "." || heads.any(|head| is_end(head, of) || is_end(of, head)),
+    };
+    if is_perhaps {
+        Place::Perhaps
+    } else {
+        Place::Outside
+    }
 }
 
 impl<'t> FileRecord<'t> {
     /// Adds a text with names of the file.
-    pub(crate) fn add_source(&mut self, source: NameSource<'t>) {
+    pub(crate) fn add_source(&mut self, source: &'t str) {
         if self.sources.len() == SOURCES_MAX {
             self.sources.remove(0);
         }
@@ -214,33 +213,28 @@ impl<'t> FileRecord<'t> {
         matches!(self.counts, [written, edited, _] if written + edited > 0)
     }
 
-    /// Returns the line of the file.
-    pub(crate) fn into_row(self) -> Row<'t> {
-        let mut row = Row::new(Section::Files, self.last, self.words());
-        (row.rank, row.sources) = (self.rank(), self.sources);
-        row
+    fn is_gone(&self) -> bool {
+        matches!(self.ending, Some(Act::Removed | Act::PerhapsRemoved))
     }
 
-    /// Returns the place among the files: those that were there before and changed are first, since
+    /// Returns the line of the file. The files that were there before and changed are first, since
     /// many new ones are scripts to try something, and those that were only read are last.
-    fn rank(&self) -> u8 {
-        match (self.ending, self.has_changed(), self.counts) {
+    pub(crate) fn into_row(self) -> Row<'t> {
+        let rank = match (self.ending, self.has_changed(), self.counts) {
             (None, true, [0, ..]) => 0,
             (None, false, _) => 2,
             _ => 1,
-        }
-    }
-
-    /// Returns `true` unless it is certain that the file or its changes are gone.
-    fn may_be_changed(&self) -> bool {
-        !matches!(self.ending, Some(Act::Removed | Act::Restored))
+        };
+        let mut row = Row::new(Section::Files, self.last, self.words());
+        (row.rank, row.sources) = (rank, self.sources);
+        row
     }
 
     /// Returns the path with what was done. Reading is omitted for a changed file.
-    pub(crate) fn words(&self) -> String {
-        let done = COUNTED.iter().zip(self.counts);
-        let done = done.filter(|(act, count)| {
-            *count > 0 && self.may_be_changed() && !(self.has_changed() && **act == Act::Read)
+    fn words(&self) -> String {
+        let is_told = |act: Act| act != Act::Read || !self.has_changed();
+        let done = COUNTED.iter().zip(self.counts).filter(|(act, count)| {
+            *count > 0 && is_told(**act) && self.ending != Some(Act::Removed)
         });
         let done = done.map(|(act, count)| format!("{} {count}", act.word()));
         let done = done.chain(self.ending.map(|ending| ending.word().to_owned()));

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// The beginning of the first line; the digits of the seal follow.
 const HEAD: &str = "[handover ";
 /// The end of the first line.
-const HEAD_END: &str = "] » user's words, - done";
+const HEAD_END: &str = "] » user's words, - done\n";
 /// The number of digits of the seal.
 const SEAL: usize = 8;
 /// Replaces omitted words of a user's message.
@@ -37,7 +37,7 @@ pub(crate) enum Section {
 }
 
 /// All sections.
-pub(crate) const SECTIONS: [Section; 5] = [
+const SECTIONS: [Section; 5] = [
     Section::Former,
     Section::Transcript,
     Section::State,
@@ -54,11 +54,6 @@ pub(crate) struct SectionItem {
 }
 
 impl Section {
-    /// Returns `true` for the sections of calls and files.
-    pub(crate) fn is_work(self) -> bool {
-        matches!(self, Self::Transcript | Self::Files)
-    }
-
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Former => "## Earlier summary",
@@ -92,7 +87,7 @@ impl SectionItem {
 }
 
 /// The heading of a handover that stands above a model's summary.
-const WORD_FOR_WORD: &str = "# Word for word";
+const WORD_FOR_WORD: &str = "# Word for word\n";
 /// The heading of the model's summary below it.
 const BY_MODEL: &str = "# Written by a model";
 
@@ -100,15 +95,14 @@ const BY_MODEL: &str = "# Written by a model";
 #[must_use]
 pub fn with_model_text(words: &str, model: &str) -> String {
     let model = without_frames(model).replace(BY_MODEL, "Written by a model");
-    format!("{WORD_FOR_WORD}\n{words}\n\n{BY_MODEL}\n{model}")
+    format!("{WORD_FOR_WORD}{words}\n\n{BY_MODEL}\n{model}")
 }
 
 /// Splits a text of [`with_model_text`] into the handover and the model's text. Returns `None` for
 /// any other text.
 #[must_use]
 pub fn split_model_text(text: &str) -> Option<(&str, &str)> {
-    let text = text.strip_prefix(WORD_FOR_WORD)?.strip_prefix('\n')?;
-    let (words, model) = text.split_once(BY_MODEL)?;
+    let (words, model) = text.strip_prefix(WORD_FOR_WORD)?.split_once(BY_MODEL)?;
     Some((words.trim_end(), model.trim_start()))
 }
 
@@ -125,18 +119,15 @@ pub(crate) fn write(items: &[(Section, SectionItem)]) -> String {
         }
         body.push_str(&item.written());
     }
-    let seal = seal(&body);
-    format!("{HEAD}{seal}{HEAD_END}\n{body}")
+    format!("{HEAD}{}{HEAD_END}{body}", seal(&body))
 }
 
 /// Parses a text that [`write`] made. Returns `None` for any other text, and for one that was
 /// changed since.
 pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
-    let (sealed, rest) = text
-        .trim_start()
-        .strip_prefix(HEAD)?
-        .split_at_checked(SEAL)?;
-    let body = rest.strip_prefix(HEAD_END)?.strip_prefix('\n')?;
+    let sealed = text.trim_start().strip_prefix(HEAD)?;
+    let (sealed, rest) = sealed.split_at_checked(SEAL)?;
+    let body = rest.strip_prefix(HEAD_END)?;
     // A host may have trimmed the end.
     if seal(body) != sealed && seal(&format!("{body}\n")) != sealed {
         return None;
@@ -144,15 +135,11 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
     let mut items: Vec<(Section, SectionItem)> = Vec::new();
     let mut section = Section::Transcript;
     for line in body.lines() {
+        let user = line.strip_prefix(USER);
         if let Some(found) = SECTIONS.iter().find(|one| one.heading() == line) {
             section = *found;
-            continue;
-        }
-        let marks = [(true, USER), (false, NOTE)].into_iter();
-        let mut begun =
-            marks.filter_map(|(is_user, mark)| Some((is_user, line.strip_prefix(mark)?)));
-        if let Some((is_user, text)) = begun.next() {
-            let text = text.to_owned();
+        } else if let Some(text) = user.or_else(|| line.strip_prefix(NOTE)) {
+            let (is_user, text) = (user.is_some(), text.to_owned());
             items.push((section, SectionItem { is_user, text }));
         } else if let Some((_, item)) = items.last_mut() {
             item.text.push('\n');
@@ -164,44 +151,45 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
 }
 
 /// The beginnings of the frames and markers that Plimsoll puts around a summary or in the place of
-/// messages.
+/// messages, behind their bracket.
 const FRAMES: [&str; 8] = [
-    "[Summary of earlier messages",
-    "[End of the summary",
-    "[This summary replaces ",
-    "[handover ",
-    "[pruned: ",
-    "[truncated",
-    "[shortened",
-    "[cut: ",
+    "Summary of earlier messages",
+    "End of the summary",
+    "This summary replaces ",
+    "handover ",
+    "pruned: ",
+    "truncated",
+    "shortened",
+    "cut: ",
 ];
-/// The texts that form the marker of removed messages after a number.
+/// The texts that form the marker of removed messages after a bracket and a number.
 const REMOVED: [&str; 2] = [" message was removed here", " messages were removed here"];
 
 /// Replaces the brackets of frames and markers in `text`, so that a quoted text can neither open
 /// nor close a frame, nor offer a recall.
 #[must_use]
 pub fn without_frames(text: &str) -> Cow<'_, str> {
-    let mut plain = Cow::Borrowed(text);
-    for frame in FRAMES {
-        if plain.contains(frame) {
-            plain = Cow::Owned(plain.replace(frame, &frame.replace('[', "(")));
-        }
+    if !text.split('[').skip(1).any(is_frame) {
+        return Cow::Borrowed(text);
     }
-    for removed in REMOVED {
-        let mut from = 0;
-        while let Some(found) = plain.get(from..).and_then(|rest| rest.find(removed)) {
-            let at = from + found;
-            from = at + removed.len();
-            let before = plain.get(..at).unwrap_or_default();
-            let open = before.trim_end_matches(|c: char| c.is_ascii_digit());
-            if let Some(open) = open.strip_suffix('[').filter(|_| open.len() < before.len()) {
-                let open = open.len();
-                plain.to_mut().replace_range(open..=open, "(");
-            }
-        }
+    let mut pieces = text.split('[');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        plain.push(if is_frame(piece) { '(' } else { '[' });
+        plain.push_str(piece);
     }
-    plain
+    Cow::Owned(plain)
+}
+
+/// Checks whether a text behind a bracket is that of a frame or marker.
+fn is_frame(text: &str) -> bool {
+    let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let starts: &[&str] = if behind.len() < text.len() {
+        &REMOVED
+    } else {
+        &FRAMES
+    };
+    starts.iter().any(|start| behind.starts_with(start))
 }
 
 fn seal(body: &str) -> String {

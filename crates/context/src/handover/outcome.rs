@@ -8,7 +8,6 @@
 use std::borrow::Cow;
 
 use super::calls::{CallKind, TranscriptCall};
-use super::replies;
 use super::sentences::{clip, clip_start, one_line, without_escapes};
 use super::words::{any_in, behind, behind_form, is_in, list};
 
@@ -33,55 +32,50 @@ const LINE_MAX: usize = 1_000;
 const TRACEBACK: &str = "Traceback (most recent call last)";
 
 /// The outcome of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// The call failed; the line that says why.
-    Failed(String),
-    /// The call succeeded; a short form of its output, or nothing.
-    Done(String),
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) is_failed: bool,
+    /// The line that says why the call failed, or a short form of its output, or nothing.
+    pub(crate) line: String,
 }
 
 /// Determines the outcome from a result.
 pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outcome {
-    let ends = ends(text);
+    let ends = if text.len() <= HEAD + TAIL {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{}\n{}", clip(text, HEAD), clip_start(text, TAIL)))
+    };
     let plain = without_escapes(&ends);
     let text = plain.trim();
-    // A chat without error flags: the reason is no proof of the user's words, but the call failed.
-    if !call.is_reader() && replies::is_refusal(text) {
-        let reason = text.lines().next_back().unwrap_or_default();
-        return Outcome::Failed(one_line(reason, ERROR_MAX));
-    }
-    if is_error || is_failure(call, text) {
-        return Outcome::Failed(error_line(bare(text)));
-    }
-    Outcome::Done(short_form(call, bare(text)))
-}
-
-/// Returns the beginning and the end of a long result.
-fn ends(text: &str) -> Cow<'_, str> {
-    if text.len() <= HEAD + TAIL {
-        return Cow::Borrowed(text);
-    }
-    Cow::Owned(format!("{}\n{}", clip(text, HEAD), clip_start(text, TAIL)))
+    let is_failed = is_error || is_failure(call, text);
+    let line = if is_failed {
+        error_line(call, bare(text))
+    } else {
+        short_form(call, bare(text))
+    };
+    Outcome { is_failed, line }
 }
 
 fn is_failure(call: &TranscriptCall, text: &str) -> bool {
-    let is_reader = call.is_reader();
-    match &call.kind {
-        CallKind::Command(_) => match exit_code(text) {
-            Some(0) => !is_reader && output_failed(call, text),
+    let text_of = bare(text);
+    if !call.is_reader && behind("refusal_openings", text).is_some() {
+        return true;
+    }
+    match call.kind {
+        CallKind::Command => match exit_code(text) {
+            Some(0) => !call.is_reader && output_failed(call, text_of),
             // `grep` and `diff` report an empty or a differing result with this code.
-            Some(1) => !is_reader,
+            Some(1) => !call.is_reader,
             Some(_) => true,
-            None => !is_reader && output_failed(call, text) || shell_failed(bare(text)),
+            None => !call.is_reader && output_failed(call, text_of) || shell_failed(text_of),
         },
         CallKind::Search => false,
         CallKind::File | CallKind::Other => {
-            let bare = bare(text);
             // The result of a change is no content: a refusal may repeat the whole text.
-            let is_message = bare.len() <= MESSAGE_MAX || !is_reader;
-            is_message && behind("failure_openings", bare).is_some()
-                || call.kind == CallKind::File && !is_reader && says_failure(call, bare)
+            let is_message = text_of.len() <= MESSAGE_MAX || !call.is_reader;
+            is_message && behind("failure_openings", text_of).is_some()
+                || call.kind == CallKind::File && !call.is_reader && says_failure(call, text_of)
         }
     }
 }
@@ -116,37 +110,31 @@ pub(crate) fn bare(text: &str) -> &str {
 
 /// Returns the exit code that a host or a shell reports.
 fn exit_code(text: &str) -> Option<i64> {
-    [clip(text, EDGE), clip_start(text, EDGE)]
-        .iter()
-        .find_map(|edge| {
-            let low = edge.to_lowercase();
-            list("exit_codes").find_map(|mark| {
-                let (_, behind) = low.split_once(mark)?;
-                let behind = behind.trim_start_matches([':', ' ', '=', '"', '>']);
-                let end = behind.find(|c: char| !(c.is_ascii_digit() || c == '-'));
-                behind.get(..end.unwrap_or(behind.len()))?.parse().ok()
-            })
+    let edges = [clip(text, EDGE), clip_start(text, EDGE)].map(str::to_lowercase);
+    edges.iter().find_map(|edge| {
+        list("exit_codes").find_map(|mark| {
+            let (_, behind) = edge.split_once(mark)?;
+            let behind = behind.trim_start_matches([':', ' ', '=', '"', '>']);
+            let end = behind.find(|c: char| !(c.is_ascii_digit() || c == '-'));
+            behind.get(..end.unwrap_or(behind.len()))?.parse().ok()
         })
+    })
 }
 
 /// Returns `true` if an output ends as that of a failed program. The last summary decides, not
 /// earlier log lines.
 fn output_failed(call: &TranscriptCall, text: &str) -> bool {
-    let has_traceback = text.contains(TRACEBACK);
-    if behind("output_failures", bare(text)).is_some() {
+    if behind("output_failures", text).is_some() {
         return true;
     }
+    let has_traceback = text.contains(TRACEBACK);
     let ends = text.lines().rev().filter(|line| line.len() <= LINE_MAX);
     let verdict = ends.take(SUMMARY_LINES).enumerate().find_map(|(n, line)| {
-        let fails = line.starts_with("error: ")
-            || line.starts_with("error[")
-            || any_in("test_failures", line)
+        let fails = any_in("test_failures", line)
+            || behind("error_lines", line).is_some()
             || call.is_test() && counts_failures(line)
             || n == 0 && has_traceback && is_exception(line);
-        let trimmed = line.trim();
-        let passes = ["0 fail", "0 failed", "0 failures", "0 errors", "OK"].contains(&trimmed)
-            || trimmed.starts_with("test result: ok")
-            || trimmed.starts_with("OK (");
+        let passes = is_in("successes", line.trim()) || behind("success_lines", line).is_some();
         (fails || passes).then_some(fails)
     });
     verdict.unwrap_or(false)
@@ -155,15 +143,16 @@ fn output_failed(call: &TranscriptCall, text: &str) -> bool {
 /// Returns `true` for `3 failed`, `1 tests failed`, `Found 2 errors`, `failures=1` and `Failed: 1`, but
 /// not for `0 failed`.
 fn counts_failures(line: &str) -> bool {
-    let low = one_line(&line.to_lowercase(), LINE_MAX);
+    let low = line.to_lowercase();
     let words = low.split(|c: char| !c.is_ascii_alphanumeric());
     let words = words.filter(|word| !matches!(*word, "" | "test" | "tests"));
     let words: Vec<&str> = words.collect();
     let count = |word: &str| word.parse::<u64>().is_ok_and(|count| count > 0);
+    let is_failed = |word: &str| is_in("failure_counts", word);
     words.windows(2).any(|pair| match pair {
-        [a, b] if count(a) => is_in("failure_counts", b),
-        [a, b] if count(b) && is_in("failure_counts", a) => {
-            low.contains(&format!("{a}={b}")) || low.contains(&format!("{a}: {b}"))
+        [a, b] if count(a) => is_failed(b),
+        [a, b] if count(b) && is_failed(a) => {
+            low.contains(&format!("{a}=")) || low.contains(&format!("{a}:"))
         }
         _ => false,
     })
@@ -179,9 +168,7 @@ fn is_exception(line: &str) -> bool {
 /// Returns `true` if the shell could not run the command: a short output with a known error
 /// message.
 fn shell_failed(text: &str) -> bool {
-    let is_error = |line: &str| {
-        line.len() <= LINE_MAX && (any_in("shell_failures", line) || line.starts_with("fatal: "))
-    };
+    let is_error = |line: &str| line.len() <= LINE_MAX && any_in("shell_failures", line);
     text.lines().count() <= 3 && text.lines().any(is_error)
 }
 
@@ -190,26 +177,32 @@ fn without_rules(line: &str) -> &str {
     line.trim_matches(['=', '_', '*', ' ', '\t', '\r'])
 }
 
-/// Returns the line of a failed result that says why.
-fn error_line(text: &str) -> String {
+/// Returns the line of a failed result that says why: of a test the assertion, else the last
+/// exception, since a traceback ends with it, or the first error, since compilers begin with it.
+fn error_line(call: &TranscriptCall, text: &str) -> String {
+    // The reason of a refusal is the last line.
+    if behind("refusal_openings", text).is_some() {
+        return one_line(text.lines().next_back().unwrap_or_default(), ERROR_MAX);
+    }
     let lines = text.lines().map(without_rules);
     let lines = lines.filter(|line| !line.is_empty() && line.len() <= LINE_MAX);
     let lines: Vec<&str> = lines
         .filter(|line| !line.to_lowercase().starts_with("exit code"))
         .collect();
-    let is_error = |line: &str| any_in("error_words", &line.to_lowercase());
     // "ERROR:" and "### Error" alone are useless.
-    let mut told = lines.iter().filter(|line| {
-        let mut words = line
-            .split_whitespace()
-            .filter(|word| !word.starts_with('#'));
-        words.nth(1).is_some()
-    });
-    // An exception is in the last lines; of compiler errors, the first one matters.
+    let is_error = |line: &&&str| {
+        let words = line.split_whitespace();
+        let mut words = words.filter(|word| !word.starts_with('#'));
+        words.nth(1).is_some() && any_in("error_words", &line.to_lowercase())
+    };
+    let mut assertions = list("assertions").filter(|_| call.is_test());
+    let has = |mark: &str| lines.iter().find(|line| line.contains(mark));
+    let has_traceback = text.contains(TRACEBACK);
     let exception = lines.iter().rfind(|line| is_exception(line));
-    let found = exception
-        .filter(|_| text.contains(TRACEBACK))
-        .or_else(|| told.find(|line| is_error(line)))
+    let found = assertions
+        .find_map(has)
+        .or(exception.filter(|_| has_traceback))
+        .or_else(|| lines.iter().find(is_error))
         .or(lines.first());
     let found = found.copied().unwrap_or("no output");
     one_line(found.trim_end_matches(['|', ':', ' ']), ERROR_MAX)
@@ -224,12 +217,10 @@ fn short_form(call: &TranscriptCall, text: &str) -> String {
     }
     if text.len() <= OUTCOME_MAX {
         // A trailing colon or bracket does not introduce anything here.
-        return one_line(
-            text.trim_end_matches([':', '{', '(', '|', ' ']),
-            OUTCOME_MAX,
-        );
+        let text = text.trim_end_matches([':', '{', '(', '|', ' ']);
+        return one_line(text, OUTCOME_MAX);
     }
-    if call.is_reader() {
+    if call.is_reader {
         return String::new();
     }
     let lines = text.lines().rev().take(SUMMARY_LINES).map(without_rules);

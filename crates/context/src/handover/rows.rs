@@ -15,14 +15,6 @@ pub(crate) const NAMES: &str = "; names: ";
 /// The separator between a file and names in it.
 const NAMES_OF_FILE: &str = ": ";
 
-/// A text in which names for a line are searched.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum NameSource<'t> {
-    Text(&'t str),
-    /// The arguments of a call: the names are in its values.
-    Arguments(&'t str),
-}
-
 /// A possible entry of the handover.
 #[derive(Debug)]
 pub(crate) struct Row<'t> {
@@ -36,17 +28,18 @@ pub(crate) struct Row<'t> {
     pub(crate) is_user: bool,
     pub(crate) is_answer: bool,
     /// The kept part of the user's words, if they are too long.
-    pub(crate) part: Option<String>,
+    part: Option<String>,
     /// The number of occurrences.
     pub(crate) times: u32,
-    /// The texts with names for this line, the most important last.
-    pub(crate) sources: Vec<NameSource<'t>>,
+    /// The texts with names for this line, the most important last. An object in JSON stands for its
+    /// values.
+    pub(crate) sources: Vec<&'t str>,
     /// The chosen names.
     names: Vec<String>,
     /// The tokens of the whole entry without names, once they are counted.
     cost: Option<u64>,
     /// The spent tokens, without those for names.
-    pub(crate) spent: u64,
+    spent: u64,
     pub(crate) is_kept: bool,
 }
 
@@ -74,36 +67,38 @@ impl<'t> Row<'t> {
         Self::new(section, (usize::MAX - n, 0), text)
     }
 
-    /// Returns an entry with the user's words.
-    pub(crate) fn user(order: Order, text: &str, is_answer: bool) -> Self {
-        Self {
-            is_user: true,
-            is_answer,
-            ..Self::new(Section::Transcript, order, text.trim().to_owned())
-        }
+    /// Returns the text that is kept of the entry.
+    pub(crate) fn kept_text(&self) -> &str {
+        self.part.as_ref().unwrap_or(&self.text)
     }
 
     /// Discards the choice. Returns the tokens that were spent for it.
     pub(crate) fn reset(&mut self) -> u64 {
-        self.is_kept = false;
         self.part = None;
+        self.is_kept = false;
         self.names.clear();
         std::mem::take(&mut self.spent)
     }
 
-    /// Returns the tokens of the whole entry without names.
+    /// Replaces the text by a part of it.
+    pub(crate) fn shorten(&mut self, part: String) {
+        self.part = Some(part);
+    }
+
+    /// Returns the tokens of the entry without names.
     pub(crate) fn cost(&mut self, budget: &TokenBudget<'_>) -> u64 {
-        let cost = self
-            .cost
-            .unwrap_or_else(|| budget.count(&self.item().written()));
-        self.cost = Some(cost);
+        let known = self.cost.filter(|_| self.part.is_none());
+        let cost = known.unwrap_or_else(|| budget.count(&self.item().written()));
+        if self.part.is_none() {
+            self.cost = Some(cost);
+        }
         cost
     }
 
     /// Keeps the entry if there are enough of at most `most` tokens for it and `more`.
     pub(crate) fn keep(&mut self, more: u64, most: u64, budget: &mut TokenBudget<'_>) {
         // Even a very dense counter has a token for a dozen bytes.
-        let is_far = self.text.len() as u64 / DENSE > most;
+        let is_far = self.kept_text().len() as u64 / DENSE > most;
         if self.is_kept || is_far {
             return;
         }
@@ -121,19 +116,12 @@ impl<'t> Row<'t> {
         known: &mut HashSet<String>,
         budget: &mut TokenBudget<'_>,
     ) {
-        let separator = match self.section {
-            Section::Files => NAMES_OF_FILE,
-            _ => NAMES,
-        };
+        let first = self.separator();
         let mut tell = |name: &str| {
             if self.names.len() >= most || budget.is_spent() {
                 return false;
             }
-            let separator = if self.names.is_empty() {
-                separator
-            } else {
-                ", "
-            };
+            let separator = if self.names.is_empty() { first } else { ", " };
             if !known.contains(name) && budget.spend(budget.count(&format!("{separator}{name}"))) {
                 known.insert(name.to_owned());
                 self.names.push(name.to_owned());
@@ -142,25 +130,30 @@ impl<'t> Row<'t> {
         };
         let with_numbers = most == usize::MAX;
         for source in self.sources.iter().rev() {
-            match source {
-                NameSource::Text(text) => each_name(text, with_numbers, &mut tell),
-                NameSource::Arguments(json) => match serde_json::from_str(json) {
-                    Ok(value) => each_name_in(&value, with_numbers, &mut tell),
-                    Err(_) => each_name(json, with_numbers, &mut tell),
-                },
+            match serde_json::from_str(source) {
+                Ok(value @ Value::Object(_)) => each_name_in(&value, with_numbers, &mut tell),
+                _ => each_name(source, with_numbers, &mut tell),
             }
+        }
+    }
+
+    /// Returns the separator before the names.
+    fn separator(&self) -> &'static str {
+        if self.section == Section::Files {
+            NAMES_OF_FILE
+        } else {
+            NAMES
         }
     }
 
     /// Returns the kept entry as an item.
     pub(crate) fn item(&self) -> SectionItem {
-        let mut text = self.part.as_ref().unwrap_or(&self.text).clone();
+        let mut text = self.kept_text().to_owned();
         if self.times > 1 && !self.is_user {
             text.push_str(&format!(" (×{})", self.times));
         }
         if !self.names.is_empty() {
-            let is_file = self.section == Section::Files;
-            text.push_str(if is_file { NAMES_OF_FILE } else { NAMES });
+            text.push_str(self.separator());
             text.push_str(&self.names.join(", "));
         }
         SectionItem::new(self.is_user, &text)

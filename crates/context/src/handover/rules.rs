@@ -21,62 +21,50 @@ pub(crate) fn source(path: &str) -> Option<&str> {
 
 /// Returns the rules in a text from this file: whole sentences that oblige or forbid something.
 pub(crate) fn of_file(source: &str, text: &str) -> Vec<String> {
-    let mut rules = Vec::new();
-    for paragraph in paragraphs(clip(text, FILE_MAX)) {
-        for at in sentences(&paragraph) {
-            let line = paragraph.get(at).unwrap_or_default().trim();
-            if is_whole(line) && Cues::of(line).has("must") {
-                rules.push(format!("{source}: {}", one_line(line, RULE_MAX)));
-            }
-        }
-    }
-    rules
+    let paragraphs = paragraphs(clip(text, FILE_MAX));
+    let sentences = paragraphs.iter().flat_map(|text| sentences(text));
+    let rules = sentences.map(str::trim).filter(|line| is_rule(line));
+    let rules = rules.map(|line| format!("{source}: {}", one_line(line, RULE_MAX)));
+    rules.collect()
 }
 
 /// Returns the paragraphs and list entries of a file, with their wrapped lines joined, without
 /// headings, tables and code.
 fn paragraphs(text: &str) -> Vec<String> {
-    let mut found: Vec<String> = Vec::new();
-    let mut is_open = false;
+    let mut found = vec![String::new()];
     let mut is_code = false;
     for line in text.lines() {
         // The number of a line, as tools print it.
-        let numbered = line
-            .trim_start()
-            .trim_start_matches(|c: char| c.is_ascii_digit());
+        let is_digit = |c: char| c.is_ascii_digit();
+        let numbered = line.trim_start().trim_start_matches(is_digit);
         let line = numbered.strip_prefix(['→', '\t', ':']).unwrap_or(line);
         let line = line.trim().replace("**", "");
-        let is_fence = line.starts_with("```");
-        is_code ^= is_fence;
-        if is_fence || is_code || line.is_empty() || line.starts_with(['#', '|', '<']) {
-            is_open = false;
+        is_code ^= line.starts_with("```");
+        if is_code || line.is_empty() || line.starts_with(['#', '|', '<', '`']) {
+            found.push(String::new());
             continue;
         }
-        let entry = ["- ", "* ", "> "]
-            .iter()
-            .find_map(|mark| line.strip_prefix(mark));
-        let is_new = entry.is_some() || line.starts_with(|c: char| c.is_ascii_digit());
-        match found.last_mut().filter(|_| is_open && !is_new) {
-            Some(before) => {
-                before.push(' ');
-                before.push_str(&line);
-            }
-            None => found.push(entry.unwrap_or(&line).to_owned()),
+        let marks = ["- ", "* ", "> "].iter();
+        let mut entries = marks.filter_map(|mark| line.strip_prefix(mark));
+        let entry = entries.next();
+        if entry.is_some() || line.starts_with(is_digit) {
+            found.push(String::new());
         }
-        is_open = true;
+        if let Some(last) = found.last_mut() {
+            last.extend([entry.unwrap_or(&line), " "]);
+        }
     }
     found
 }
 
-/// Returns `true` unless a sentence is a lead-in, one word, or the rest of another one.
-fn is_whole(line: &str) -> bool {
+/// Checks whether a sentence obliges or forbids something, and is no lead-in, word, or rest of another
+/// one.
+fn is_rule(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let first = words.next().unwrap_or_default().to_lowercase();
     let is_long = words.next().is_some() || !line.is_ascii();
-    is_long
-        && !line.starts_with(char::is_lowercase)
-        && !line.ends_with([':', '：'])
-        && !is_in("leans", &first)
+    let is_torn = line.starts_with(char::is_lowercase) || line.ends_with([':', '：']);
+    is_long && !is_torn && !is_in("leans", &first) && Cues::of(line).has("must")
 }
 
 /// Returns the obligations that the agent notes in its own text.
@@ -84,11 +72,8 @@ pub(crate) fn of_agent(text: &str) -> Vec<String> {
     if !any_in("own", text) {
         return Vec::new();
     }
-    let sentences = sentences(text).into_iter();
-    let rules = sentences.filter_map(|at| {
-        let line = text.get(at).unwrap_or_default().trim();
-        (any_in("own", line) && Cues::of(line).has("must"))
-            .then(|| format!("agent's note: {}", one_line(line, RULE_MAX)))
-    });
+    let notes = sentences(text).into_iter();
+    let rules = notes.filter(|line| any_in("own", line) && Cues::of(line).has("must"));
+    let rules = rules.map(|line| format!("agent's note: {}", one_line(line, RULE_MAX)));
     rules.collect()
 }

@@ -11,23 +11,21 @@ use super::rows::Row;
 use super::tokens::TokenBudget;
 use super::user_words;
 
-/// Shares of the tokens, in percent. Tokens that one part does not use go to the next.
-const STATE: u64 = 10;
-const RULES: u64 = 10;
-const WORDS: u64 = 75;
-const FORMER: u64 = 8;
-const CHANGED: u64 = 8;
-const NEWEST_FILES: u64 = 25;
-/// The minimum number of tokens for the user's words in a small text.
-const LEAST_WORDS: u64 = 120;
-/// The minimum number of tokens for the state in a small text.
-const LEAST_STATE: u64 = 60;
-/// The minimum number of tokens for changed files in a small text.
-const LEAST_FILES: u64 = 40;
+/// The share of the user's words in the tokens, in percent, and the minimum in a small text. Tokens
+/// that one part does not use go to the next.
+const WORDS: (u64, u64) = (75, 120);
+/// The shares of lines without names: of a section, or of files of one rank.
+const LINES: [(Section, u8, (u64, u64)); 5] = [
+    (Section::State, u8::MAX, (10, 60)),
+    (Section::Rules, u8::MAX, (10, 0)),
+    (Section::Former, u8::MAX, (8, 0)),
+    (Section::Files, 0, (8, 40)),
+    (Section::Files, 1, (8, 0)),
+];
+/// The share of the newest files with names.
+const FILES: (u64, u64) = (25, 0);
 /// The number of names beside a line, as long as there are further lines.
 const NAMES: usize = 6;
-/// The rank of files that were only read.
-const READ: u8 = 2;
 
 /// Returns a handover of at most `tokens` tokens, or `None` if there is no content.
 pub(crate) fn select(
@@ -40,35 +38,30 @@ pub(crate) fn select(
         return None;
     }
     let all = budget.left;
+    let share = |(percent, least): (u64, u64)| (all * percent / 100).max(least);
     for row in rows.iter_mut() {
         row.reset();
     }
-    user_words::choose(rows, (all * WORDS / 100).max(LEAST_WORDS), &mut budget);
+    user_words::choose(rows, share(WORDS), &mut budget);
     let mut rows = RowSelection {
         all: rows,
         known: HashSet::default(),
         headed: vec![Section::Transcript],
     };
     rows.learn_words();
-    for (section, share) in [
-        (Section::State, (all * STATE / 100).max(LEAST_STATE)),
-        (Section::Rules, all * RULES / 100),
-        (Section::Former, all * FORMER / 100),
-    ] {
-        budget.share(share);
-        rows.take(0, &mut budget, |row| row.section == section);
+    for (section, rank, part) in LINES {
+        budget.share(share(part));
+        rows.take(0, &mut budget, |row| (row.section, row.rank) == (section, rank));
     }
-    budget.share((all * CHANGED / 100).max(LEAST_FILES));
-    for rank in 0..READ {
-        rows.take(0, &mut budget, |row| row.rank == rank);
-    }
-    budget.share(all * NEWEST_FILES / 100);
+    budget.share(share(FILES));
     rows.take(NAMES, &mut budget, |row| row.section == Section::Files);
     // The rest goes to the user's words, then to what was done, then to further names.
     user_words::choose(rows.all, u64::MAX, &mut budget);
     budget.share(u64::MAX);
     for most in [NAMES, usize::MAX] {
-        rows.take(most, &mut budget, |row| row.section.is_work());
+        rows.take(most, &mut budget, |row| {
+            matches!(row.section, Section::Transcript | Section::Files)
+        });
     }
 
     let mut kept: Vec<&Row<'_>> = rows.all.iter().filter(|row| row.is_kept).collect();

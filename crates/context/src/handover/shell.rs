@@ -6,15 +6,15 @@ use super::names::has_extension;
 use super::sentences::one_line;
 use super::words::{any_in, is_in, list};
 
-/// The maximum number of here-documents of a command whose ends are searched.
-const BODIES_MAX: usize = 16;
+/// The maximum number of lines of a here-document whose end is searched.
+const BODY_MAX: usize = 4_000;
 /// The number of words of a program that may name a test.
 const WORDS_MAX: usize = 4;
 /// The folder of relative paths if it cannot be known.
 const UNKNOWN: &str = "?";
 
 /// A shell command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct ShellCommand {
     /// The command without its preparation and the bodies of here-documents.
     pub(crate) shown: String,
@@ -33,16 +33,14 @@ impl ShellCommand {
     /// Reads a command that runs in `folder`.
     pub(crate) fn read(command: &str, folder: &str) -> Self {
         let shell = without_bodies(command);
-        // The text of a commit is content.
-        let shown = shell.split("\"$(cat").next().unwrap_or_default();
-        let shown = without_preparation(if shown.is_empty() { &shell } else { shown });
         let mut command = Self {
-            shown: shown.to_owned(),
+            shown: shown(&shell).to_owned(),
             is_reader: true,
             test: Vec::new(),
             folder: String::new(),
             files: Vec::new(),
         };
+        let known = |folder: Option<String>| folder.unwrap_or_else(|| UNKNOWN.to_owned());
         let mut current = folder.to_owned();
         let mut is_certain = true;
         for stage in stages(&shell).into_iter().map(Stage::of) {
@@ -50,13 +48,12 @@ impl ShellCommand {
                 continue;
             };
             let folder = match &stage.folder {
-                Some(other) => in_folder(&current, other),
-                None => Some(current.clone()),
+                Some(other) => known(in_folder(&current, other)),
+                None => current.clone(),
             };
-            let folder = folder.unwrap_or_else(|| UNKNOWN.to_owned());
             let to = stage.words.get(1).map_or("~", String::as_str);
             if matches!(program, "cd" | "pushd") && to != "." {
-                current = in_folder(&folder, to).unwrap_or_else(|| UNKNOWN.to_owned());
+                current = known(in_folder(&folder, to));
             }
             is_certain &= !is_in("conditions", program);
             command.add(&stage, folder, is_certain);
@@ -75,9 +72,7 @@ impl ShellCommand {
             let file = path.map(|path| (act, one_line(&path, SIGNATURE_MAX)));
             self.files.extend(file);
         }
-        if !stage.is_aside() {
-            self.is_reader &= reads;
-        }
+        self.is_reader &= reads || is_in("aside_programs", stage.word(0));
         if stage.tests() && !reads {
             let words = stage.variables.iter().chain(&stage.words);
             (self.test, self.folder) = (words.cloned().collect(), folder);
@@ -107,12 +102,10 @@ impl Stage {
             let is_first = stage.words.is_empty();
             match word.as_str() {
                 "-C" => stage.folder = words.next(),
-                ">" | ">>" => {
-                    let acts = [Act::Written, Act::Edited];
-                    stage.output = acts.get(word.len() - 1).copied().zip(words.next());
-                }
+                ">" => stage.output = words.next().map(|path| (Act::Written, path)),
+                ">>" => stage.output = words.next().map(|path| (Act::Edited, path)),
                 // `python -m pytest` runs pytest.
-                "-m" if stage.words.iter().all(|word| word.starts_with("python")) => {
+                "-m" if stage.words.len() == 1 && stage.word(0).starts_with("python") => {
                     stage.words.clear();
                 }
                 // `2>&1`, `<a` and `$(`.
@@ -125,16 +118,17 @@ impl Stage {
                     }
                 }
                 // `timeout 60 make` runs make.
-                _ if is_first
-                    && (is_in("wrappers", &word) || word.starts_with(char::is_numeric)) => {}
-                _ if is_first => {
-                    let name = word.trim_start_matches('(').rsplit('/').next();
-                    stage.words.extend(name.map(str::to_owned));
-                }
+                _ if is_first && is_in("wrappers", &word) => {}
+                _ if is_first && word.starts_with(char::is_numeric) => {}
+                _ if is_first => stage.words.extend(word.rsplit('/').next().map(str::to_owned)),
                 _ => stage.words.push(word),
             }
         }
         stage
+    }
+
+    fn word(&self, n: usize) -> &str {
+        self.words.get(n).map_or("", String::as_str)
     }
 
     /// Returns the actions on files.
@@ -160,43 +154,41 @@ impl Stage {
     /// Returns the effects of a line of the list and the arguments, if the program is that of the line.
     fn effects<'s>(&'s self, row: &'static str) -> Option<(&'static str, Vec<&'s str>)> {
         let (form, effects) = row.split_once('|')?;
-        let mut words = self.words.iter().map(String::as_str);
-        let mut parts = form.split(' ');
-        let is_met = parts.all(|part| {
-            words.clone().next() == Some(part) && words.next().is_some() || self.has(part)
-        });
-        is_met.then(|| (effects, words.collect()))
+        let (options, names): (Vec<&str>, Vec<&str>) =
+            form.split(' ').partition(|part| part.starts_with('-'));
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let arguments = words.strip_prefix(names.as_slice())?;
+        let is_met = options.iter().all(|option| self.has(option));
+        is_met.then(|| (effects, arguments.to_vec()))
     }
 
     /// Checks for an option. `-rf` contains `-r`.
     fn has(&self, option: &str) -> bool {
         let letter = option.strip_prefix('-').filter(|rest| rest.len() == 1);
-        let mut options = self.options.iter();
-        options.any(|one| {
-            one == option
-                || letter.is_some_and(|letter| !one.starts_with("--") && one.contains(letter))
+        self.options.iter().any(|one| match letter {
+            Some(letter) => !one.starts_with("--") && one.contains(letter),
+            None => one == option,
         })
-    }
-
-    /// Returns `true` if the program neither reads nor changes anything of interest.
-    fn is_aside(&self) -> bool {
-        let program = self.words.first();
-        program.is_none_or(|program| is_in("aside_programs", program))
     }
 
     /// Returns `true` if the program only shows something.
     fn reads(&self) -> bool {
-        let [program, second] = [0, 1].map(|n| self.words.get(n).map_or("", String::as_str));
+        let [program, second] = [0, 1].map(|n| self.word(n));
         let is_listed = |row| row == program || row == format!("{program} {second}");
         self.output.is_none() && list("readers").any(is_listed)
     }
 
-    /// Returns `true` for a build, a check or a test.
+    /// Returns `true` for a build, a check or a test: by the first words, or by the script that an
+    /// interpreter runs, such as `tests/test_lexer.py`.
     fn tests(&self) -> bool {
-        let program = self.words.first().map_or("", String::as_str);
-        let mut words = self.words.iter();
-        let is_test = words.clone().take(WORDS_MAX).any(|word| is_test_word(word))
-            || is_in("interpreters", program) && words.any(|word| is_test_file(word));
+        let program = self.word(0);
+        let is_script = |word: &String| {
+            let name = word.rsplit('/').next().unwrap_or(word);
+            has_extension(name) && is_test_word(name)
+        };
+        let mut first = self.words.iter().take(WORDS_MAX);
+        let is_test = first.any(|word| is_test_word(word))
+            || is_in("interpreters", program) && self.words.iter().any(is_script);
         let asks_only = self.options.iter().any(|word| is_in("asks_only", word));
         is_test && !asks_only && program != "git"
     }
@@ -208,19 +200,12 @@ fn is_test_word(word: &str) -> bool {
         .any(|part| is_in("tests", part))
 }
 
-/// Returns `true` for a file such as `tests/test_lexer.py` or `lexer.test.ts`.
-fn is_test_file(word: &str) -> bool {
-    let name = word.rsplit('/').next().unwrap_or(word);
-    has_extension(name) && is_test_word(name)
-}
-
 /// Returns a path relative to a folder, or `None` if it depends on variables or commands.
 fn in_folder(folder: &str, path: &str) -> Option<String> {
     let path = path.trim_start_matches("./").trim_end_matches('/');
     let path = match path {
-        "." if folder.is_empty() => path.to_owned(),
-        "." => folder.to_owned(),
         _ if folder.is_empty() || path.starts_with(['/', '~']) => path.to_owned(),
+        "." => folder.to_owned(),
         _ => format!("{folder}/{path}"),
     };
     (!path.is_empty() && !any_in("no_paths", &path)).then_some(path)
@@ -231,20 +216,15 @@ fn without_bodies(command: &str) -> String {
     let command = command.replace("\\\n", " ");
     let mut shell: Vec<String> = Vec::new();
     let mut lines = command.lines();
-    let mut bodies = 0;
     while let Some(line) = lines.next() {
-        let parts = line.split_once("<<").filter(|_| bodies < BODIES_MAX);
-        let Some((before, behind)) = parts else {
-            shell.push(line.to_owned());
-            continue;
-        };
-        bodies += 1;
+        let (before, behind) = line.split_once("<<").unwrap_or((line, ""));
         let behind = behind.trim_start_matches(['-', ' ']);
         let end = behind.find([' ', ')', ';', '&', '|', '>']);
         let (word, rest) = behind.split_at(end.unwrap_or(behind.len()));
         let end = word.trim_matches(['\'', '"']);
         let mut ahead = lines.clone();
-        if ahead.any(|line| line.trim() == end) {
+        let mut body = ahead.by_ref().take(BODY_MAX);
+        if !end.is_empty() && body.any(|line| line.trim() == end) {
             shell.push(format!("{}{rest}", before.trim_end()));
             lines = ahead;
         } else {
@@ -254,10 +234,10 @@ fn without_bodies(command: &str) -> String {
     shell.join("\n")
 }
 
-/// Returns a command without a leading change to an absolute directory, which agents repeat, and a trailing
-/// redirection.
-fn without_preparation(command: &str) -> &str {
-    let command = command.trim();
+/// Returns the part of a command that a signature shows: without the text of a commit, a leading change
+/// to an absolute folder, which agents repeat, and a trailing redirection.
+fn shown(shell: &str) -> &str {
+    let command = shell.split("\"$(cat").next().unwrap_or_default().trim();
     let behind = command
         .strip_prefix("cd ")
         .filter(|rest| rest.trim_start_matches(['"', '\'']).starts_with(['/', '~']))
@@ -269,30 +249,28 @@ fn without_preparation(command: &str) -> &str {
 /// Splits a command into its stages, each as words without quotes. Omits the stages behind a pipe,
 /// which read, and those behind `||`, which may not run.
 fn stages(shell: &str) -> Vec<Vec<String>> {
-    let mut stages: Vec<Vec<String>> = vec![Vec::new()];
+    let mut stages: Vec<Vec<String>> = Vec::new();
+    let mut stage: Vec<String> = Vec::new();
     let (mut word, mut is_word) = (String::new(), false);
     let (mut quote, mut is_piped) = (None, false);
     let mut before = ' ';
     for c in shell.chars().chain(['\n']) {
         let is_escaped = before == '\\' && quote != Some('\'');
+        let ends = c.is_whitespace() || matches!(c, ';' | '|') || c == '&' && before != '>';
         match quote {
             _ if is_escaped => word.push(c),
             _ if c == '\\' => {}
             Some(open) if open == c => quote = None,
             Some(_) => word.push(c),
             None if c == '\'' || c == '"' => (quote, is_word) = (Some(c), true),
-            None if c.is_whitespace() || matches!(c, ';' | '|') || c == '&' && before != '>' => {
-                let whole = std::mem::take(&mut word);
-                if (is_word || !whole.is_empty()) && !is_piped {
-                    stages
-                        .last_mut()
-                        .into_iter()
-                        .for_each(|stage| stage.push(whole.clone()));
-                }
+            None if ends => {
+                let word = std::mem::take(&mut word);
+                stage.extend((is_word || !word.is_empty()).then_some(word));
                 is_word = false;
                 if !matches!(c, ' ' | '\t') {
+                    let whole = std::mem::take(&mut stage);
+                    stages.extend((!is_piped).then_some(whole));
                     is_piped = c == '|';
-                    stages.push(Vec::new());
                 }
             }
             None => word.push(c),

@@ -20,8 +20,7 @@ pub(crate) enum MessageSource<'a> {
 /// Analyses a text in the user's role.
 pub(crate) fn speech(text: &str) -> MessageSource<'_> {
     let text = text.trim();
-    let is = |list: &str, text: &str| behind(list, text).is_some();
-    if is("summary_openings", text) {
+    if behind("summary_openings", text).is_some() {
         return MessageSource::Summary(summary_body(text));
     }
     let typed = without_ending(task_of_template(text).unwrap_or(text)).trim();
@@ -30,8 +29,10 @@ pub(crate) fn speech(text: &str) -> MessageSource<'_> {
     } else {
         Cow::Borrowed(typed)
     };
-    let is_host = |text: &str| is("host_openings", text) || is("result_headings", text);
-    if words.is_empty() || is_shell(text) || is_host(text) || is_host(&words) {
+    let is_host = [text, &words].iter().any(|text| {
+        behind("host_openings", text).is_some() || behind("result_headings", text).is_some()
+    });
+    if words.is_empty() || is_shell(text) || is_host {
         MessageSource::Host
     } else {
         MessageSource::Person(words)
@@ -51,10 +52,9 @@ pub fn typed_words(text: &str) -> Option<Cow<'_, str>> {
 /// Returns the task in a message that a program wrote around it.
 fn task_of_template(text: &str) -> Option<&str> {
     list("task_templates").find_map(|line| {
-        let parts: Vec<&str> = line.split('|').collect();
-        let [opening, before, behind, rest] = parts.as_slice() else {
-            return None;
-        };
+        let (opening, line) = line.split_once('|')?;
+        let (before, line) = line.split_once('|')?;
+        let (behind, rest) = line.split_once('|')?;
         let (_, task) = text.strip_prefix(opening)?.split_once(before)?;
         let (task, end) = task.rsplit_once(behind)?;
         end.trim_start().starts_with(rest).then_some(task)
@@ -71,9 +71,9 @@ pub(crate) fn summary_body(text: &str) -> &str {
 
 /// Removes the texts that hosts append.
 fn without_ending(text: &str) -> &str {
-    let cut = list("endings").filter_map(|ending| text.find(ending));
-    let cut = cut.min().and_then(|at| text.get(..at));
-    cut.unwrap_or(text).trim_end()
+    let cut = list("endings").filter_map(|ending| text.find(ending)).min();
+    let typed = cut.and_then(|at| text.get(..at));
+    typed.unwrap_or(text).trim_end()
 }
 
 /// Returns `true` if the next text is the body of this one: of a user's command, or of a result. A
@@ -94,31 +94,12 @@ fn is_shell(text: &str) -> bool {
     text.ends_with("\nbash-$") && text.contains("\n(Current directory: ")
 }
 
-/// An element that a host writes.
-#[derive(Clone, Copy)]
-enum Tag {
-    Host,
-    /// All text behind it is the host's, too.
-    HostWithRest,
-    /// What the user typed stands in it; the texts that replace the tags.
-    Typed(&'static str, &'static str),
-}
-
-/// Returns the kind of a listed element.
-fn tag(name: &str) -> Option<Tag> {
-    list("tags").find_map(|row| {
-        let (form, around) = row.split_once('|').unwrap_or((row, ""));
-        let is_known = match form.strip_suffix('*') {
-            Some(start) => name.starts_with(start),
-            None => form.trim_end_matches('+') == name,
-        };
-        let tag = match around.split_once('|') {
-            Some((before, behind)) => Tag::Typed(before, behind),
-            None if form.ends_with('+') => Tag::HostWithRest,
-            None => Tag::Host,
-        };
-        is_known.then_some(tag)
-    })
+/// An element that a host writes, with which a text begins.
+struct HostElement<'t> {
+    /// The texts that replace the tags if a person typed the content.
+    typed: Option<(&'static str, &'static str)>,
+    content: &'t str,
+    behind: &'t str,
 }
 
 /// Removes the host's elements at the beginning and the end, and the tags around typed text at the
@@ -126,59 +107,50 @@ fn tag(name: &str) -> Option<Tag> {
 fn without_host_elements(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text.trim_start();
-    while let Some((tag, inner, behind)) = element(rest) {
-        match tag {
-            Tag::Typed(before, after) => {
-                words.push_str(before);
-                words.push_str(inner.trim());
-                words.push_str(after);
-            }
-            Tag::HostWithRest => return words,
-            Tag::Host => {}
+    while let Some(element) = element(rest) {
+        if let Some((before, after)) = element.typed {
+            words.extend([before, element.content.trim(), after]);
         }
-        rest = behind.trim_start();
+        rest = element.behind.trim_start();
     }
-    words.push_str(before_host_elements(rest));
+    // Elements at the end begin at the beginning of a line.
+    for (at, _) in rest.rmatch_indices("\n<") {
+        let last = rest.get(at + 1..).and_then(element);
+        if last.is_some_and(|last| last.typed.is_none() && last.behind.trim().is_empty()) {
+            rest = rest.get(..at).unwrap_or_default();
+        }
+    }
+    words.push_str(rest);
     words.trim().to_owned()
 }
 
-/// Returns a text without the elements of hosts with which it ends. They begin at the beginning of a
-/// line.
-fn before_host_elements(text: &str) -> &str {
-    let mut from = 0;
-    while let Some(at) = text.get(from..).and_then(|rest| rest.find("\n<")) {
-        let (before, mut rest) = text.split_at(from + at);
-        rest = rest.trim_start();
-        while let Some((tag, _, behind)) = element(rest) {
-            match tag {
-                Tag::HostWithRest => return before,
-                Tag::Host => rest = behind.trim_start(),
-                Tag::Typed(..) => break,
-            }
-        }
-        if rest.is_empty() {
-            return before;
-        }
-        // No later element of this row can be followed by the end.
-        from = (text.len() - rest.len()).max(before.len() + 1);
-    }
-    text
-}
-
-/// Returns the kind, the content and the text behind the known element with which a text begins. An
-/// element without an end tag extends to the end. One with a name of one word stands on lines of its
+/// Returns the known element with which a text begins. An element without an end tag, and a message
+/// of another agent, extend to the end. An element with a name of one word stands on lines of its
 /// own: in `<file>a.rs</file> must stay` it is the person's.
-fn element(text: &str) -> Option<(Tag, &str, &str)> {
+fn element(text: &str) -> Option<HostElement<'_>> {
     let text = text.strip_prefix('<')?;
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
     let name = text.get(..text.find(|c| !is_of_name(c))?)?;
-    let tag = tag(name)?;
+    let (form, around) = list("tags").find_map(|row| {
+        let (form, around) = row.split_once('|').unwrap_or((row, ""));
+        let is_known = match form.strip_suffix('*') {
+            Some(start) => name.starts_with(start),
+            None => form.trim_end_matches('+') == name,
+        };
+        is_known.then_some((form, around))
+    })?;
+    let typed = around.split_once('|');
     let is_plain = !name.contains(['-', '_']);
     let (_, inner) = text.split_once('>')?;
-    let Some((inner, behind)) = inner.split_once(&format!("</{name}>")) else {
-        return (!is_plain).then_some((tag, inner, ""));
-    };
+    let ended = inner.split_once(&format!("</{name}>"));
+    let own = ended.filter(|_| !form.ends_with('+'));
+    let (content, behind) = own.unwrap_or((inner, ""));
     let is_alone = behind.is_empty() || behind.starts_with(['\n', '\r', '<']);
-    let is_hosts = is_alone || !is_plain || matches!(tag, Tag::Typed(..));
-    is_hosts.then_some((tag, inner, behind))
+    let is_hosts = !is_plain || ended.is_some() && (is_alone || typed.is_some());
+    let element = HostElement {
+        typed,
+        content,
+        behind,
+    };
+    is_hosts.then_some(element)
 }

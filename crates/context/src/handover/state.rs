@@ -13,7 +13,7 @@ const TODO_MAX: usize = 160;
 const TODOS_MAX: usize = 40;
 /// The maximum number of changed files that are listed.
 const CHANGED_MAX: usize = 12;
-/// The maximum length of a question or failure, in bytes.
+/// The maximum length of a question, in bytes.
 const LINE_MAX: usize = 400;
 
 const TODO: &str = "Todo: ";
@@ -28,21 +28,9 @@ const CHANGED: &str = "Changed, not tested since: ";
 pub(crate) struct WorkState {
     /// The open entries of the todo list.
     todos: Vec<Todo>,
-    /// The last failed build or test that no success followed.
-    failed: Option<Failure>,
+    /// The last failed build or test that no success followed, and the line that says why.
+    failed: Option<(TranscriptCall, String)>,
     question: Option<String>,
-}
-
-/// A failed build or test.
-#[derive(Debug)]
-struct Failure {
-    signature: String,
-    /// The words of the test.
-    test: Vec<String>,
-    /// The folder of the test. Empty if it is not known.
-    folder: String,
-    /// The line that says why.
-    line: String,
 }
 
 #[derive(Debug)]
@@ -74,33 +62,30 @@ impl Todo {
 }
 
 impl WorkState {
-    /// Updates the todo list if the call changes it. `result` contains the number of a new entry.
-    pub(crate) fn call(&mut self, call: &TranscriptCall, result: &str) {
-        let name = call.name.to_lowercase().replace('_', "");
+    /// Updates the todo list with a call of a planning tool: a new list, a change of an entry, or a new
+    /// entry, of which `result` contains the number.
+    pub(crate) fn plan(&mut self, call: &TranscriptCall, result: &str) {
+        let text = |key: &str| call.arguments.get(key).and_then(Value::as_str);
         let values = call.arguments.as_object().into_iter().flatten();
         let mut lists = values.filter_map(|(_, value)| value.as_array());
-        let text = |key: &str| call.arguments.get(key).and_then(Value::as_str);
-        if let Some(list) =
-            lists.find(|list| list.iter().any(|entry| Todo::read(0, entry).is_some()))
-        {
+        let is_entry = |entry: &Value| Todo::read(0, entry).is_some();
+        if let Some(list) = lists.find(|list| list.iter().any(is_entry)) {
             let todos = list.iter().enumerate();
             let todos = todos.filter_map(|(n, entry)| Todo::read(n + 1, entry)?);
             self.todos = todos.take(TODOS_MAX).collect();
-        } else if let Some(subject) = text("subject").filter(|_| name.contains("taskcreate")) {
-            let number = result.split_once('#').map_or("", |(_, behind)| behind);
-            let end = number.find(|c: char| !c.is_ascii_digit());
-            let number = number.get(..end.unwrap_or(number.len()));
-            self.todos
-                .extend(Todo::open(number.unwrap_or_default(), subject, ""));
-        } else if let (Some(id), true) = (text("taskId"), name.contains("taskupdate")) {
-            let at = self.todos.iter().position(|todo| todo.id == id);
-            if let Some(at) = at {
+        } else if let Some(id) = text("taskId") {
+            if let Some(at) = self.todos.iter().position(|todo| todo.id == id) {
                 let old = self.todos.remove(at);
                 let status = if old.is_current { "active" } else { "" };
-                let subject = text("subject").unwrap_or(&old.text);
-                let new = Todo::open(&old.id, subject, text("status").unwrap_or(status));
+                let status = text("status").unwrap_or(status);
+                let new = Todo::open(id, text("subject").unwrap_or(&old.text), status);
                 new.into_iter().for_each(|new| self.todos.insert(at, new));
             }
+        } else if let Some(subject) = text("subject") {
+            let number = result.split_once('#').map_or("", |(_, behind)| behind);
+            let id = number.split(|c: char| !c.is_ascii_digit()).next();
+            let todo = Todo::open(id.unwrap_or_default(), subject, "");
+            self.todos.extend(todo);
         }
         if self.todos.len() > TODOS_MAX {
             self.todos.remove(0);
@@ -108,22 +93,18 @@ impl WorkState {
     }
 
     /// Records a failed build or test.
-    pub(crate) fn fail(&mut self, call: &TranscriptCall, line: &str) {
-        self.failed = Some(Failure {
-            signature: call.signature.clone(),
-            test: call.test().to_vec(),
-            folder: call.test_folder().to_owned(),
-            line: line.to_owned(),
-        });
+    pub(crate) fn fail(&mut self, call: TranscriptCall, line: &str) {
+        self.failed = Some((call, line.to_owned()));
     }
 
     /// Records a successful build or test. It settles the failure of the same one, or of a part of
     /// it: `pytest` settles `pytest tests/test_crane.py`.
-    pub(crate) fn succeeded(&mut self, call: &TranscriptCall) {
-        let _settled = self.failed.take_if(|failure| {
-            let folders = [failure.folder.as_str(), call.test_folder()];
-            let is_here = folders.contains(&"") || failure.folder == call.test_folder();
-            is_here && (failure.signature == call.signature || includes(call.test(), &failure.test))
+    pub(crate) fn succeed(&mut self, call: &TranscriptCall) {
+        let _settled = self.failed.take_if(|(failed, _)| {
+            let folders = [&failed.test_folder, &call.test_folder];
+            let is_here = folders.iter().any(|folder| folder.is_empty());
+            let is_same = failed.signature == call.signature || includes(&call.test, &failed.test);
+            is_same && (is_here || failed.test_folder == call.test_folder)
         });
     }
 
@@ -135,16 +116,13 @@ impl WorkState {
     /// Returns the lines of the state, the most important first. `untested` are the changed files
     /// that no test followed, the newest first.
     pub(crate) fn items(&self, untested: &[&str]) -> Vec<String> {
-        let mut items = Vec::new();
-        if let Some(Failure {
-            signature, line, ..
-        }) = &self.failed
-        {
-            items.push(format!("{FAILED}{signature}{FAILED_ARROW}{line}"));
-        }
-        if let Some(question) = &self.question {
-            items.push(format!("{QUESTION}{question}"));
-        }
+        let failed = self.failed.iter().map(|(call, line)| {
+            let signature = &call.signature;
+            format!("{FAILED}{signature}{FAILED_ARROW}{line}")
+        });
+        let question = self.question.iter();
+        let question = question.map(|question| format!("{QUESTION}{question}"));
+        let mut items: Vec<String> = failed.chain(question).collect();
         let todos = self.todos.iter().map(|todo| {
             let current = if todo.is_current { CURRENT } else { "" };
             format!("#{} {}{current}", todo.id, todo.text)
@@ -165,7 +143,7 @@ impl WorkState {
     pub(crate) fn carry<'t>(&mut self, line: &'t str) -> Option<&'t str> {
         if let Some(failure) = line.strip_prefix(FAILED) {
             let (signature, line) = failure.split_once(FAILED_ARROW)?;
-            self.fail(&TranscriptCall::new("", signature), line);
+            self.fail(TranscriptCall::new("", signature), line);
         } else if let Some(question) = line.strip_prefix(QUESTION) {
             self.question = Some(question.to_owned());
         } else if let Some(todos) = line.strip_prefix(TODO) {

@@ -15,9 +15,8 @@ const SENTENCES_MAX: usize = 400;
 pub(crate) fn statements(text: &str, is_last: bool) -> Vec<&str> {
     let mut is_fenced = false;
     let mut found = Vec::new();
-    for at in sentences(text).into_iter().take(SENTENCES_MAX) {
-        let sentence = text.get(at).unwrap_or_default().trim();
-        is_fenced ^= sentence.starts_with("```");
+    for sentence in sentences(text).into_iter().take(SENTENCES_MAX) {
+        is_fenced ^= sentence.trim_start().starts_with("```");
         let sentence = sentence.trim_start_matches(['-', '*', '•', ' ', '✅']);
         let sentence = sentence.strip_prefix("THOUGHT:").unwrap_or(sentence).trim();
         if is_fenced || !is_sentence(sentence) {
@@ -48,13 +47,6 @@ fn is_sentence(text: &str) -> bool {
 
 /// Returns the question with which a text ends, with the list of options around it.
 pub(crate) fn open_question(text: &str) -> Option<String> {
-    let is_option = |line: &str| {
-        let mark = line.trim_start_matches(['-', '*', '(']);
-        let end = mark.find(['.', ')', ':', ' ']).unwrap_or(mark.len());
-        let is_numbered =
-            (1..=2).contains(&end) && mark.bytes().take(end).all(|b| b.is_ascii_alphanumeric());
-        mark.len() < line.len() || is_numbered
-    };
     let lines = text.lines().map(str::trim);
     let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
     let asked = lines.iter().rposition(|line| line.ends_with(['?', '？']))?;
@@ -64,8 +56,12 @@ pub(crate) fn open_question(text: &str) -> Option<String> {
     }
     let options = before.iter().rev().take_while(|line| is_option(line));
     let options = before.get(before.len() - options.count()..)?;
-    let line = lines.get(asked)?;
-    let question = sentences(line).pop().and_then(|at| line.get(at));
-    let question = question.unwrap_or(line);
+    let question = sentences(lines.get(asked)?).pop()?;
     Some([options, &[question], behind].concat().join(" "))
+}
+
+/// Checks whether a line begins with a mark or a number of a list: `- a`, `(b) c`, `1. d`.
+fn is_option(line: &str) -> bool {
+    let number = line.split(['.', ')', ':', ' ']).next().unwrap_or_default();
+    line.starts_with(['-', '*', '(']) || number.len() <= 2 && number.len() < line.len()
 }

@@ -40,11 +40,7 @@ fn sentences_cover_the_text() {
         ("a\n\n  b\n", &["a\n\n  ", "b\n"]),
         ("不要。必须！", &["不要。", "必须！"]),
     ] {
-        let found: Vec<&str> = sentences(text)
-            .into_iter()
-            .map(|at| text.get(at).unwrap())
-            .collect();
-        assert_eq!(found, cuts);
+        assert_eq!(sentences(text), cuts);
     }
     assert_eq!(sentences(&"x".repeat(10_000)).len(), 9);
     assert_eq!(one_line(" a\n\tb\u{7}c ", 10), "a b c");

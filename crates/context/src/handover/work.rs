@@ -6,9 +6,9 @@ use super::calls::{Act, CallKind, TranscriptCall};
 use super::entries::Text;
 use super::files::{FileList, FileRecord};
 use super::format::{Section, SectionItem};
-use super::outcome::{Outcome, bare, outcome};
+use super::outcome::{bare, outcome};
 use super::replies;
-use super::rows::{NAMES, NameSource, Row};
+use super::rows::{NAMES, Row};
 use super::rules;
 use super::sentences::one_line;
 use super::state::WorkState;
@@ -60,19 +60,15 @@ struct WorkReader<'t> {
 impl<'t> WorkReader<'t> {
     fn read(&mut self, n: usize, text: &'t Text<'_>) {
         let order = (n, 0);
+        if let Text::Person { .. } | Text::Agent(_) | Text::Call { .. } = text {
+            self.last = Some(n);
+        }
         match text {
-            Text::Person { words, is_answer } => {
-                self.last = Some(n);
-                self.person(order, words, *is_answer);
-            }
-            Text::Host(text) => self.host(order, "host: ", text, HOST_MAX),
-            Text::Notice(text) => self.host(order, "notice: ", text, LINE_MAX),
-            Text::Agent(text) => {
-                self.last = Some(n);
-                self.rules(rules::of_agent(text));
-            }
+            Text::Person { words, is_answer } => self.person(order, words, *is_answer),
+            Text::Host(text) => self.host(order, "host: ", text),
+            Text::Notice(text) => self.host(order, "notice: ", text),
+            Text::Agent(text) => self.rules(rules::of_agent(text)),
             Text::Call { name, arguments } => {
-                self.last = Some(n);
                 let call = TranscriptCall::new(name, arguments);
                 self.open.insert(n, (call, arguments));
             }
@@ -82,10 +78,9 @@ impl<'t> WorkReader<'t> {
                 is_error,
             } => {
                 if let Some((call, arguments)) = call.and_then(|n| self.open.remove(&n)) {
-                    self.result(order, &call, [text, arguments], *is_error);
+                    self.result(order, call, [text, arguments], *is_error);
                 }
             }
-            Text::Decided(text) => self.line(order, text.clone()),
             Text::Handover(items) => {
                 self.last = None;
                 self.handover(n, items);
@@ -105,7 +100,8 @@ impl<'t> WorkReader<'t> {
     }
 
     fn person(&mut self, order: Order, text: &str, is_answer: bool) {
-        let row = Row::user(order, text, is_answer);
+        let mut row = Row::new(Section::Transcript, order, text.trim().to_owned());
+        (row.is_user, row.is_answer) = (true, is_answer);
         self.once(format!("» {}", row.text), row);
     }
 
@@ -117,21 +113,20 @@ impl<'t> WorkReader<'t> {
         for rule in rules {
             if self.seen.insert(rule.clone()) {
                 self.rules += 1;
-                self.rows
-                    .push(Row::ranked(Section::Rules, self.rules, rule));
+                let row = Row::ranked(Section::Rules, self.rules, rule);
+                self.rows.push(row);
             }
         }
     }
 
-    fn host(&mut self, order: Order, prefix: &str, text: &str, max: usize) {
+    fn host(&mut self, order: Order, prefix: &str, text: &str) {
         let first = text.trim_start().lines().next().unwrap_or_default();
         if let Some(source) = first.split_whitespace().find_map(rules::source) {
             self.rules(rules::of_file(source, text));
         }
-        let line = one_line(text, max);
-        let masked: String = line.chars().filter(|c| !c.is_ascii_digit()).collect();
-        if !line.is_empty() && self.seen.insert(masked) {
-            self.line(order, format!("{prefix}{line}"));
+        let line = format!("{prefix}{}", one_line(text, HOST_MAX));
+        if line.len() > prefix.len() && self.seen.insert(without_digits(&line)) {
+            self.line(order, line);
         }
     }
 
@@ -158,60 +153,54 @@ impl<'t> WorkReader<'t> {
     }
 
     /// Records a call with its result and its arguments.
-    fn result(&mut self, at: Order, call: &TranscriptCall, texts: [&'t str; 2], is_error: bool) {
-        let [result, _] = texts;
-        let outcome = outcome(call, result, is_error);
-        let is_failed = matches!(outcome, Outcome::Failed(_));
-        self.act(at, call, texts, is_failed);
+    fn result(&mut self, at: Order, call: TranscriptCall, texts: [&'t str; 2], is_error: bool) {
+        let [result, arguments] = texts;
+        let outcome = outcome(&call, result, is_error);
+        let is_failed = outcome.is_failed;
+        self.act(at, &call, texts, is_failed);
         if is_in("bookkeeping", &call.name.to_lowercase()) {
-            self.state.call(call, result);
+            self.state.plan(&call, result);
             return;
-        }
-        if call.is_test() {
-            self.tested = at;
-            match &outcome {
-                Outcome::Failed(line) if any_in("not_run", line) => {}
-                Outcome::Failed(line) => self.state.fail(call, line),
-                Outcome::Done(_) => self.state.succeeded(call),
-            }
         }
         // The section of files covers reads and changes.
         if is_failed || call.kind != CallKind::File {
-            let outcome = match outcome {
-                Outcome::Failed(line) => format!("failed: {line}"),
-                Outcome::Done(line) => line,
-            };
-            let [result, arguments] = texts;
-            let result = NameSource::Text(bare(result.trim()));
-            let sources = vec![result, NameSource::Arguments(arguments)];
-            self.call(at, &call.signature, &outcome, sources);
+            let failed = if is_failed { "failed: " } else { "" };
+            let told = format!("{failed}{}", outcome.line);
+            let sources = vec![arguments, bare(result.trim())];
+            self.call(at, &call.signature, &told, sources);
+        }
+        if call.is_test() && !(is_failed && any_in("not_run", &outcome.line)) {
+            self.tested = at;
+            if is_failed {
+                self.state.fail(call, &outcome.line);
+            } else {
+                self.state.succeed(&call);
+            }
         }
     }
 
     /// Records the actions of a call on files.
     fn act(&mut self, at: Order, call: &TranscriptCall, texts: [&'t str; 2], is_failed: bool) {
-        let is_command = matches!(call.kind, CallKind::Command(_));
+        let is_command = call.kind == CallKind::Command;
         if self.files.root.is_empty() && call.folder.starts_with('/') {
             call.folder.clone_into(&mut self.files.root);
         }
         let [result, arguments] = texts;
+        // A command may have removed some files before it failed.
+        let is_torn = is_command && (is_failed || complains(result));
         for (act, path) in &call.files {
             let act = match act {
-                // A command may have removed some files before it failed.
-                Act::Removed if is_command && (is_failed || complains(result)) => {
-                    Act::PerhapsRemoved
-                }
-                Act::PerhapsRemoved => Act::PerhapsRemoved,
-                _ if is_failed => continue,
+                Act::Removed if is_torn => Act::PerhapsRemoved,
+                act if is_failed && *act != Act::PerhapsRemoved => continue,
                 act => *act,
             };
             if let Some(file) = self.files.note(act, path, at)
                 && !is_command
             {
                 if act == Act::Read {
-                    file.add_source(NameSource::Text(result));
+                    file.add_source(result);
                 }
-                file.add_source(NameSource::Arguments(arguments));
+                file.add_source(arguments);
             }
             if act == Act::Read
                 && let Some(source) = rules::source(path)
@@ -222,7 +211,7 @@ impl<'t> WorkReader<'t> {
     }
 
     /// Adds the line of a call.
-    fn call(&mut self, at: Order, signature: &str, outcome: &str, sources: Vec<NameSource<'t>>) {
+    fn call(&mut self, at: Order, signature: &str, outcome: &str, sources: Vec<&'t str>) {
         let arrow = if outcome.is_empty() { "" } else { ARROW };
         let text = format!("{signature}{arrow}{outcome}");
         let mut row = Row::new(Section::Transcript, at, text);
@@ -237,8 +226,8 @@ impl<'t> WorkReader<'t> {
             match section {
                 _ if item.is_user => self.person(order, &item.text, false),
                 Section::Former => {
-                    let text = item.text.clone();
-                    self.rows.push(Row::new(Section::Former, order, text));
+                    let row = Row::new(Section::Former, order, item.text.clone());
+                    self.rows.push(row);
                 }
                 Section::Transcript => self.carry(order, &item.text),
                 Section::State => {
@@ -260,16 +249,12 @@ impl<'t> WorkReader<'t> {
     /// Restores a line that [`Row::item`] wrote.
     fn carry(&mut self, order: Order, text: &'t str) {
         let is_name = |name: &str| !name.contains(char::is_whitespace);
-        let (text, names) = text
-            .rsplit_once(NAMES)
-            .filter(|(_, names)| names.split(", ").all(is_name))
-            .unwrap_or((text, ""));
-        self.seen.insert(text.to_owned());
-        self.seen
-            .insert(text.chars().filter(|c| !c.is_ascii_digit()).collect());
+        let split = text.rsplit_once(NAMES);
+        let split = split.filter(|(_, names)| names.split(", ").all(is_name));
+        let (text, names) = split.unwrap_or((text, ""));
+        self.seen.extend([text.to_owned(), without_digits(text)]);
         let (signature, outcome) = text.rsplit_once(ARROW).unwrap_or((text, ""));
-        let sources = vec![NameSource::Text(names)];
-        self.call(order, signature, outcome, sources);
+        self.call(order, signature, outcome, vec![names]);
     }
 
     /// Reads a summary by another program, of which the newest replaces the former ones.
@@ -291,14 +276,14 @@ impl<'t> WorkReader<'t> {
     }
 
     fn finish(mut self, texts: &[Text<'_>]) -> Vec<Row<'t>> {
-        let question = self.last.and_then(|last| match texts.get(last)? {
-            Text::Agent(text) => open_question(text),
-            Text::Call { name, arguments } if replies::is_question_tool(name) => {
-                replies::asked(arguments)
-            }
-            _ => None,
-        });
-        if self.last.is_some() {
+        if let Some(last) = self.last {
+            let question = match texts.get(last) {
+                Some(Text::Agent(text)) => open_question(text),
+                Some(Text::Call { name, arguments }) if replies::is_question_tool(name) => {
+                    replies::asked(arguments)
+                }
+                _ => None,
+            };
             self.state.ask(question.as_deref());
         }
         let untested = self.files.untested(self.tested);
@@ -311,6 +296,10 @@ impl<'t> WorkReader<'t> {
         self.rows.sort_by_key(|row| row.order);
         self.rows
     }
+}
+
+fn without_digits(text: &str) -> String {
+    text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 /// Returns `true` if a program that removes files says that it did not, or asks first.
