@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::sentences::one_line;
-use super::shell::ShellCommand;
+use super::shell;
 use super::words::{is_in, list};
 
 /// The maximum length of a signature, in bytes.
@@ -26,121 +26,107 @@ pub(crate) enum Act {
     PerhapsUndone,
 }
 
-/// The words for actions: in lists and in the summary, and in front of a file.
-const WORDS: [(Act, &str, &str); 6] = [
-    (Act::Written, "written", "write"),
-    (Act::Edited, "edited", "edit"),
-    (Act::Read, "read", "read"),
-    (Act::Removed, "removed", "remove"),
-    (Act::PerhapsRemoved, "perhaps removed", "remove"),
-    (Act::PerhapsUndone, "perhaps undone", "restore"),
+/// The words for actions, in lists and in the summary.
+const WORDS: [(Act, &str); 6] = [
+    (Act::Read, "read"),
+    (Act::Written, "written"),
+    (Act::Edited, "edited"),
+    (Act::Removed, "removed"),
+    (Act::PerhapsRemoved, "perhaps removed"),
+    (Act::PerhapsUndone, "perhaps undone"),
 ];
 
 impl Act {
-    fn words(self) -> (&'static str, &'static str) {
-        let found = WORDS.iter().find(|(act, ..)| *act == self);
-        found.map_or(("", ""), |(_, word, verb)| (word, verb))
-    }
-
     pub(crate) fn word(self) -> &'static str {
-        self.words().0
+        let found = WORDS.iter().find(|(act, _)| *act == self);
+        found.map_or("", |(_, word)| word)
     }
 
     pub(crate) fn from_word(word: &str) -> Option<Self> {
-        let found = WORDS.iter().find(|(_, known, _)| *known == word);
-        found.map(|(act, ..)| *act)
+        let found = WORDS.iter().find(|(_, known)| *known == word);
+        found.map(|(act, _)| *act)
     }
 }
 
 /// The kind of tool that is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum CallKind {
     Command,
     /// A tool that searches or lists.
     Search,
     /// A tool that reads or changes files.
     File,
+    #[default]
     Other,
 }
 
 /// One tool call.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct TranscriptCall {
     pub(crate) name: String,
     pub(crate) signature: String,
     pub(crate) kind: CallKind,
     /// Whether the call only shows something.
     pub(crate) is_reader: bool,
-    /// The words of a build, a check or a test, without options. Empty for other calls.
+    /// The words of a build, a check or a test, with its variables and without options. Empty for
+    /// other calls.
     pub(crate) test: Vec<String>,
-    /// The folder in which a command runs, or that of its test. Empty if it is not known.
-    pub(crate) folder: String,
+    /// The folder of the test. Empty if it is not known.
     pub(crate) test_folder: String,
     /// The files that the call concerns, with its action on each of them.
     pub(crate) files: Vec<(Act, String)>,
     pub(crate) arguments: Value,
 }
 
-/// Returns the signature of a call.
-pub(crate) fn signature_of(name: &str, arguments: &str) -> String {
-    TranscriptCall::new(name, arguments).signature
-}
-
 impl TranscriptCall {
     /// Reads a call; one without a name is a shell command.
     pub(crate) fn new(name: &str, arguments: &str) -> Self {
         let value = serde_json::from_str::<Value>(arguments).unwrap_or_default();
-        let fields = || value.as_object().into_iter().flatten();
-        let texts = || fields().filter_map(|(key, value)| Some((key, value.as_str()?)));
-        let text = |keys: &str| texts().find(|(key, _)| is_in(keys, key));
         let tool = tool(name, &value);
         let command = match name {
             "" => Some(arguments.to_owned()),
             _ if tool == "runs" => command_of(&value),
             _ => None,
         };
-        let folder = text("folders").map_or("", |(_, folder)| folder).to_owned();
-        let mut call = if let Some(command) = command {
-            let shell = ShellCommand::read(&command, &folder);
-            Self {
-                name: name.to_owned(),
-                signature: one_line(&shell.shown, SIGNATURE_MAX),
-                kind: CallKind::Command,
-                is_reader: shell.is_reader,
-                test: shell.test,
-                folder,
-                test_folder: shell.folder,
-                files: [shell.files, patched(&command)].concat(),
-                arguments: value,
-            }
-        } else {
-            let path = text("paths").map_or("", |(_, path)| path.trim());
-            let is_path = !path.is_empty() && !path.contains('\n');
-            let files = match Act::from_word(tool).filter(|_| is_path) {
-                Some(act) => vec![(act, one_line(path, SIGNATURE_MAX))],
-                None if value.is_null() => patched(arguments),
-                None => texts().flat_map(|(_, text)| patched(text)).collect(),
-            };
-            let kind = match tool {
-                "searches" => CallKind::Search,
-                _ if files.is_empty() => CallKind::Other,
-                _ => CallKind::File,
-            };
-            let reads = files.iter().all(|(act, _)| *act == Act::Read);
-            Self {
-                name: name.to_owned(),
-                signature: signature(name, &value, arguments, &files),
-                kind,
-                is_reader: kind == CallKind::Search || kind == CallKind::File && reads,
-                test: Vec::new(),
-                folder,
-                test_folder: String::new(),
-                files,
-                arguments: value,
-            }
+        let mut call = match command {
+            Some(command) => shell::read(&command, text(&value, "folders").unwrap_or_default()),
+            None => Self::of_tool(name, tool, arguments, &value),
         };
         call.files.truncate(FILES_MAX);
-        call
+        Self {
+            name: name.to_owned(),
+            arguments: value,
+            ..call
+        }
+    }
+
+    fn of_tool(name: &str, tool: &str, arguments: &str, value: &Value) -> Self {
+        let path = text(value, "paths").filter(|path| !path.contains('\n'));
+        let files = match Act::from_word(tool).zip(path) {
+            Some((act, path)) => vec![(act, one_line(path, SIGNATURE_MAX))],
+            None if value.is_null() => patched(arguments),
+            None => {
+                let fields = value.as_object().into_iter().flatten();
+                let texts = fields.filter_map(|(_, value)| value.as_str());
+                texts.flat_map(patched).collect()
+            }
+        };
+        let kind = match tool {
+            "searches" => CallKind::Search,
+            _ if files.is_empty() => CallKind::Other,
+            _ => CallKind::File,
+        };
+        let reads = files.iter().all(|(act, _)| *act == Act::Read);
+        Self {
+            signature: match path.filter(|_| kind == CallKind::File) {
+                Some(path) => one_line(&format!("{name} {path}"), SIGNATURE_MAX),
+                None => signature(name, value, arguments),
+            },
+            kind,
+            is_reader: kind == CallKind::Search || kind == CallKind::File && reads,
+            files,
+            ..Self::default()
+        }
     }
 
     /// Returns `true` if the call builds, checks or tests.
@@ -149,21 +135,29 @@ impl TranscriptCall {
     }
 }
 
+/// Returns the first text among the arguments that are listed.
+fn text<'v>(arguments: &'v Value, keys: &str) -> Option<&'v str> {
+    let mut fields = arguments.as_object()?.iter();
+    fields.find_map(|(key, value)| {
+        let text = value.as_str().filter(|text| !text.trim().is_empty());
+        text.filter(|_| is_in(keys, key))
+    })
+}
+
 /// Returns the command of a shell tool.
 fn command_of(value: &Value) -> Option<String> {
-    let command = match list("commands").find_map(|key| value.get(key))? {
-        Value::String(text) => text.clone(),
+    match list("commands").find_map(|key| value.get(key))? {
+        Value::String(text) => Some(text.clone()),
         // ["bash", "-lc", "cargo test"]
         Value::Array(list) => {
             let words: Vec<&str> = list.iter().filter_map(Value::as_str).collect();
-            match words.as_slice() {
+            Some(match words.as_slice() {
                 [_, "-c" | "-lc", script] => (*script).to_owned(),
                 words => words.join(" "),
-            }
+            })
         }
-        _ => return None,
-    };
-    (!command.trim().is_empty()).then_some(command)
+        _ => None,
+    }
 }
 
 /// Returns what a tool does, by the words of its name and of the command of an editor.
@@ -187,14 +181,15 @@ fn tool(name: &str, arguments: &Value) -> &'static str {
 }
 
 /// Returns the files that a patch names.
-fn patched(text: &str) -> Vec<(Act, String)> {
+pub(crate) fn patched(text: &str) -> Vec<(Act, String)> {
     let mut files: Vec<(Act, String)> = Vec::new();
-    for line in text.lines().filter(|line| line.starts_with("*** ")) {
+    let lines = text.lines().filter(|line| line.starts_with("*** "));
+    for line in lines.take(FILES_MAX) {
         let found = list("patches").find_map(|row| {
             let (start, effects) = row.split_once('|')?;
             Some((line.strip_prefix(start)?, effects.split_once('|')?))
         });
-        let Some((path, (act, before))) = found.filter(|_| files.len() < FILES_MAX) else {
+        let Some((path, (act, before))) = found else {
             continue;
         };
         // A file that is moved is named in the line before.
@@ -207,18 +202,11 @@ fn patched(text: &str) -> Vec<(Act, String)> {
     files
 }
 
-/// Returns the call as one line: the action on its only file, or the name and the arguments that are
-/// no content.
-fn signature(name: &str, value: &Value, arguments: &str, files: &[(Act, String)]) -> String {
+/// Returns the name of a call and its arguments that are no content, as one line.
+fn signature(name: &str, value: &Value, arguments: &str) -> String {
     let Value::Object(map) = value else {
         return one_line(&format!("{name} {arguments}"), SIGNATURE_MAX);
     };
-    if let [(act, path)] = files
-        && map.values().any(|value| value.as_str() == Some(path))
-    {
-        let (_, verb) = act.words();
-        return one_line(&format!("{verb} {path}"), SIGNATURE_MAX);
-    }
     let mut shown = name.to_owned();
     for (key, value) in map {
         let text = match value {
@@ -226,8 +214,7 @@ fn signature(name: &str, value: &Value, arguments: &str, files: &[(Act, String)]
             Value::Number(number) => number.to_string(),
             _ => continue,
         };
-        let is_plain = is_in("plain_arguments", key);
-        if is_plain || is_in("paths", key) {
+        if is_in("plain_arguments", key) || is_in("paths", key) {
             shown.push_str(&format!(" {}", one_line(&text, SIGNATURE_MAX)));
         } else if !text.is_empty() && text.len() <= CONTENT {
             shown.push_str(&format!(" {key}={text}"));

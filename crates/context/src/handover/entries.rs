@@ -8,7 +8,7 @@ use foldhash::HashMap;
 use super::MessageTexts;
 use super::format::{self, Section, SectionItem};
 use super::replies::replies;
-use super::speaker::{MessageSource, brings_a_body, is_output, speech, summary_body};
+use super::speaker::{brings_a_body, is_output, speech, summary_body};
 use super::words::is_in;
 use crate::message::{Message, Part};
 use crate::removal_marker::Gap;
@@ -25,10 +25,8 @@ pub(crate) enum Text<'a> {
         words: Cow<'a, str>,
         is_answer: bool,
     },
-    /// Text of the host in the user's role.
+    /// Text of the host in the user's role, or of Plimsoll.
     Host(&'a str),
-    /// Text of Plimsoll.
-    Notice(&'a str),
     Agent(&'a str),
     /// A tool call. If `name` is empty, `arguments` is a command in the agent's text.
     Call {
@@ -79,7 +77,7 @@ pub(crate) fn authored(messages: &[MessageTexts<'_>]) -> Vec<(TextAuthor, String
     let texts = texts(messages).into_iter();
     let authored = texts.filter_map(|text| match text {
         Text::Person { words, .. } => Some((TextAuthor::User, words.into_owned())),
-        Text::Host(text) | Text::Notice(text) => Some((TextAuthor::Host, text.to_owned())),
+        Text::Host(text) => Some((TextAuthor::Host, text.to_owned())),
         Text::Agent(text) => Some((TextAuthor::Agent, text.to_owned())),
         Text::Call { name, arguments } => Some((TextAuthor::Call, format!("→ {name} {arguments}"))),
         Text::Result { text, is_error, .. } => {
@@ -119,7 +117,7 @@ impl<'a> EntryReader<'a> {
                 self.result(&result.call.0, text, result.is_error);
             }
             Message::Notice { .. } if Gap::of(message).is_some() => {}
-            Message::Notice { text } => self.texts.push(Text::Notice(text)),
+            Message::Notice { text } => self.texts.push(Text::Host(text)),
             Message::Summary { text } => {
                 let text = Gap::split_summary(text).1;
                 let (words, model) = format::split_model_text(text).unwrap_or((text, ""));
@@ -163,23 +161,14 @@ impl<'a> EntryReader<'a> {
             self.texts.push(Text::Host(text));
         } else if self.has_spoken && !self.has_called && is_output(text) {
             // An agent without tools acts in its text, and reads the output in the user's role.
-            let Some(arguments) = in_text else {
-                self.texts.push(Text::Host(text));
-                return;
-            };
-            let call = Some(self.texts.len());
-            let name = "";
-            self.texts.push(Text::Call { name, arguments });
+            let call = in_text.map(|arguments| {
+                let name = "";
+                self.texts.push(Text::Call { name, arguments });
+                self.texts.len() - 1
+            });
             self.result_of(call, text, false);
         } else {
-            self.texts.push(match speech(text) {
-                MessageSource::Person(words) => Text::Person {
-                    words,
-                    is_answer: false,
-                },
-                MessageSource::Summary(text) => Text::Foreign(text),
-                MessageSource::Host => Text::Host(text),
-            });
+            self.texts.push(speech(text));
         }
     }
 

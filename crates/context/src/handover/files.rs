@@ -1,7 +1,5 @@
 //! The files of a transcript, as they are at its end.
 
-use std::borrow::Cow;
-
 use foldhash::HashMap;
 
 use super::calls::Act;
@@ -12,9 +10,6 @@ use super::work::Order;
 
 /// The counted actions, in the order of [`FileRecord::counts`].
 const COUNTED: [Act; 3] = [Act::Written, Act::Edited, Act::Read];
-/// The maximum number of texts in which names for a file are searched: the newest.
-const SOURCES_MAX: usize = 8;
-
 /// What was done to a file.
 #[derive(Debug, Default)]
 pub(crate) struct FileRecord<'t> {
@@ -27,7 +22,7 @@ pub(crate) struct FileRecord<'t> {
     /// The position of the last change, unless an earlier handover knows it as tested.
     changed: Option<Order>,
     /// The calls and results with names of the file.
-    sources: Vec<&'t str>,
+    pub(crate) sources: Vec<&'t str>,
 }
 
 /// The files, in the order of their first use.
@@ -36,8 +31,6 @@ pub(crate) struct FileList<'t> {
     pub(crate) all: Vec<FileRecord<'t>>,
     /// Indices of the files with the same last name.
     by_name: HashMap<String, Vec<usize>>,
-    /// The folder of relative paths. Empty if it is not known.
-    pub(crate) root: String,
 }
 
 impl<'t> FileList<'t> {
@@ -89,36 +82,27 @@ impl<'t> FileList<'t> {
     /// Records that a file, the files of a folder, or those of a pattern were removed, or that their
     /// changes may be undone. If another folder may be meant, that is not certain.
     fn end(&mut self, path: &str, ending: Act, at: Order) {
-        let of = self.absolute(path);
-        let paths = self.all.iter().map(|file| self.absolute(&file.path));
-        let places: Vec<Place> = paths.map(|path| place(&path, &of)).collect();
-        let is_exact = places.contains(&Place::Within);
+        let places = self.all.iter().map(|file| is_within(&file.path, path));
+        let places: Vec<Option<bool>> = places.collect();
+        let is_exact = places.contains(&Some(true));
         for (file, place) in self.all.iter_mut().zip(&places) {
-            if *place == Place::Outside || is_exact && *place != Place::Within {
+            let Some(is_certain) = place.filter(|is_certain| *is_certain || !is_exact) else {
                 continue;
-            }
+            };
             file.ending = match ending {
                 Act::PerhapsUndone if file.is_gone() => Some(Act::PerhapsRemoved),
                 Act::PerhapsUndone if !file.has_changed() => continue,
-                Act::Removed if *place == Place::Perhaps => Some(Act::PerhapsRemoved),
+                Act::Removed if !is_certain => Some(Act::PerhapsRemoved),
                 ending => Some(ending),
             };
             file.last = at;
             file.sources.clear();
         }
-        let is_new = places.iter().all(|place| *place == Place::Outside);
-        let is_file = !path.contains('*') && path != ".";
-        if is_new && is_file && ending == Act::Removed {
+        let is_new = places.iter().all(Option::is_none) && !path.contains('*') && path != ".";
+        if is_new && ending == Act::Removed {
             let file = self.file(path).into_iter();
             file.for_each(|file| (file.ending, file.last) = (Some(ending), at));
         }
-    }
-
-    fn absolute<'p>(&self, path: &'p str) -> Cow<'p, str> {
-        if self.root.is_empty() || path.starts_with(['/', '~']) {
-            return Cow::Borrowed(path);
-        }
-        Cow::Owned(format!("{}/{path}", self.root))
     }
 
     /// Restores a line of a handover: a path with what was done, and names.
@@ -135,7 +119,7 @@ impl<'t> FileList<'t> {
                 *count = count.saturating_add(times.parse().unwrap_or(0));
             }
         }
-        file.add_source(names);
+        file.sources.push(names);
         Some(())
     }
 
@@ -166,25 +150,16 @@ fn is_end(path: &str, end: &str) -> bool {
     before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// The relation of a file to the path of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    /// It is the path, or in that folder.
-    Within,
-    /// It may be, if one of the two is named in another folder, or by a pattern.
-    Perhaps,
-    Outside,
-}
-
-/// Returns the place of a file relative to `of`.
-fn place(path: &str, of: &str) -> Place {
+/// Returns `Some` if a file may be the path `of`, or one of that folder or pattern: `true` if it is
+/// certain, `false` if one of the two is named in another folder.
+fn is_within(path: &str, of: &str) -> Option<bool> {
     let ends = path.match_indices('/').map(|(at, _)| at);
     let heads = ends.chain([path.len()]).filter_map(|end| path.get(..end));
     let mut heads = heads.filter(|head| !head.is_empty());
     if heads.clone().any(|head| head == of) {
-        return Place::Within;
+        return Some(true);
     }
-    let is_perhaps = match of.split_once('*') {
+    let is_found = match of.split_once('*') {
         // The names that begin and end as the pattern does.
         Some((before, behind)) => heads.any(|head| {
             let end = behind.rsplit('*').next().unwrap_or(behind);
@@ -193,22 +168,10 @@ fn place(path: &str, of: &str) -> Place {
         }),
         None => of == "." || heads.any(|head| is_end(head, of) || is_end(of, head)),
     };
-    if is_perhaps {
-        Place::Perhaps
-    } else {
-        Place::Outside
-    }
+    is_found.then_some(false)
 }
 
 impl<'t> FileRecord<'t> {
-    /// Adds a text with names of the file.
-    pub(crate) fn add_source(&mut self, source: &'t str) {
-        if self.sources.len() == SOURCES_MAX {
-            self.sources.remove(0);
-        }
-        self.sources.push(source);
-    }
-
     fn has_changed(&self) -> bool {
         matches!(self.counts, [written, edited, _] if written + edited > 0)
     }

@@ -12,8 +12,6 @@ const HEAD: &str = "[handover ";
 const HEAD_END: &str = "] » user's words, - done\n";
 /// The number of digits of the seal.
 const SEAL: usize = 8;
-/// Replaces omitted words of a user's message.
-pub(crate) const GAP: char = '…';
 /// The prefix of the user's words.
 const USER: &str = "» ";
 /// The prefix of any other item.
@@ -22,11 +20,12 @@ const NOTE: &str = "- ";
 const INDENT: &str = "  ";
 
 /// A section, in the order of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) enum Section {
     /// Lines of an earlier summary that is not a handover.
     Former,
     /// The user's words and the agent's work, in order.
+    #[default]
     Transcript,
     /// The state of the work at the end.
     State,
@@ -36,13 +35,13 @@ pub(crate) enum Section {
     Files,
 }
 
-/// All sections.
-const SECTIONS: [Section; 5] = [
-    Section::Former,
-    Section::Transcript,
-    Section::State,
-    Section::Rules,
-    Section::Files,
+/// The headings of the sections.
+pub(crate) const HEADINGS: [(Section, &str); 5] = [
+    (Section::Former, "## Earlier summary\n"),
+    (Section::Transcript, "## Transcript\n"),
+    (Section::State, "## State\n"),
+    (Section::Rules, "## Rules from files and notes\n"),
+    (Section::Files, "## Files\n"),
 ];
 
 /// One entry of a section.
@@ -51,18 +50,6 @@ pub(crate) struct SectionItem {
     /// Whether it contains the user's words. Otherwise it is a note of the handover.
     pub(crate) is_user: bool,
     pub(crate) text: String,
-}
-
-impl Section {
-    pub(crate) fn heading(self) -> &'static str {
-        match self {
-            Self::Former => "## Earlier summary",
-            Self::Transcript => "## Transcript",
-            Self::State => "## State",
-            Self::Rules => "## Rules from files and notes",
-            Self::Files => "## Files",
-        }
-    }
 }
 
 impl SectionItem {
@@ -113,8 +100,8 @@ pub(crate) fn write(items: &[(Section, SectionItem)]) -> String {
     for (section, item) in items {
         // The transcript only needs a heading to end a section before it.
         if *section != last {
-            body.push_str(section.heading());
-            body.push('\n');
+            let heading = HEADINGS.iter().find(|(known, _)| known == section);
+            body.push_str(heading.map_or("", |(_, heading)| heading));
             last = *section;
         }
         body.push_str(&item.written());
@@ -136,7 +123,10 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
     let mut section = Section::Transcript;
     for line in body.lines() {
         let user = line.strip_prefix(USER);
-        if let Some(found) = SECTIONS.iter().find(|one| one.heading() == line) {
+        let heading = HEADINGS
+            .iter()
+            .find(|(_, heading)| heading.trim_end() == line);
+        if let Some((found, _)) = heading {
             section = *found;
         } else if let Some(text) = user.or_else(|| line.strip_prefix(NOTE)) {
             let (is_user, text) = (user.is_some(), text.to_owned());

@@ -14,27 +14,27 @@ const NAME_MAX: usize = 120;
 const HASH_MIN: usize = 7;
 
 /// Calls `tell` with every name in a text, in order, until it returns `false`: `snake_case`,
-/// `camelCase`, hashes, paths, file names, and numbers beside a sign (`a.rs:120`, `#412`,
-/// `port=8431`), not those of columns, and those of lines only if `with_lines`.
+/// `camelCase`, hashes, paths, file names, and numbers beside a sign (`#412`, `port=8431`). The numbers
+/// of lines (`a.rs:120`) are among them only if `with_lines`.
 pub fn each_name(text: &str, with_lines: bool, tell: &mut dyn FnMut(&str) -> bool) {
     for line in clip(text, TEXT_MAX).lines() {
-        let (mut before, mut is_first) = (' ', true);
+        // At the beginning of a line and behind a file, a number is that of a line.
+        let (mut sign, mut is_place) = (' ', true);
         for piece in clip(line, LINE_MAX).split_inclusive(|c: char| !is_of_run(c)) {
             let run = piece.trim_end_matches(|c: char| !is_of_run(c));
-            let belongs = !before.is_whitespace() || !piece.ends_with(char::is_whitespace);
             // `\nfoo` in a JSON text means `foo`.
-            let run = run.get(usize::from(before == '\\')..).unwrap_or_default();
-            before = piece.chars().next_back().unwrap_or(' ');
+            let run = run.get(usize::from(sign == '\\')..).unwrap_or_default();
             let run = run.trim_matches(['.', '-']);
-            // The number at the beginning of a line is that of the line, except in a list.
-            let is_of_line = is_first && !with_lines && !piece.ends_with(',');
-            is_first &= run.is_empty();
-            let is_number = belongs && !is_of_line && run.bytes().all(|b| b.is_ascii_digit());
+            let is_beside = !sign.is_whitespace() || !piece.ends_with(char::is_whitespace);
+            let is_of_line = is_place && !with_lines && !piece.ends_with(',');
+            let is_number = is_beside && !is_of_line && run.bytes().all(|b| b.is_ascii_digit());
             let is_whole = is_number || run.contains('/') || has_extension(run);
             let mut words = run.split(|c| !is_whole && (c == '.' || c == '-'));
             if !words.all(|word| !(is_number || is_name(word)) || !is_of_size(word) || tell(word)) {
                 return;
             }
+            sign = piece.chars().next_back().unwrap_or(' ');
+            is_place = is_place && run.is_empty() || has_extension(run) && sign == ':';
         }
     }
 }

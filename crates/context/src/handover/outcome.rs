@@ -29,7 +29,6 @@ const SUMMARY_LINES: usize = 15;
 const LINES_TOLD: usize = 2;
 /// The maximum length of a line of text; a longer line is data.
 const LINE_MAX: usize = 1_000;
-const TRACEBACK: &str = "Traceback (most recent call last)";
 
 /// The outcome of a call.
 #[derive(Debug)]
@@ -127,13 +126,12 @@ fn output_failed(call: &TranscriptCall, text: &str) -> bool {
     if behind("output_failures", text).is_some() {
         return true;
     }
-    let has_traceback = text.contains(TRACEBACK);
     let ends = text.lines().rev().filter(|line| line.len() <= LINE_MAX);
     let verdict = ends.take(SUMMARY_LINES).enumerate().find_map(|(n, line)| {
         let fails = any_in("test_failures", line)
             || behind("error_lines", line).is_some()
             || call.is_test() && counts_failures(line)
-            || n == 0 && has_traceback && is_exception(line);
+            || n == 0 && is_exception(line);
         let passes = is_in("successes", line.trim()) || behind("success_lines", line).is_some();
         (fails || passes).then_some(fails)
     });
@@ -197,11 +195,10 @@ fn error_line(call: &TranscriptCall, text: &str) -> String {
     };
     let mut assertions = list("assertions").filter(|_| call.is_test());
     let has = |mark: &str| lines.iter().find(|line| line.contains(mark));
-    let has_traceback = text.contains(TRACEBACK);
     let exception = lines.iter().rfind(|line| is_exception(line));
     let found = assertions
         .find_map(has)
-        .or(exception.filter(|_| has_traceback))
+        .or(exception)
         .or_else(|| lines.iter().find(is_error))
         .or(lines.first());
     let found = found.copied().unwrap_or("no output");

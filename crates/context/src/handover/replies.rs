@@ -7,7 +7,7 @@
 use foldhash::HashSet;
 use serde_json::Value;
 
-use super::calls::signature_of;
+use super::calls::TranscriptCall;
 use super::sentences::{clip, one_line, without_escapes};
 use super::words::list;
 
@@ -27,11 +27,6 @@ const BEHIND_REASON: [&str; 2] = ["</feedback>", "\n\nNote:"];
 /// The text that a host adds after the answers.
 const BEHIND_ANSWERS: &str = ". You can now";
 
-/// Returns `true` if `tool` asks the user.
-pub(crate) fn is_question_tool(tool: &str) -> bool {
-    forms(tool).next().is_some()
-}
-
 fn forms(tool: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     list("question_tools").filter_map(move |line| {
         let (of, form) = line.split_once('|')?;
@@ -44,7 +39,8 @@ pub(crate) fn replies(tool: &str, arguments: &str, text: &str, is_error: bool) -
     let text = text.trim();
     if is_error {
         let words = refusal(tool, &without_escapes(text)).map(|reason| {
-            let call = one_line(&signature_of(tool, arguments), REFUSED_MAX);
+            let call = TranscriptCall::new(tool, arguments).signature;
+            let call = one_line(&call, REFUSED_MAX);
             format!("(refused: {call}) {reason}")
         });
         return words.into_iter().collect();
@@ -59,8 +55,7 @@ pub(crate) fn replies(tool: &str, arguments: &str, text: &str, is_error: bool) -
         Some(match form {
             "pairs" => quoted_answers(&questions, behind),
             "keys" => keyed_answers(&questions, text),
-            "tag" => only(&questions, behind.split_once("</answer>")?.0),
-            _ => only(&questions, behind),
+            _ => only(&questions, behind.split("</answer>").next()?),
         })
     });
     answers.unwrap_or_default()
@@ -126,8 +121,9 @@ fn questions(arguments: &Value) -> Vec<Question<'_>> {
     listed.chain(read(arguments)).collect()
 }
 
-/// Returns the questions of a call with their options, as one text.
-pub(crate) fn asked(arguments: &str) -> Option<String> {
+/// Returns the questions of a call with their options, as one text, if the tool asks the user.
+pub(crate) fn asked(tool: &str, arguments: &str) -> Option<String> {
+    forms(tool).next()?;
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     let asked = questions(&arguments).into_iter().map(|question| {
         match question.options.join(" / ").as_str() {

@@ -15,8 +15,18 @@ pub(crate) const NAMES: &str = "; names: ";
 /// The separator between a file and names in it.
 const NAMES_OF_FILE: &str = ": ";
 
+/// The maximum number of texts in which names for a line are searched.
+const SOURCES_MAX: usize = 8;
+
+/// The number of names beside a line, and whether numbers of lines are among them.
+#[derive(Clone, Copy)]
+pub(crate) struct NameLimit {
+    pub(crate) most: usize,
+    pub(crate) with_lines: bool,
+}
+
 /// A possible entry of the handover.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Row<'t> {
     /// The position in the transcript, that of the last use.
     pub(crate) order: Order,
@@ -29,8 +39,8 @@ pub(crate) struct Row<'t> {
     pub(crate) is_answer: bool,
     /// The kept part of the user's words, if they are too long.
     part: Option<String>,
-    /// The number of occurrences.
-    pub(crate) times: u32,
+    /// The number of earlier occurrences.
+    pub(crate) repeated: u32,
     /// The texts with names for this line, the most important last. An object in JSON stands for its
     /// values.
     pub(crate) sources: Vec<&'t str>,
@@ -48,17 +58,8 @@ impl<'t> Row<'t> {
         Self {
             order,
             section,
-            rank: u8::MAX,
             text,
-            is_user: false,
-            is_answer: false,
-            part: None,
-            times: 1,
-            sources: Vec::new(),
-            names: Vec::new(),
-            cost: None,
-            spent: 0,
-            is_kept: false,
+            ..Self::default()
         }
     }
 
@@ -67,58 +68,50 @@ impl<'t> Row<'t> {
         Self::new(section, (usize::MAX - n, 0), text)
     }
 
-    /// Returns the text that is kept of the entry.
-    pub(crate) fn kept_text(&self) -> &str {
-        self.part.as_ref().unwrap_or(&self.text)
-    }
-
     /// Discards the choice. Returns the tokens that were spent for it.
     pub(crate) fn reset(&mut self) -> u64 {
-        self.part = None;
         self.is_kept = false;
+        self.part = None;
         self.names.clear();
         std::mem::take(&mut self.spent)
     }
 
-    /// Replaces the text by a part of it.
-    pub(crate) fn shorten(&mut self, part: String) {
-        self.part = Some(part);
-    }
-
-    /// Returns the tokens of the entry without names.
+    /// Returns the tokens of the whole entry without names.
     pub(crate) fn cost(&mut self, budget: &TokenBudget<'_>) -> u64 {
-        let known = self.cost.filter(|_| self.part.is_none());
-        let cost = known.unwrap_or_else(|| budget.count(&self.item().written()));
-        if self.part.is_none() {
-            self.cost = Some(cost);
-        }
+        let cost = self.cost;
+        let cost = cost.unwrap_or_else(|| budget.count(&self.item().written()));
+        self.cost = Some(cost);
         cost
     }
 
-    /// Keeps the entry if there are enough of at most `most` tokens for it and `more`.
-    pub(crate) fn keep(&mut self, more: u64, most: u64, budget: &mut TokenBudget<'_>) {
+    /// Keeps the entry if there are enough tokens for it.
+    pub(crate) fn keep(&mut self, budget: &mut TokenBudget<'_>) {
         // Even a very dense counter has a token for a dozen bytes.
-        let is_far = self.kept_text().len() as u64 / DENSE > most;
+        let is_far = self.text.len() as u64 / DENSE > budget.share;
         if self.is_kept || is_far {
             return;
         }
-        let cost = self.cost(budget) + more;
-        if cost <= most && budget.spend(cost) {
+        let cost = self.cost(budget);
+        if budget.spend(cost) {
             (self.is_kept, self.spent) = (true, cost);
         }
     }
 
-    /// Adds names that are not `known` yet, until there are `most`. If that is any number, those of lines
-    /// and limits are among them.
+    /// Keeps a part of the user's words, for which `spent` tokens were spent.
+    pub(crate) fn keep_part(&mut self, part: String, spent: u64) {
+        (self.is_kept, self.part, self.spent) = (true, Some(part), spent);
+    }
+
+    /// Adds names that are not `known` yet, up to a limit.
     pub(crate) fn add_names(
         &mut self,
-        most: usize,
+        limit: NameLimit,
         known: &mut HashSet<String>,
         budget: &mut TokenBudget<'_>,
     ) {
         let first = self.separator();
         let mut tell = |name: &str| {
-            if self.names.len() >= most || budget.is_spent() {
+            if self.names.len() >= limit.most || budget.is_spent() {
                 return false;
             }
             let separator = if self.names.is_empty() { first } else { ", " };
@@ -128,11 +121,11 @@ impl<'t> Row<'t> {
             }
             true
         };
-        let with_numbers = most == usize::MAX;
-        for source in self.sources.iter().rev() {
+        let with_lines = limit.with_lines;
+        for source in self.sources.iter().rev().take(SOURCES_MAX) {
             match serde_json::from_str(source) {
-                Ok(value @ Value::Object(_)) => each_name_in(&value, with_numbers, &mut tell),
-                _ => each_name(source, with_numbers, &mut tell),
+                Ok(value @ Value::Object(_)) => each_name_in(&value, with_lines, &mut tell),
+                _ => each_name(source, with_lines, &mut tell),
             }
         }
     }
@@ -148,9 +141,9 @@ impl<'t> Row<'t> {
 
     /// Returns the kept entry as an item.
     pub(crate) fn item(&self) -> SectionItem {
-        let mut text = self.kept_text().to_owned();
-        if self.times > 1 && !self.is_user {
-            text.push_str(&format!(" (×{})", self.times));
+        let mut text = self.part.as_ref().unwrap_or(&self.text).clone();
+        if self.repeated > 0 && !self.is_user {
+            text.push_str(&format!(" (×{})", self.repeated.saturating_add(1)));
         }
         if !self.names.is_empty() {
             text.push_str(self.separator());
@@ -160,19 +153,19 @@ impl<'t> Row<'t> {
     }
 }
 
-/// Calls `tell` with the names in the texts of a value, and with its numbers if `with_numbers`.
-fn each_name_in(value: &Value, with_numbers: bool, tell: &mut dyn FnMut(&str) -> bool) {
+/// Calls `tell` with the names in the texts of a value, and with its numbers if `with_lines`.
+fn each_name_in(value: &Value, with_lines: bool, tell: &mut dyn FnMut(&str) -> bool) {
     match value {
-        Value::String(text) => each_name(text, with_numbers, tell),
-        Value::Number(number) if with_numbers => each_name(&format!("={number}"), true, tell),
+        Value::String(text) => each_name(text, with_lines, tell),
+        Value::Number(number) if with_lines => each_name(&format!("={number}"), true, tell),
         Value::Array(list) => list
             .iter()
-            .for_each(|value| each_name_in(value, with_numbers, tell)),
+            .for_each(|value| each_name_in(value, with_lines, tell)),
         // The line of a file has its path already.
         Value::Object(map) => map
             .iter()
             .filter(|(key, _)| !is_in("paths", key))
-            .for_each(|(_, value)| each_name_in(value, with_numbers, tell)),
+            .for_each(|(_, value)| each_name_in(value, with_lines, tell)),
         _ => {}
     }
 }

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 
 use foldhash::HashSet;
 
-use super::format::{self, Section};
+use super::format::{self, HEADINGS, Section};
 use super::names::each_name;
-use super::rows::Row;
+use super::rows::{NameLimit, Row};
 use super::tokens::TokenBudget;
 use super::user_words;
 
@@ -16,16 +16,23 @@ use super::user_words;
 const WORDS: (u64, u64) = (75, 120);
 /// The shares of lines without names: of a section, or of files of one rank.
 const LINES: [(Section, u8, (u64, u64)); 5] = [
-    (Section::State, u8::MAX, (10, 60)),
-    (Section::Rules, u8::MAX, (10, 0)),
-    (Section::Former, u8::MAX, (8, 0)),
+    (Section::State, 0, (10, 60)),
+    (Section::Rules, 0, (10, 0)),
+    (Section::Former, 0, (8, 0)),
     (Section::Files, 0, (8, 40)),
-    (Section::Files, 1, (8, 0)),
+    (Section::Files, 1, (8, 40)),
 ];
 /// The share of the newest files with names.
 const FILES: (u64, u64) = (25, 0);
-/// The number of names beside a line, as long as there are further lines.
-const NAMES: usize = 6;
+/// The names beside a line: none for the shares of lines, some as long as there are further lines, then
+/// all of them, and at last the numbers of lines.
+const NO_NAMES: NameLimit = limit(0, false);
+const SOME_NAMES: NameLimit = limit(6, false);
+const MORE_NAMES: [NameLimit; 2] = [limit(usize::MAX, false), limit(usize::MAX, true)];
+
+const fn limit(most: usize, with_lines: bool) -> NameLimit {
+    NameLimit { most, with_lines }
+}
 
 /// Returns a handover of at most `tokens` tokens, or `None` if there is no content.
 pub(crate) fn select(
@@ -34,7 +41,12 @@ pub(crate) fn select(
     count: &dyn Fn(&str) -> u64,
 ) -> Option<String> {
     let mut budget = TokenBudget::new(tokens, count);
-    if !budget.spend(budget.count(&format::write(&[]))) {
+    let has = |section: &Section| rows.iter().any(|row| row.section == *section);
+    let headings = HEADINGS
+        .iter()
+        .filter(|(section, _)| *section != Section::Transcript && has(section));
+    let frame: u64 = headings.map(|(_, heading)| count(heading)).sum();
+    if !budget.spend(count(&format::write(&[])) + frame) {
         return None;
     }
     let all = budget.left;
@@ -43,28 +55,27 @@ pub(crate) fn select(
         row.reset();
     }
     user_words::choose(rows, share(WORDS), &mut budget);
-    let mut rows = RowSelection {
-        all: rows,
-        known: HashSet::default(),
-        headed: vec![Section::Transcript],
-    };
-    rows.learn_words();
+    let mut known = HashSet::default();
+    rows.iter().for_each(|row| learn(row, &mut known));
     for (section, rank, part) in LINES {
         budget.share(share(part));
-        rows.take(0, &mut budget, |row| (row.section, row.rank) == (section, rank));
+        take(rows, NO_NAMES, &mut known, &mut budget, |row| {
+            (row.section, row.rank) == (section, rank)
+        });
     }
     budget.share(share(FILES));
-    rows.take(NAMES, &mut budget, |row| row.section == Section::Files);
+    take(rows, SOME_NAMES, &mut known, &mut budget, |row| {
+        row.section == Section::Files
+    });
     // The rest goes to the user's words, then to what was done, then to further names.
-    user_words::choose(rows.all, u64::MAX, &mut budget);
+    user_words::choose(rows, u64::MAX, &mut budget);
     budget.share(u64::MAX);
-    for most in [NAMES, usize::MAX] {
-        rows.take(most, &mut budget, |row| {
+    for limit in [SOME_NAMES].into_iter().chain(MORE_NAMES) {
+        take(rows, limit, &mut known, &mut budget, |row| {
             matches!(row.section, Section::Transcript | Section::Files)
         });
     }
-
-    let mut kept: Vec<&Row<'_>> = rows.all.iter().filter(|row| row.is_kept).collect();
+    let mut kept: Vec<&Row<'_>> = rows.iter().filter(|row| row.is_kept).collect();
     kept.sort_by_key(|row| match row.section {
         Section::Former | Section::Transcript => {
             (row.section, row.rank, row.order, Reverse((0, 0)))
@@ -76,59 +87,35 @@ pub(crate) fn select(
     (!items.is_empty()).then(|| format::write(&items))
 }
 
-/// The lines to choose from.
-struct RowSelection<'w, 't> {
-    all: &'w mut [Row<'t>],
-    /// The names that the handover contains already.
-    known: HashSet<String>,
-    /// The sections that need no further heading.
-    headed: Vec<Section>,
-}
-
-impl RowSelection<'_, '_> {
-    /// Records the names in the user's kept words.
-    fn learn_words(&mut self) {
-        for row in self.all.iter().filter(|row| row.is_user && row.is_kept) {
-            learn(row, &mut self.known);
+/// Keeps lines that are not the user's, the newest first, and adds names that are not `known` to each.
+fn take(
+    rows: &mut [Row<'_>],
+    limit: NameLimit,
+    known: &mut HashSet<String>,
+    budget: &mut TokenBudget<'_>,
+    is_meant: impl Fn(&Row<'_>) -> bool,
+) {
+    let rows = rows.iter_mut().rev();
+    for row in rows.filter(|row| !row.is_user && is_meant(row)) {
+        if budget.is_spent() {
+            return;
         }
-    }
-
-    /// Keeps lines, the newest first, and adds names to each until it has `most`.
-    fn take(
-        &mut self,
-        most: usize,
-        budget: &mut TokenBudget<'_>,
-        is_meant: impl Fn(&Row<'_>) -> bool,
-    ) {
-        let rows = self.all.iter_mut().rev();
-        for row in rows.filter(|row| !row.is_user && is_meant(row)) {
-            if budget.is_spent() {
-                return;
-            }
-            if !row.is_kept {
-                let is_headed = self.headed.contains(&row.section);
-                let heading = if is_headed {
-                    0
-                } else {
-                    budget.count(row.section.heading()) + 1
-                };
-                row.keep(heading, u64::MAX, budget);
-                if row.is_kept {
-                    self.headed.push(row.section);
-                    learn(row, &mut self.known);
-                }
-            }
-            if row.is_kept {
-                row.add_names(most, &mut self.known, budget);
-            }
+        if !row.is_kept {
+            row.keep(budget);
+            learn(row, known);
+        }
+        if row.is_kept {
+            row.add_names(limit, known, budget);
         }
     }
 }
 
-/// Records the names in a kept entry.
+/// Records the names in an entry, if it is kept.
 fn learn(row: &Row<'_>, known: &mut HashSet<String>) {
-    each_name(&row.item().text, true, &mut |name| {
-        known.insert(name.to_owned());
-        true
-    });
+    if row.is_kept {
+        each_name(&row.item().text, true, &mut |name| {
+            known.insert(name.to_owned());
+            true
+        });
+    }
 }

@@ -1,7 +1,7 @@
 //! Shell commands: the files that they write, move and remove, and the test that they run. The forms
 //! are data, in `words/commands.txt`.
 
-use super::calls::{Act, SIGNATURE_MAX};
+use super::calls::{Act, CallKind, SIGNATURE_MAX, TranscriptCall, patched};
 use super::names::has_extension;
 use super::sentences::one_line;
 use super::words::{any_in, is_in, list};
@@ -13,71 +13,45 @@ const WORDS_MAX: usize = 4;
 /// The folder of relative paths if it cannot be known.
 const UNKNOWN: &str = "?";
 
-/// A shell command.
-#[derive(Debug)]
-pub(crate) struct ShellCommand {
-    /// The command without its preparation and the bodies of here-documents.
-    pub(crate) shown: String,
-    /// Whether the command only shows files, logs or matches.
-    pub(crate) is_reader: bool,
-    /// The words of a build, a check or a test, with its variables and without options. Empty if the
-    /// command is none.
-    pub(crate) test: Vec<String>,
-    /// The folder of the test. Empty if it is not known.
-    pub(crate) folder: String,
-    /// The actions on files.
-    pub(crate) files: Vec<(Act, String)>,
-}
-
-impl ShellCommand {
-    /// Reads a command that runs in `folder`.
-    pub(crate) fn read(command: &str, folder: &str) -> Self {
-        let shell = without_bodies(command);
-        let mut command = Self {
-            shown: shown(&shell).to_owned(),
-            is_reader: true,
-            test: Vec::new(),
-            folder: String::new(),
-            files: Vec::new(),
+/// Reads a command that runs in `folder`.
+pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
+    let shell = without_bodies(command);
+    let mut call = TranscriptCall {
+        signature: one_line(shown(&shell), SIGNATURE_MAX),
+        kind: CallKind::Command,
+        is_reader: true,
+        ..TranscriptCall::default()
+    };
+    let known = |folder: Option<String>| folder.unwrap_or_else(|| UNKNOWN.to_owned());
+    let mut current = folder.to_owned();
+    let mut is_certain = true;
+    for stage in stages(&shell).into_iter().map(Stage::of) {
+        let (program, to) = (stage.word(0), stage.word(1));
+        let folder = match &stage.folder {
+            Some(other) => known(in_folder(&current, other)),
+            None => current.clone(),
         };
-        let known = |folder: Option<String>| folder.unwrap_or_else(|| UNKNOWN.to_owned());
-        let mut current = folder.to_owned();
-        let mut is_certain = true;
-        for stage in stages(&shell).into_iter().map(Stage::of) {
-            let Some(program) = stage.words.first().map(String::as_str) else {
-                continue;
-            };
-            let folder = match &stage.folder {
-                Some(other) => known(in_folder(&current, other)),
-                None => current.clone(),
-            };
-            let to = stage.words.get(1).map_or("~", String::as_str);
-            if matches!(program, "cd" | "pushd") && to != "." {
-                current = known(in_folder(&folder, to));
-            }
-            is_certain &= !is_in("conditions", program);
-            command.add(&stage, folder, is_certain);
+        if matches!(program, "cd" | "pushd") && to != "." {
+            current = known(in_folder(&folder, to));
         }
-        command
-    }
-
-    /// Adds a program that runs in `folder`, in any case if `is_certain`.
-    fn add(&mut self, stage: &Stage, folder: String, is_certain: bool) {
+        is_certain &= !is_in("conditions", program);
         let acts = stage.acts();
-        let reads = stage.reads() && acts.is_empty();
+        let reads = acts.is_empty() && stage.is_listed("readers");
+        call.is_reader &= reads || program.is_empty() || stage.is_listed("aside_programs");
         for (act, path) in acts {
             let is_perhaps = act == Act::Removed && !is_certain;
             let act = if is_perhaps { Act::PerhapsRemoved } else { act };
             let path = in_folder(&folder, path).filter(|path| !path.starts_with("/dev/"));
             let file = path.map(|path| (act, one_line(&path, SIGNATURE_MAX)));
-            self.files.extend(file);
+            call.files.extend(file);
         }
-        self.is_reader &= reads || is_in("aside_programs", stage.word(0));
         if stage.tests() && !reads {
-            let words = stage.variables.iter().chain(&stage.words);
-            (self.test, self.folder) = (words.cloned().collect(), folder);
+            call.test = [stage.variables, stage.words].concat();
+            call.test_folder = folder;
         }
     }
+    call.files.extend(patched(command));
+    call
 }
 
 /// One program with its arguments.
@@ -120,7 +94,10 @@ impl Stage {
                 // `timeout 60 make` runs make.
                 _ if is_first && is_in("wrappers", &word) => {}
                 _ if is_first && word.starts_with(char::is_numeric) => {}
-                _ if is_first => stage.words.extend(word.rsplit('/').next().map(str::to_owned)),
+                _ if is_first => {
+                    let program = word.rsplit('/').next();
+                    stage.words.extend(program.map(str::to_owned));
+                }
                 _ => stage.words.push(word),
             }
         }
@@ -135,31 +112,33 @@ impl Stage {
     fn acts(&self) -> Vec<(Act, &str)> {
         let output = self.output.iter().map(|(act, path)| (*act, path.as_str()));
         let mut acts: Vec<(Act, &str)> = output.collect();
-        let Some((effects, arguments)) = list("effects").find_map(|row| self.effects(row)) else {
+        let Some((effects, words)) = list("effects").find_map(|row| self.effects(row)) else {
             return acts;
         };
         let mut effects = effects.split('|').map(Act::from_word);
-        let mut effect = || effects.next().flatten();
-        if let (before, last, Some((to, from))) = (effect(), effect(), arguments.split_last()) {
-            let before = before.into_iter();
-            acts.extend(before.flat_map(|act| from.iter().map(move |path| (act, *path))));
+        let [before, last, all] = [(); 3].map(|()| effects.next().flatten());
+        acts.extend(all.map(|act| (act, ".")));
+        if let Some((to, from)) = words.split_last() {
+            acts.extend(
+                from.iter()
+                    .filter_map(|path| Some((before?, path.as_str()))),
+            );
             // `mv a.rs src` names a folder.
             let last = last.filter(|act| *act != Act::Written || has_extension(to));
-            acts.extend(last.map(|act| (act, *to)));
+            acts.extend(last.map(|act| (act, to.as_str())));
         }
-        acts.extend(effect().map(|act| (act, ".")));
         acts
     }
 
     /// Returns the effects of a line of the list and the arguments, if the program is that of the line.
-    fn effects<'s>(&'s self, row: &'static str) -> Option<(&'static str, Vec<&'s str>)> {
+    fn effects(&self, row: &'static str) -> Option<(&'static str, &[String])> {
         let (form, effects) = row.split_once('|')?;
+        let parts = form.split(' ');
         let (options, names): (Vec<&str>, Vec<&str>) =
-            form.split(' ').partition(|part| part.starts_with('-'));
-        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        let arguments = words.strip_prefix(names.as_slice())?;
-        let is_met = options.iter().all(|option| self.has(option));
-        is_met.then(|| (effects, arguments.to_vec()))
+            parts.partition(|part| part.starts_with('-'));
+        let (program, arguments) = self.words.split_at_checked(names.len())?;
+        let is_met = program == names && options.iter().all(|option| self.has(option));
+        is_met.then_some((effects, arguments))
     }
 
     /// Checks for an option. `-rf` contains `-r`.
@@ -171,11 +150,10 @@ impl Stage {
         })
     }
 
-    /// Returns `true` if the program only shows something.
-    fn reads(&self) -> bool {
-        let [program, second] = [0, 1].map(|n| self.word(n));
-        let is_listed = |row| row == program || row == format!("{program} {second}");
-        self.output.is_none() && list("readers").any(is_listed)
+    /// Checks whether the program, or the program with its first word, is in a list.
+    fn is_listed(&self, name: &str) -> bool {
+        let program = self.word(0);
+        is_in(name, program) || is_in(name, &format!("{program} {}", self.word(1)))
     }
 
     /// Returns `true` for a build, a check or a test: by the first words, or by the script that an
@@ -203,12 +181,12 @@ fn is_test_word(word: &str) -> bool {
 /// Returns a path relative to a folder, or `None` if it depends on variables or commands.
 fn in_folder(folder: &str, path: &str) -> Option<String> {
     let path = path.trim_start_matches("./").trim_end_matches('/');
-    let path = match path {
+    let is_path = !path.is_empty() && !any_in("no_paths", path);
+    is_path.then(|| match path {
         _ if folder.is_empty() || path.starts_with(['/', '~']) => path.to_owned(),
         "." => folder.to_owned(),
         _ => format!("{folder}/{path}"),
-    };
-    (!path.is_empty() && !any_in("no_paths", &path)).then_some(path)
+    })
 }
 
 /// Returns a command without the bodies of here-documents, which are content.

@@ -4,24 +4,14 @@
 
 use std::borrow::Cow;
 
+use super::entries::Text;
 use super::words::{behind, list};
 
-/// A text in the user's role, after analysis.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum MessageSource<'a> {
-    /// Text that the user typed.
-    Person(Cow<'a, str>),
-    /// A summary by the host, without the host's own texts around it.
-    Summary(&'a str),
-    /// Other text of the host.
-    Host,
-}
-
-/// Analyses a text in the user's role.
-pub(crate) fn speech(text: &str) -> MessageSource<'_> {
+/// Analyses a text in the user's role: it is the user's, the host's, or a summary by the host.
+pub(crate) fn speech(text: &str) -> Text<'_> {
     let text = text.trim();
     if behind("summary_openings", text).is_some() {
-        return MessageSource::Summary(summary_body(text));
+        return Text::Foreign(summary_body(text));
     }
     let typed = without_ending(task_of_template(text).unwrap_or(text)).trim();
     let words = if typed.contains('<') {
@@ -33,10 +23,10 @@ pub(crate) fn speech(text: &str) -> MessageSource<'_> {
         behind("host_openings", text).is_some() || behind("result_headings", text).is_some()
     });
     if words.is_empty() || is_shell(text) || is_host {
-        MessageSource::Host
-    } else {
-        MessageSource::Person(words)
+        return Text::Host(text);
     }
+    let is_answer = false;
+    Text::Person { words, is_answer }
 }
 
 /// Returns the words that a person typed in a text in the user's role. Returns `None` if a host
@@ -44,8 +34,8 @@ pub(crate) fn speech(text: &str) -> MessageSource<'_> {
 #[must_use]
 pub fn typed_words(text: &str) -> Option<Cow<'_, str>> {
     match speech(text) {
-        MessageSource::Person(words) => Some(words),
-        MessageSource::Summary(_) | MessageSource::Host => None,
+        Text::Person { words, .. } => Some(words),
+        _ => None,
     }
 }
 

@@ -109,8 +109,8 @@ impl WorkState {
     }
 
     /// Records the last question of the agent, or that it was answered.
-    pub(crate) fn ask(&mut self, question: Option<&str>) {
-        self.question = question.map(|question| one_line(question, LINE_MAX));
+    pub(crate) fn ask(&mut self, question: Option<String>) {
+        self.question = question.map(|question| one_line(&question, LINE_MAX));
     }
 
     /// Returns the lines of the state, the most important first. `untested` are the changed files

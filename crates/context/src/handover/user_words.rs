@@ -1,103 +1,128 @@
 //! Selects the user's words that are kept, unchanged and in their order.
 //!
-//! If not all of them fit, of pasted lines the first and last ones stay. Then short messages come
-//! first: obligations and prohibitions, then answers, then the newest. Long ones follow, whole if they
-//! fit, otherwise with their obligations, their head and their tail. No sentence is left out because
-//! of another one.
+//! If not all of them fit, short messages are kept as a whole, and long ones in sentences. No sentence
+//! is left out because of another one.
 
 use std::collections::BTreeMap;
 
 use super::DENSE;
 use super::cues::{Cues, is_machine};
-use super::format::GAP;
 use super::rows::Row;
 use super::sentences::sentences;
 use super::tokens::TokenBudget;
 
 /// The maximum length of a message that is kept whole or not at all, in bytes.
 const SHORT: usize = 400;
-/// The share of the tokens that short messages may use before the long ones, in percent.
-const SHORT_MESSAGES: u64 = 90;
-/// The minimum number of tokens for the sentences of a long message.
-const LEAST_CUT: u64 = 12;
-/// The number of sentences that do not fit after which no further ones of a message are counted.
-const MISSES: u32 = 8;
-/// The maximum number of tokens of the sign for omitted words, and of the mark of a message.
-const GAP_COST: u64 = 2;
-const MARK_COST: u64 = 4;
+/// The number of sentences at each end of a long message that are kept before those in it.
+const ENDS: usize = 2;
 /// The number of pasted lines that are kept at each end.
 const PASTED_ENDS: usize = 3;
 /// The number of digits from which a line counts as one of a log.
 const LOG_DIGITS: usize = 6;
+/// The tokens of the mark of a message, or of the sign for omitted words.
+const MARK: u64 = 2;
+
+/// A short message, or a sentence of a long one: its rank in the order of choice, the number of
+/// sentences between it and the nearer end of the message, the number of the message, the newest first,
+/// and that of the sentence.
+type Piece<'t> = (u8, usize, usize, usize, &'t str);
 
 /// Chooses words of at most `tokens` among `rows`, in place of the former choice.
 pub(crate) fn choose(rows: &mut [Row<'_>], tokens: u64, budget: &mut TokenBudget<'_>) {
     let words = rows.iter_mut().rev().filter(|row| row.is_user);
     let mut words: Vec<&mut Row<'_>> = words.collect();
     budget.left += words.iter_mut().map(|row| row.reset()).sum::<u64>();
-    let before = budget.left;
-    let tokens = tokens.min(before);
     budget.share(tokens);
-    let bytes: usize = words.iter().map(|row| row.kept_text().len()).sum();
-    if bytes as u64 / DENSE <= tokens
-        && words.iter_mut().map(|row| row.cost(budget)).sum::<u64>() <= tokens
+    let bytes: usize = words.iter().map(|row| row.text.len()).sum();
+    if bytes as u64 / DENSE <= budget.share
+        && words.iter_mut().map(|row| row.cost(budget)).sum::<u64>() <= budget.share
     {
-        return keep_all(&mut words, budget);
+        words.iter_mut().for_each(|row| row.keep(budget));
+        return;
     }
-    for row in &mut words {
-        let part = without_pasted(row.kept_text());
-        part.into_iter().for_each(|part| row.shorten(part));
+    let texts: Vec<String> = words.iter().map(|row| without_pasted(&row.text)).collect();
+    let mut pieces: Vec<Piece<'_>> = Vec::new();
+    for (n, (row, text)) in words.iter().zip(&texts).enumerate() {
+        pieces.extend(pieces_of(n, text, row.is_answer));
     }
-    let is_short = |row: &&mut Row<'_>| row.kept_text().len() <= SHORT;
-    let (mut short, mut long): (Vec<_>, Vec<_>) = words.into_iter().partition(is_short);
-    short.sort_by_cached_key(|row| rank(row));
-    long.sort_by_key(|row| row.kept_text().len());
-    budget.share(tokens * SHORT_MESSAGES / 100);
-    keep_all(&mut short, budget);
-    budget.share(tokens.saturating_sub(before - budget.left));
-    // A long one may take half of the rest; otherwise it is cut to an equal share.
-    for (others, row) in (0..long.len() as u64).rev().zip(long) {
-        let left = budget.share;
-        row.keep(0, if others == 0 { left } else { left / 2 }, budget);
-        if !row.is_kept {
-            keep_part(row, left / (others + 1), budget);
+    pieces.sort_unstable();
+    let mut parts = vec![(BTreeMap::new(), 0); words.len()];
+    for (_, _, row, n, text) in pieces {
+        let cost = budget.count(text) + MARK;
+        if let Some((part, spent)) = parts.get_mut(row).filter(|_| budget.spend(cost)) {
+            part.insert(n, text);
+            *spent += cost;
         }
-    }
-    keep_all(&mut short, budget);
-}
-
-/// Keeps the messages for which there are enough tokens.
-fn keep_all(rows: &mut [&mut Row<'_>], budget: &mut TokenBudget<'_>) {
-    for row in rows {
         if budget.is_spent() {
-            return;
+            break;
         }
-        row.keep(0, u64::MAX, budget);
+    }
+    for ((row, text), (part, spent)) in words.into_iter().zip(&texts).zip(parts) {
+        if !part.is_empty() {
+            row.keep_part(joined(&part, text), spent);
+        }
     }
 }
 
-/// Returns the place of a short message in the order of choice.
-fn rank(row: &Row<'_>) -> u8 {
-    let cues = Cues::of(row.kept_text());
-    if cues.has("must") {
-        0
-    } else if row.is_answer {
-        1
-    } else if cues.has("states") {
-        2
+/// Returns a short message as a whole, or the sentences of a long one. Short obligations and
+/// prohibitions come first, then answers, the ends of long messages, and short messages with a fact or
+/// a wish.
+fn pieces_of(row: usize, text: &str, is_answer: bool) -> Vec<Piece<'_>> {
+    let is_short = text.len() <= SHORT;
+    let found = if is_short {
+        vec![text]
     } else {
-        3
-    }
+        sentences(text)
+    };
+    let last = found.len().saturating_sub(1);
+    let pieces = found.into_iter().enumerate().map(|(n, text)| {
+        let depth = n.min(last - n);
+        let cues = Cues::of(text);
+        let rank = match is_short {
+            true if cues.has("must") => 0,
+            true if is_answer => 1,
+            false if depth < ENDS => 2,
+            true if cues.has("states") => 3,
+            true => 4,
+            false if cues.has("must") => 5,
+            false => 6,
+        };
+        (rank, depth, row, n, text)
+    });
+    pieces.collect()
 }
 
-/// Returns a text in which only the first and last of many pasted lines stand, if there are many.
-fn without_pasted(text: &str) -> Option<String> {
+/// Joins the kept sentences of a text, with `…` for others.
+fn joined(part: &BTreeMap<usize, &str>, whole: &str) -> String {
+    let mut text = String::new();
+    let mut next = 0;
+    for (n, piece) in part {
+        if *n > next {
+            text.truncate(text.trim_end().len());
+            text.push_str(if text.is_empty() { "… " } else { " … " });
+        }
+        text.push_str(piece);
+        next = n + 1;
+    }
+    text.truncate(text.trim_end().len());
+    let is_cut = part
+        .values()
+        .last()
+        .is_some_and(|last| !whole.ends_with(*last));
+    text.push_str(if is_cut { " …" } else { "" });
+    text
+}
+
+/// Returns a text in which only the first and last of many pasted lines stand.
+fn without_pasted(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut kept: Vec<&str> = Vec::new();
     for run in lines.chunk_by(|a, b| is_pasted(a) == is_pasted(b)) {
-        let ends = (run.first_chunk::<PASTED_ENDS>(), run.last_chunk::<PASTED_ENDS>());
         let is_long = run.len() > 2 * PASTED_ENDS + 1 && run.iter().any(|line| is_pasted(line));
-        match ends {
+        match (
+            run.first_chunk::<PASTED_ENDS>(),
+            run.last_chunk::<PASTED_ENDS>(),
+        ) {
             (Some(first), Some(last)) if is_long => {
                 kept.extend(first);
                 kept.push("…");
@@ -106,7 +131,7 @@ fn without_pasted(text: &str) -> Option<String> {
             _ => kept.extend(run),
         }
     }
-    (kept.len() < lines.len()).then(|| kept.join("\n"))
+    kept.join("\n")
 }
 
 /// Checks whether a line may be one of a log, a stack trace or code. Blank lines stand in them, too.
@@ -114,52 +139,4 @@ fn is_pasted(line: &str) -> bool {
     let digits = line.bytes().filter(u8::is_ascii_digit).count();
     let is_indented = line.starts_with([' ', '\t']) && !line.trim_start().starts_with(['-', '*']);
     line.trim().is_empty() || is_indented || digits >= LOG_DIGITS || is_machine(line)
-}
-
-/// Keeps sentences of at most `tokens`: obligations, then those nearest to the beginning and the end.
-fn keep_part(row: &mut Row<'_>, tokens: u64, budget: &mut TokenBudget<'_>) {
-    if tokens < LEAST_CUT {
-        return;
-    }
-    let found = sentences(row.kept_text());
-    let order = found.iter().enumerate();
-    let order = order.map(|(n, text)| (!Cues::of(text).has("must"), n.min(found.len() - 1 - n), n));
-    let mut order: Vec<(bool, usize, usize)> = order.collect();
-    order.sort_unstable();
-    let mut part = TokenBudget::new(tokens - GAP_COST - MARK_COST, budget.counter);
-    let mut kept = BTreeMap::new();
-    let mut misses = 0;
-    for (.., n) in order {
-        let text = found.get(n).copied().unwrap_or_default();
-        if part.spend(part.count(text) + GAP_COST) {
-            kept.insert(n, text);
-        } else {
-            misses += 1;
-            if misses == MISSES {
-                break;
-            }
-        }
-    }
-    let mut joined = String::new();
-    let mut next = 0;
-    for (n, text) in &kept {
-        push_gap(&mut joined, *n > next);
-        joined.push_str(text);
-        next = n + 1;
-    }
-    push_gap(&mut joined, next < found.len());
-    if !kept.is_empty() {
-        row.shorten(joined.trim_end().to_owned());
-        row.keep(0, u64::MAX, budget);
-    }
-}
-
-/// Adds the sign for omitted words, between blanks, if words are omitted.
-fn push_gap(text: &mut String, is_gap: bool) {
-    if is_gap {
-        text.truncate(text.trim_end().len());
-        text.push_str(if text.is_empty() { "" } else { " " });
-        text.push(GAP);
-        text.push(' ');
-    }
 }

@@ -1,6 +1,6 @@
 //! Collects the possible content of a handover. `select.rs` chooses from it.
 
-use foldhash::{HashMap, HashSet};
+use foldhash::HashMap;
 
 use super::calls::{Act, CallKind, TranscriptCall};
 use super::entries::Text;
@@ -24,6 +24,8 @@ const LINE_MAX: usize = 320;
 const HOST_MAX: usize = 160;
 /// The minimum number of letters in a line of a former summary.
 const LETTERS_MIN: usize = 12;
+/// The beginning of a line from a text of the host.
+const HOST: &str = "host: ";
 /// The separator between a call and its outcome.
 const ARROW: &str = " → ";
 
@@ -32,10 +34,10 @@ const ARROW: &str = " → ";
 pub(crate) fn read<'t>(texts: &'t [Text<'_>], most: usize) -> Vec<Row<'t>> {
     let mut reader = WorkReader::default();
     for (n, text) in texts.iter().enumerate() {
-        reader.read(n, text);
+        reader.read(texts, n, text);
     }
     reader.statements(texts, most);
-    reader.finish(texts)
+    reader.finish()
 }
 
 #[derive(Default)]
@@ -45,46 +47,43 @@ struct WorkReader<'t> {
     state: WorkState,
     /// The position of the last build or test.
     tested: Order,
-    /// The last text of a person or the agent: it may ask a question, or answer one.
-    last: Option<usize>,
-    /// The calls without a result, by the number of their text.
-    open: HashMap<usize, (TranscriptCall, &'t str)>,
-    /// The row of each call by its signature, and of the user's words.
+    /// The row of each entry by the words that a repetition has, too.
     listed: HashMap<String, usize>,
     /// The number of rules.
     rules: usize,
-    /// Lines that are there once: texts of the host without digits, rules, statements.
-    seen: HashSet<String>,
 }
 
 impl<'t> WorkReader<'t> {
-    fn read(&mut self, n: usize, text: &'t Text<'_>) {
+    fn read(&mut self, texts: &'t [Text<'_>], n: usize, text: &'t Text<'_>) {
         let order = (n, 0);
-        if let Text::Person { .. } | Text::Agent(_) | Text::Call { .. } = text {
-            self.last = Some(n);
-        }
         match text {
-            Text::Person { words, is_answer } => self.person(order, words, *is_answer),
-            Text::Host(text) => self.host(order, "host: ", text),
-            Text::Notice(text) => self.host(order, "notice: ", text),
-            Text::Agent(text) => self.rules(rules::of_agent(text)),
-            Text::Call { name, arguments } => {
-                let call = TranscriptCall::new(name, arguments);
-                self.open.insert(n, (call, arguments));
+            Text::Person { words, is_answer } => {
+                self.state.ask(None);
+                self.person(order, words, *is_answer);
             }
+            Text::Host(text) => {
+                let first = text.trim_start().lines().next().unwrap_or_default();
+                if let Some(source) = first.split_whitespace().find_map(rules::source) {
+                    self.rules(rules::of_file(source, text));
+                }
+                self.host(order, one_line(text, HOST_MAX));
+            }
+            Text::Agent(text) => {
+                self.state.ask(open_question(text));
+                self.rules(rules::of_agent(text));
+            }
+            Text::Call { name, arguments } => self.state.ask(replies::asked(name, arguments)),
             Text::Result {
                 call,
                 text,
                 is_error,
             } => {
-                if let Some((call, arguments)) = call.and_then(|n| self.open.remove(&n)) {
+                if let Some(Text::Call { name, arguments }) = call.and_then(|n| texts.get(n)) {
+                    let call = TranscriptCall::new(name, arguments);
                     self.result(order, call, [text, arguments], *is_error);
                 }
             }
-            Text::Handover(items) => {
-                self.last = None;
-                self.handover(n, items);
-            }
+            Text::Handover(items) => self.handover(n, items),
             Text::Foreign(text) => self.foreign(n, text),
         }
     }
@@ -94,7 +93,7 @@ impl<'t> WorkReader<'t> {
         let former = self.listed.insert(key, self.rows.len());
         if let Some(former) = former.and_then(|former| self.rows.get_mut(former)) {
             former.text.clear();
-            row.times = former.times.saturating_add(1);
+            row.repeated = former.repeated.saturating_add(1);
         }
         self.rows.push(row);
     }
@@ -105,28 +104,22 @@ impl<'t> WorkReader<'t> {
         self.once(format!("» {}", row.text), row);
     }
 
-    fn line(&mut self, order: Order, text: String) {
-        self.rows.push(Row::new(Section::Transcript, order, text));
+    /// Adds a text of the host. Those that differ in numbers are the same.
+    fn host(&mut self, order: Order, text: String) {
+        let key: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
+        if !text.is_empty() {
+            let row = Row::new(Section::Transcript, order, format!("{HOST}{text}"));
+            self.once(format!("{HOST}{key}"), row);
+        }
     }
 
     fn rules(&mut self, rules: Vec<String>) {
         for rule in rules {
-            if self.seen.insert(rule.clone()) {
+            if !self.listed.contains_key(&rule) {
                 self.rules += 1;
-                let row = Row::ranked(Section::Rules, self.rules, rule);
-                self.rows.push(row);
+                let row = Row::ranked(Section::Rules, self.rules, rule.clone());
+                self.once(rule, row);
             }
-        }
-    }
-
-    fn host(&mut self, order: Order, prefix: &str, text: &str) {
-        let first = text.trim_start().lines().next().unwrap_or_default();
-        if let Some(source) = first.split_whitespace().find_map(rules::source) {
-            self.rules(rules::of_file(source, text));
-        }
-        let line = format!("{prefix}{}", one_line(text, HOST_MAX));
-        if line.len() > prefix.len() && self.seen.insert(without_digits(&line)) {
-            self.line(order, line);
         }
     }
 
@@ -141,8 +134,9 @@ impl<'t> WorkReader<'t> {
             for (at, statement) in statements(text, is_last).into_iter().enumerate() {
                 let line = one_line(&statement.replace("**", ""), LINE_MAX);
                 left = left.saturating_sub(line.len());
-                if self.seen.insert(line.clone()) {
-                    self.line((n, at), line);
+                if !self.listed.contains_key(&line) {
+                    let row = Row::new(Section::Transcript, (n, at), line.clone());
+                    self.once(line, row);
                 }
             }
             is_last = false;
@@ -182,9 +176,6 @@ impl<'t> WorkReader<'t> {
     /// Records the actions of a call on files.
     fn act(&mut self, at: Order, call: &TranscriptCall, texts: [&'t str; 2], is_failed: bool) {
         let is_command = call.kind == CallKind::Command;
-        if self.files.root.is_empty() && call.folder.starts_with('/') {
-            call.folder.clone_into(&mut self.files.root);
-        }
         let [result, arguments] = texts;
         // A command may have removed some files before it failed.
         let is_torn = is_command && (is_failed || complains(result));
@@ -198,9 +189,9 @@ impl<'t> WorkReader<'t> {
                 && !is_command
             {
                 if act == Act::Read {
-                    file.add_source(result);
+                    file.sources.push(result);
                 }
-                file.add_source(arguments);
+                file.sources.push(arguments);
             }
             if act == Act::Read
                 && let Some(source) = rules::source(path)
@@ -248,11 +239,13 @@ impl<'t> WorkReader<'t> {
 
     /// Restores a line that [`Row::item`] wrote.
     fn carry(&mut self, order: Order, text: &'t str) {
+        if let Some(text) = text.strip_prefix(HOST) {
+            return self.host(order, text.to_owned());
+        }
         let is_name = |name: &str| !name.contains(char::is_whitespace);
         let split = text.rsplit_once(NAMES);
         let split = split.filter(|(_, names)| names.split(", ").all(is_name));
         let (text, names) = split.unwrap_or((text, ""));
-        self.seen.extend([text.to_owned(), without_digits(text)]);
         let (signature, outcome) = text.rsplit_once(ARROW).unwrap_or((text, ""));
         self.call(order, signature, outcome, vec![names]);
     }
@@ -275,17 +268,7 @@ impl<'t> WorkReader<'t> {
         }
     }
 
-    fn finish(mut self, texts: &[Text<'_>]) -> Vec<Row<'t>> {
-        if let Some(last) = self.last {
-            let question = match texts.get(last) {
-                Some(Text::Agent(text)) => open_question(text),
-                Some(Text::Call { name, arguments }) if replies::is_question_tool(name) => {
-                    replies::asked(arguments)
-                }
-                _ => None,
-            };
-            self.state.ask(question.as_deref());
-        }
+    fn finish(mut self) -> Vec<Row<'t>> {
         let untested = self.files.untested(self.tested);
         let state = self.state.items(&untested).into_iter().enumerate();
         let state = state.map(|(n, item)| Row::ranked(Section::State, n, item));
@@ -296,10 +279,6 @@ impl<'t> WorkReader<'t> {
         self.rows.sort_by_key(|row| row.order);
         self.rows
     }
-}
-
-fn without_digits(text: &str) -> String {
-    text.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 /// Returns `true` if a program that removes files says that it did not, or asks first.

@@ -81,7 +81,7 @@ fn the_rest_of_the_tokens_goes_to_names_in_results_the_newest_first() {
         messages.push(result(id, &lines.collect::<String>()));
     }
     let full = of(&messages, 3_000);
-    let newest = "- grep crane; names: src/crane/f0.rs, 400, the_crane_0, src/crane/f1.rs, 401,";
+    let newest = "- grep crane; names: src/crane/f0.rs, the_crane_0, src/crane/f1.rs, the_crane_1,";
     assert!(full.contains(newest), "{full}");
     assert!(
         full.contains("- grep dock; names: src/dock/f0.rs, the_dock_0, "),
@@ -326,7 +326,7 @@ fn odd_content_is_told_or_left_out() {
         "不要修改 config/prod.yaml。",
         "[image of 800 × 600]",
         "設定は必ず残してください。ポートは8431です。",
-        "- notice: The limit of 50 turns is near.",
+        "- host: The limit of 50 turns is near.",
         "- dump not json at all",
     ] {
         assert!(text.contains(kept), "{kept}: {text}");
