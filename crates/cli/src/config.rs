@@ -10,7 +10,7 @@ use plimsoll::context::{Counts, FALLBACK_WINDOW, Threshold, Thresholds, ViewLimi
 use plimsoll::policy::{Author, Policy};
 use plimsoll::providers::ModelRef;
 use plimsoll::tokens::Calibration;
-use plimsoll::{Agent, ContextStrategy, Tokens, Window};
+use plimsoll::{Agent, Tokens, Window};
 use serde_json::{Map, Value, json};
 
 use crate::args::{ConfigArgs, ConfigCommand};
@@ -358,14 +358,11 @@ impl EffectiveAgent {
 
     /// Describes the summaries of evicted messages.
     fn summary(&self) -> String {
-        let settings = &self.config.settings().builder;
-        let summary = &settings.summary;
-        let author = match self.run.context_strategy() {
-            Some(ContextStrategy::Extract { .. }) => Author::Extract,
-            Some(ContextStrategy::Summarize { .. }) => summary.author,
-            None if settings.summarization => summary.author,
-            _ => return "summary: none, evicted messages are in the log only".to_owned(),
+        let settings = self.config.settings();
+        let Some(author) = settings.summary_author() else {
+            return "summary: none, evicted messages are in the log only".to_owned();
         };
+        let summary = &settings.builder.summary;
         let most = match author {
             Author::Extract if summary.is_sized_by_need() => {
                 "as long as the user's words require".to_owned()

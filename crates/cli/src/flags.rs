@@ -5,8 +5,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use plimsoll::config::{self, Overrides, Preset, SettingKey, SettingKind};
 use serde::{Deserialize, Serialize};
 
-use crate::error::CliError;
-
 /// The flags of settings that `-h` lists. `--help` lists all.
 const COMMON: [&str; 10] = [
     "tools",
@@ -70,17 +68,15 @@ impl Flag {
 
 impl SettingFlags {
     /// Returns the settings of the flags as overrides.
-    pub(crate) fn overrides(&self) -> Result<Overrides, CliError> {
-        let mut over = Overrides::default();
-        for Flag { flag, key, text } in &self.given {
-            over = if flag == SET_FLAG {
-                let fault = |fault| CliError::usage(format!("{SET_FLAG}: {fault}"));
-                over.set(text).map_err(fault)?
+    pub(crate) fn overrides(&self) -> Overrides {
+        let given = self.given.iter();
+        given.fold(Overrides::default(), |over, Flag { flag, key, text }| {
+            if flag == SET_FLAG {
+                over.set(text)
             } else {
                 over.flag(flag, key, text)
-            };
-        }
-        Ok(over)
+            }
+        })
     }
 
     /// Sets a key. Replaces its earlier value.

@@ -76,7 +76,7 @@ impl Sources {
         let mut notes = Vec::new();
         let name = self.name(&config, &mut notes)?;
         let variables = &plimsoll::providers::environment;
-        let over = self.flags.overrides()?.environment(variables);
+        let over = self.flags.overrides().environment(variables);
         let mut agent = config.resolve(name.as_deref(), &over).map_err(wrong)?;
         for name in agent.add_mcp(self.mcp_servers.iter().cloned()) {
             notes.push(format!(

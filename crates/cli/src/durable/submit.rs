@@ -262,7 +262,7 @@ fn limits_only(sources: &Sources) -> Result<AgentConfig, CliError> {
             flag.flag
         )));
     }
-    let over = sources.flags.overrides()?;
+    let over = sources.flags.overrides();
     Config::default()
         .resolve(None, &over)
         .map_err(CliError::usage)

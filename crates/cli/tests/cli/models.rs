@@ -51,10 +51,7 @@ fn what_is_known_is_listed_with_who_says_so() {
         said.out
     );
     assert_eq!(home.run(["models", "no-such"]).code, Some(1));
-    let file = home.file(
-        "plimsoll.toml",
-        "[models.\"openai/gpt-5\"]\nwindow = 310_000",
-    );
+    let file = home.file("plimsoll.toml", "[models.openai.gpt-5]\nwindow = 310_000");
     let five = &listed(
         &home,
         &["openai/gpt-5", "--config", &file.display().to_string()],

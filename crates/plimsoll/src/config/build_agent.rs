@@ -56,8 +56,7 @@ impl AgentConfig {
         let given = given.map(|tool| tool.spec().name.as_str());
         let own = built_in.clone().filter(is_chosen);
         let own: Vec<&str> = own.chain(called).chain(given).collect();
-        let agents = self.shared().agents.iter().map(|part| part.name.as_str());
-        let known: Vec<&str> = built_in.chain(agents).collect();
+        let known: Vec<&str> = built_in.chain(self.shared().agent_names()).collect();
         let all_hosted: Vec<HostedTool> = self.shared().hosted_tools().collect();
         let is_of_mcp = |rule: &Rule| {
             let mut servers = self.shared().mcp.iter();

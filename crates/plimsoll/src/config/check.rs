@@ -16,7 +16,6 @@ use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults, no_such};
-use super::settings::AgentSettings;
 
 /// Tools that an agent has besides the named ones.
 const OUR_TOOLS: [&str; 4] = ["recall", "recall_search", "get_tool_response", "skill"];
@@ -46,8 +45,7 @@ impl AgentConfig {
             self.report(&paths, fault, faults);
         }
         self.check_summarizer(faults);
-        let agents = self.shared().agents.iter();
-        let agents: Vec<&str> = agents.map(|part| part.name.as_str()).collect();
+        let agents: Vec<&str> = self.shared().agent_names().collect();
         self.check_names("sub_agents", "agent", &settings.sub_agents, &agents, faults);
         self.check_called(faults);
         let servers = self.shared().mcp.iter();
@@ -55,7 +53,7 @@ impl AgentConfig {
         let named = settings.mcp.as_deref().unwrap_or_default();
         self.check_names("mcp", "MCP server", named, &servers, faults);
         let tools = &settings.tools;
-        let known = plimsoll_tools::NAMES.iter().copied();
+        let known = plimsoll_tools::NAMES.into_iter();
         let known: Vec<&str> = known.chain(["all", "none"]).collect();
         self.check_names("tools", "tool", tools, &known, faults);
         let mut names = tools.iter();
@@ -83,7 +81,7 @@ impl AgentConfig {
     /// than the one that turns such summaries off may be for other agents.
     fn check_summarizer(&self, faults: &mut Faults) {
         let found = |path| self.layer.0.get(path);
-        if writes_summaries(&self.settings) {
+        if self.settings.summary_author() == Some(Author::Model) {
             return;
         }
         let off = AUTHORS.iter().filter_map(|path| found(*path));
@@ -249,9 +247,8 @@ impl AgentConfig {
     /// One fault for each name that is neither a built-in nor a configured tool, and for each rule that
     /// cannot match a call.
     pub fn check_tools(&self) -> Result<(), ConfigError> {
-        let agents = self.shared().agents.iter().map(|part| part.name.as_str());
-        let known = plimsoll_tools::NAMES.iter().copied();
-        let known: Vec<&str> = known.chain(OUR_TOOLS).chain(agents).collect();
+        let known = plimsoll_tools::NAMES.into_iter().chain(OUR_TOOLS);
+        let known: Vec<&str> = known.chain(self.shared().agent_names()).collect();
         let is_of_mcp = |name: &str| {
             let mut servers = self.shared().mcp.iter();
             servers.any(|server| name.starts_with(&format!("{}_", server.name)))
@@ -277,19 +274,6 @@ impl AgentConfig {
         }
         faults.check().map(|_| ())
     }
-}
-
-/// Checks whether a model writes the summaries of evicted messages.
-fn writes_summaries(settings: &AgentSettings) -> bool {
-    let builder = &settings.builder;
-    let strategy = match builder.context_config {
-        Some(_) => ContextStrategy::Summarize { max_tokens: None },
-        None => builder
-            .context_strategy
-            .unwrap_or_else(|| ContextStrategy::default_for(settings.summarizer.is_some(), None)),
-    };
-    let summarizes = matches!(strategy, ContextStrategy::Summarize { .. });
-    summarizes && builder.summarization && builder.summary.author == Author::Model
 }
 
 /// Returns the fault of a tool of the provider's own, if it holds a secret.

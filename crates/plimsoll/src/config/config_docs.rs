@@ -41,14 +41,10 @@ const TAIL: &str = "
 #[must_use]
 pub fn template() -> String {
     let mut text = HEAD.to_owned();
-    let mut tables: Vec<&str> = Vec::new();
-    for key in everywhere() {
-        if !tables.contains(&key.table) {
-            tables.push(key.table);
-        }
-    }
+    let mut tables: Vec<&str> = everywhere().map(|key| key.table).collect();
     // Keys without a table must precede the first table.
     tables.sort_by_key(|table| !table.is_empty());
+    tables.dedup();
     for table in tables {
         if !table.is_empty() {
             line(&mut text, &format!("\n# [{table}]"));

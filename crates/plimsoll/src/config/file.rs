@@ -10,7 +10,7 @@ use std::sync::Arc;
 use plimsoll_context::HostedTool;
 use plimsoll_core::Retention;
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
-use toml::{Table, Value};
+use toml::Table;
 
 use super::agent::AgentConfig;
 use super::document::Located;
@@ -196,7 +196,7 @@ impl Config {
         let part = name.and_then(|name| {
             let part = self.shared.agents.iter().find(|part| part.name == name);
             if part.is_none() {
-                let known: Vec<&str> = self.agents().chain(self.file_agents()).collect();
+                let known: Vec<&str> = self.shared.agent_names().collect();
                 faults.push(&Origin::Default, no_such("agent", name, &known));
             }
             part
@@ -311,6 +311,11 @@ impl SharedSettings {
         layers.filter_map(move |layer| layer.0.get(path))
     }
 
+    /// Returns the names of all agents.
+    pub(crate) fn agent_names(&self) -> impl Iterator<Item = &str> {
+        self.agents.iter().map(|agent| agent.name.as_str())
+    }
+
     /// Returns the hosted tools of all agents.
     pub(crate) fn hosted_tools(&self) -> impl Iterator<Item = HostedTool> {
         let found = self.found("hosted_tools");
@@ -337,30 +342,28 @@ impl SharedSettings {
         let sessions = document.get("sessions");
         let sessions = sessions.map(|given| retention::of(given, faults));
         shared.retention = sessions.unwrap_or_default();
-        // Each model is parsed by itself, so that every fault is reported: `vendor.model` or
-        // `"vendor/model"`.
+        // Each model is parsed by itself, so that every fault is reported.
         for (vendor, given) in entries("[models]", document.get("models"), faults) {
-            if vendor.contains('/') {
-                shared.model(vendor, given.value(), given, faults);
+            if let Some((provider, model)) = vendor.split_once('/') {
+                let text = format!(
+                    "there is no provider `{vendor}`; write [models.{provider}.\"{model}\"]"
+                );
+                faults.push(&given.origin, text);
                 continue;
             }
             for (model, given) in entries(&format!("[models.{vendor}]"), Some(given), faults) {
                 let row = Table::from_iter([(model.clone(), given.value())]);
-                shared.model(vendor, Value::Table(row), given, faults);
+                let rows = Table::from_iter([(vendor.clone(), row.into())]);
+                match ModelBook::of(&rows, ModelOrigin::Configuration) {
+                    Ok(book) => shared.models = shared.models.overlay(book),
+                    Err(error) => {
+                        let key = error.place.last().map_or("", String::as_str);
+                        faults.push(given.origin_of(key), error.to_string());
+                    }
+                }
             }
         }
         shared
-    }
-
-    fn model(&mut self, name: &str, row: Value, given: &Located, faults: &mut Faults) {
-        let rows = Table::from_iter([(name.to_owned(), row)]);
-        match ModelBook::of(&rows, ModelOrigin::Configuration) {
-            Ok(book) => self.models = std::mem::take(&mut self.models).overlay(book),
-            Err(error) => {
-                let key = error.place.last().map_or("", String::as_str);
-                faults.push(given.origin_of(key), error.to_string());
-            }
-        }
     }
 }
 

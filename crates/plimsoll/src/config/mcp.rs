@@ -10,6 +10,7 @@ use super::fault::Faults;
 use super::form::{Filled, Flag, Seconds, Secrets, Texts};
 use super::keys;
 use super::layer::Layer;
+use super::provider::keys_of;
 use super::show::masked;
 
 /// The default timeout for a server's answers.
@@ -155,13 +156,9 @@ impl McpServer {
     /// Returns its keys, if they are set: the token, and the headers and variables whose names
     /// suggest keys.
     pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
-        let variable = self.bearer_env.as_deref();
-        let token = variable.and_then(|name| Some(Secret::new(&variables(name)?).named(name)));
         let (McpReach::Command { env: named, .. } | McpReach::Url { headers: named, .. }) =
             &self.reach;
-        let named = named.iter();
-        let named = named.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
-        named.chain(token).collect()
+        keys_of(self.bearer_env.as_deref(), named, variables)
     }
 
     /// Reads a server. Reports its faults, and returns `None` if it has any.

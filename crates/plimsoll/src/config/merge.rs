@@ -27,7 +27,7 @@ impl Layer {
     /// Merges layers, uppermost first.
     pub(crate) fn merged(layers: &[&Self], faults: &mut Faults) -> Self {
         let mut merged = Self::default();
-        let mut addresses: Vec<(FoundSetting, String)> = Vec::new();
+        let mut owner = COMPATIBLE.to_owned();
         for (depth, layer) in layers.iter().rev().enumerate() {
             let mut layer = Self::clone(layer);
             layer.0.values_mut().for_each(|found| found.depth = depth);
@@ -45,15 +45,31 @@ impl Layer {
                     (None, None) => {}
                 }
             }
-            if let Some(url) = layer.0.get("base_url").cloned() {
-                // An address without a model belongs to any compatible server.
+            if layer.0.contains_key("base_url") {
                 let model = layer.text("model").or_else(|| merged.text("model"));
-                addresses.push((url, model.unwrap_or_else(|| COMPATIBLE.to_owned())));
+                owner = model.unwrap_or_else(|| COMPATIBLE.to_owned());
+            } else if let Some(model) = layer.text("model") {
+                merged.keep_address(&owner, &model, faults);
             }
             merged.add(layer);
         }
-        merged.choose_address(addresses, faults);
         merged
+    }
+
+    /// Removes an address that was set for another model, because a key would be sent to its server.
+    /// An address belongs to the model that is set in its layer or below (without one, to any compatible
+    /// server), and to other models of the same provider.
+    fn keep_address(&mut self, owner: &str, model: &str, faults: &mut Faults) {
+        let vendor = |model: &str| model.split('/').next().unwrap_or_default().to_owned();
+        if vendor(owner) == vendor(model) {
+            return;
+        }
+        if let Some(url) = self.0.remove("base_url") {
+            let text = format!(
+                "`base_url` is left out: it is the address of {owner}, and the model is {model}; set both in one place"
+            );
+            faults.warn(&url.given.origin, text);
+        }
     }
 
     /// Adds the settings of an upper layer.
@@ -87,27 +103,6 @@ impl Layer {
         let mut found = self.0.iter();
         let found = found.find(|(path, _)| is_in(group, path));
         found.map(|(_, found)| found)
-    }
-
-    /// Removes an address that was set for another model, because a key would be sent to its server.
-    /// An address belongs to the model that is set in its layer or below, and to other models of the
-    /// same provider. The uppermost address that belongs to the model counts.
-    fn choose_address(&mut self, addresses: Vec<(FoundSetting, String)>, faults: &mut Faults) {
-        let Some(model) = self.text("model") else {
-            return;
-        };
-        let vendor = |model: &str| model.split('/').next().unwrap_or_default().to_owned();
-        for (url, of) in addresses.into_iter().rev() {
-            if vendor(&of) == vendor(&model) {
-                self.0.insert("base_url".to_owned(), url);
-                return;
-            }
-            let text = format!(
-                "`base_url` is left out: it is the address of {of}, and the model is {model}; set both in one place"
-            );
-            faults.warn(&url.given.origin, text);
-            self.0.remove("base_url");
-        }
     }
 }
 

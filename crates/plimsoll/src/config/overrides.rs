@@ -38,18 +38,17 @@ impl Overrides {
         self
     }
 
-    /// Adds `KEY=VALUE`, the argument of `--set`.
-    ///
-    /// # Errors
-    /// If there is no `=`.
-    pub fn set(self, text: &str) -> Result<Self, String> {
+    /// Adds `KEY=VALUE`, the argument of `--set`. An argument without `=` is a fault of the
+    /// configuration that is resolved with it.
+    #[must_use]
+    pub fn set(mut self, text: &str) -> Self {
         let Some((path, value)) = text.split_once('=') else {
-            return Err(format!(
-                "`{text}` is not a setting; write KEY=VALUE, as in max_turns=20"
-            ));
+            let text = format!("`{text}` is not a setting; write KEY=VALUE, as in max_turns=20");
+            self.faults.push(&Origin::Flag("--set".to_owned()), text);
+            return self;
         };
         let path = path.trim();
-        Ok(self.flag(format!("--set {path}"), path, value.trim()))
+        self.flag(format!("--set {path}"), path, value.trim())
     }
 
     /// Adds the environment, which has a variable for each key, such as `PLIMSOLL_MAX_TURNS`.

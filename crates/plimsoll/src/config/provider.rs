@@ -93,12 +93,9 @@ impl ProviderSettings {
 
     /// Returns its keys, if they are set.
     pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
-        let variable = self.api_key_env.as_deref();
-        let key = variable.and_then(|name| Some(Secret::new(&variables(name)?).named(name)));
-        let headers = self.headers.iter();
-        let headers = headers.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
-        let keys = self.api_key.iter().cloned().chain(key);
-        keys.chain(headers).collect()
+        let mut keys = keys_of(self.api_key_env.as_deref(), &self.headers, variables);
+        keys.extend(self.api_key.clone());
+        keys
     }
 
     /// Returns a client builder for a model of this provider.
@@ -134,4 +131,16 @@ impl ProviderSettings {
         }
         Ok((model, builder))
     }
+}
+
+/// Returns the key in a variable, and those among values whose names suggest keys.
+pub(crate) fn keys_of(
+    variable: Option<&str>,
+    named: &[(String, Secret)],
+    variables: &dyn Fn(&str) -> Option<String>,
+) -> Vec<Secret> {
+    let key = variable.and_then(|name| Some(Secret::new(&variables(name)?).named(name)));
+    let named = named.iter();
+    let named = named.filter_map(|(name, value)| Secret::of_header(name, value.expose()));
+    named.chain(key).collect()
 }

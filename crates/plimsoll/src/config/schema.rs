@@ -15,12 +15,9 @@ pub fn schema() -> Value {
         "type": "object", "properties": agent, "required": ["name"], "additionalProperties": false,
     });
     let models = json!({
-        "description": "Properties of models: a table per provider with one table per model in \
-         it, or one table per \"provider/model\".",
+        "description": "Properties of models: a table per provider with one table per model in it.",
         "type": "object",
-        "additionalProperties": { "anyOf": [
-            model(), { "type": "object", "additionalProperties": model() },
-        ] },
+        "additionalProperties": { "type": "object", "additionalProperties": model() },
     });
     let mut top = settings(&|key| key.scope == Scope::Everywhere);
     let more = [

@@ -31,7 +31,7 @@ fn report(case: &str) -> String {
         (Overrides::default(), BTreeMap::new(), String::new());
     for line in case.lines() {
         if let Some(set) = line.strip_prefix("--set ") {
-            over = over.set(set).unwrap();
+            over = over.set(set);
         } else if let Some((name, value)) = line
             .split_once('=')
             .filter(|(name, _)| name.starts_with("PLIMSOLL_"))
@@ -281,9 +281,7 @@ fn a_flag_takes_a_list_as_a_file_does() {
     let config = Config::parse("").unwrap();
     let over = Overrides::default()
         .set("permissions=[{ tool = \"bash\", arguments = \"git *\", then = \"allow\" }]")
-        .unwrap()
-        .set("tools=[\"read\", \"grep\"]")
-        .unwrap();
+        .set("tools=[\"read\", \"grep\"]");
     let agent = config.resolve(None, &over).unwrap();
     let settings = agent.settings();
     assert_eq!(settings.permissions.len(), 1, "{:?}", settings.permissions);
@@ -293,7 +291,7 @@ fn a_flag_takes_a_list_as_a_file_does() {
         "{shown}"
     );
     let over = Overrides::default().set("compaction={ keep_recent_turns = 4 }");
-    let agent = config.resolve(None, &over.unwrap()).unwrap();
+    let agent = config.resolve(None, &over).unwrap();
     let context = agent.settings().builder.context_config.unwrap();
     assert_eq!(context.compaction.keep_recent_turns, 4);
 }

@@ -82,14 +82,12 @@ impl TrustStore {
     /// If the list cannot be written.
     pub fn trust(&self, found: &FoundFiles) -> Result<(), TrustError> {
         let mut folders = self.folders()?;
-        let at = folders.iter().position(|it| it.folder == found.folder());
-        let mut folder = match at {
-            Some(at) => folders.remove(at),
-            None => TrustedFolder {
-                folder: found.folder().to_owned(),
-                files: BTreeMap::new(),
-            },
-        };
+        let known = folders.iter().position(|it| it.folder == found.folder());
+        let known = known.map(|at| folders.remove(at));
+        let mut folder = known.unwrap_or_else(|| TrustedFolder {
+            folder: found.folder().to_owned(),
+            files: BTreeMap::new(),
+        });
         let files = found.files();
         let new = files.map(|(path, text)| (path.to_owned(), hash_of(text)));
         folder.files.extend(new);
