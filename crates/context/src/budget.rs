@@ -4,6 +4,7 @@
 //! Limits on the length of a run are in `agent`.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::calibration::Calibration;
 use crate::tokens::{Ppm, Tokens};
@@ -40,10 +41,11 @@ pub const TARGET_OF_EXPLICIT: Ppm = Ppm(700_000);
 pub const RESULT_SHARE: Ppm = Ppm(250_000);
 
 /// The configured size of a view.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ViewLimits {
     /// The model's window; `None` if it is unknown. An unknown window is only learned from an
     /// overflow.
+    #[default(Some(FALLBACK_WINDOW))]
     pub window: Option<Tokens>,
     /// The maximum number of tokens of one answer. The smaller of this value (default
     /// [`OUTPUT_RESERVE`]) and a quarter of the window is set aside.
@@ -59,6 +61,7 @@ pub struct ViewLimits {
     /// [`RESULT_SHARE`].
     pub max_result: Option<Tokens>,
     /// The number of newest complete exchanges that are protected. At least 1.
+    #[default(1)]
     pub keep_recent: usize,
     /// Whether the provider's cache has expired. Then the next request is written anew anyway, and
     /// the default sizes are smaller: see [`COLD_TARGET`]. Explicit sizes do not change.
@@ -67,10 +70,11 @@ pub struct ViewLimits {
 }
 
 /// A size, given as a share of the available tokens or as a number of tokens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Threshold {
     /// The default.
+    #[default]
     Auto,
     /// A share of window − output reserve − overhead.
     Share(Ppm),
@@ -118,20 +122,6 @@ pub struct CannotFit {
     pub overhead: Tokens,
     /// The maximum size of a request.
     pub limit: Tokens,
-}
-
-impl Default for ViewLimits {
-    fn default() -> Self {
-        Self {
-            window: Some(FALLBACK_WINDOW),
-            max_output: None,
-            trigger: Threshold::Auto,
-            target: None,
-            max_result: None,
-            keep_recent: 1,
-            is_cold: false,
-        }
-    }
 }
 
 impl ViewLimits {

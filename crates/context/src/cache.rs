@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 pub use monitor::{CLEARLY_SHORT, CacheMiss, CacheMonitor, CacheTally, LEAST_EXPECTED};
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 pub use trail::CacheTrail;
 
 use crate::item::{Item, Seq};
@@ -32,10 +33,11 @@ pub const USUAL_MINIMUM: Tokens = Tokens(1_024);
 /// Whether and how a provider's prompt cache is used.
 ///
 /// A provider that caches automatically does so regardless of these settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CacheConfig {
     /// Whether the prompt cache is used at all. Default: `true`.
+    #[default(true)]
     pub enabled: bool,
     /// How breakpoints are placed.
     pub strategy: CacheStrategy,
@@ -106,14 +108,17 @@ pub enum Breakpoint {
 }
 
 /// The limits of a provider's prompt cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheRules {
     /// The maximum number of breakpoints.
+    #[default(MAX_BREAKPOINTS)]
     pub max: usize,
     /// How many blocks back from a breakpoint the provider looks for an earlier one, the
     /// breakpoint's own block included.
+    #[default(LOOK_BACK)]
     pub look_back: usize,
     /// The smallest prefix that can be cached.
+    #[default(USUAL_MINIMUM)]
     pub minimum: Tokens,
 }
 
@@ -283,25 +288,6 @@ impl CacheConfig {
                 messages: cache_messages,
             },
             _ => all(true),
-        }
-    }
-}
-
-impl Default for CacheConfig {
-    fn default() -> Self {
-        Self {
-            enabled: true,
-            strategy: CacheStrategy::Auto,
-        }
-    }
-}
-
-impl Default for CacheRules {
-    fn default() -> Self {
-        Self {
-            max: MAX_BREAKPOINTS,
-            look_back: LOOK_BACK,
-            minimum: USUAL_MINIMUM,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! [`Calibration`]: raises the counter's tokens to the tokens that a provider reports.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::tokens::{Ppm, Tokens};
 
@@ -22,8 +23,9 @@ const MOST_HIDDEN: Tokens = Tokens(32_000);
 /// Reports only raise our count. A limit therefore always holds in our own count too, and a provider
 /// that reports too few tokens changes nothing. The estimate follows the latest report: it is the
 /// reported number for that request, or our count if that is larger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
+    #[default(Ppm::ONE)]
     ratio: Ppm,
     /// The reported tokens that are not counted.
     hidden: Tokens,
@@ -134,16 +136,6 @@ impl Calibration {
     #[must_use]
     pub fn hidden(self) -> Tokens {
         self.hidden
-    }
-}
-
-impl Default for Calibration {
-    fn default() -> Self {
-        Self {
-            ratio: Ppm::ONE,
-            hidden: Tokens::ZERO,
-            last: None,
-        }
     }
 }
 

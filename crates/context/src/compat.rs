@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use smart_default::SmartDefault;
 
 use crate::budget::{TARGET_OF_EXPLICIT, Threshold, ViewLimits};
 use crate::policy::{Policy, Stage};
@@ -21,40 +22,48 @@ use crate::tokens::{Ppm, Tokens};
 
 /// The size of a context and how it is compacted. As a setting, `None` means unlimited: no message
 /// is edited until a provider refuses a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContextConfig {
     /// The maximum size of a request. A smaller window of the model takes precedence. Default
     /// 100,000.
+    #[default(Tokens(100_000))]
     pub max_context_tokens: Tokens,
     /// The tokens set aside for the system prompt; a larger system prompt counts with its own size.
     /// Default 4,000.
+    #[default(Tokens(4_000))]
     pub system_prompt_tokens: Tokens,
     /// When and how to compact.
     pub compaction: CompactionConfig,
 }
 
 /// When and how to compact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompactionConfig {
     /// The share of the context that may be filled. Default 0.90.
     #[serde(serialize_with = "as_fraction", deserialize_with = "of_fraction")]
+    #[default(Ppm(900_000))]
     pub compact_at_pct: Ppm,
     /// The share of the context that is kept free below that. Default 0.05.
     #[serde(serialize_with = "as_fraction", deserialize_with = "of_fraction")]
+    #[default(Ppm(50_000))]
     pub compact_budget_threshold_pct: Ppm,
     /// How many earlier runs of the session are summarised. Default `FixedCount(3)`.
     pub compaction_scope: CompactionScope,
     /// Number of turns that are kept at the beginning of the newest run. Default 2.
+    #[default(2)]
     pub keep_first_turns: usize,
     /// Number of turns that are kept at the end of the newest run, each with all its results.
     /// Default 10.
+    #[default(10)]
     pub keep_recent_turns: usize,
     /// The maximum size of the whole summary. Default 2,000.
+    #[default(MAX_SUMMARY)]
     pub max_summary_tokens: Tokens,
     /// The maximum number of lines of one tool result within the kept turns at the end. A long line
     /// counts as several. Default 50.
+    #[default(50)]
     pub tool_output_max_lines: usize,
     /// The request size that triggers a compaction, instead of the two shares.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,16 +73,18 @@ pub struct CompactionConfig {
     pub target: Option<Tokens>,
     /// Whether removed messages are summarised. If not, a trigger meant for summaries is ignored.
     /// Default: true.
+    #[default(true)]
     pub summarization: bool,
 }
 
 /// How many earlier runs of a session are summarised. Runs before these are removed without a
 /// summary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionScope {
     /// This number of the newest runs.
-    FixedCount(usize),
+    #[default]
+    FixedCount(#[default(3)] usize),
     /// As many of the newest runs as fit within the target of a compaction.
     TokenBudget,
 }
@@ -105,39 +116,6 @@ pub struct OwnStages {
     pub in_memory: Option<Arc<dyn Stage>>,
     /// The stage that compacts the earlier runs.
     pub block: Option<Arc<dyn Stage>>,
-}
-
-impl Default for ContextConfig {
-    fn default() -> Self {
-        Self {
-            max_context_tokens: Tokens(100_000),
-            system_prompt_tokens: Tokens(4_000),
-            compaction: CompactionConfig::default(),
-        }
-    }
-}
-
-impl Default for CompactionConfig {
-    fn default() -> Self {
-        Self {
-            compact_at_pct: Ppm(900_000),
-            compact_budget_threshold_pct: Ppm(50_000),
-            compaction_scope: CompactionScope::default(),
-            keep_first_turns: 2,
-            keep_recent_turns: 10,
-            max_summary_tokens: MAX_SUMMARY,
-            tool_output_max_lines: 50,
-            trigger: None,
-            target: None,
-            summarization: true,
-        }
-    }
-}
-
-impl Default for CompactionScope {
-    fn default() -> Self {
-        Self::FixedCount(3)
-    }
 }
 
 impl ContextConfig {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::budget::{Threshold, ViewLimits};
 use crate::policy::Policy;
@@ -10,7 +11,7 @@ use crate::stages::{SessionPruneConfig, SummaryConfig};
 use crate::tokens::Tokens;
 
 /// A preset policy with its trigger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ContextStrategy {
     /// Edits nothing until a provider refuses a request.
@@ -35,17 +36,12 @@ pub enum ContextStrategy {
     },
     /// First shortens old results, then replaces the oldest exchanges by a summary that needs no
     /// model: it repeats the user's words and lists the actions. The default.
+    #[default]
     Extract {
         /// The trigger, as the total size of a request. Default: a share of the available tokens.
         #[serde(default)]
         max_tokens: Option<Tokens>,
     },
-}
-
-impl Default for ContextStrategy {
-    fn default() -> Self {
-        Self::Extract { max_tokens: None }
-    }
 }
 
 impl fmt::Display for ContextStrategy {

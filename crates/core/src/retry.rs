@@ -11,6 +11,7 @@ use futures_util::FutureExt;
 use plimsoll_agent::{Event, Failure, Request};
 use plimsoll_context::{Delta, Reply};
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 use tracing::Instrument;
 
 use crate::error::panic_message;
@@ -28,32 +29,25 @@ pub const FEW_ATTEMPTS: u32 = 3;
 const JITTER: f64 = 0.2;
 
 /// Exponential backoff with jitter. A provider's Retry-After can make a wait longer, never shorter.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetryConfig {
     /// Maximum number of attempts, including the first. Default 3; at least 1. After failures that
     /// waiting seldom cures, at most [`FEW_ATTEMPTS`].
+    #[default(3)]
     pub max_attempts: u32,
     /// The first wait. Default 1 s.
+    #[default(Duration::from_secs(1))]
     pub initial: Duration,
     /// Growth factor of the wait between attempts. Default 2.
+    #[default(2)]
     pub factor: u32,
     /// The longest wait that the provider did not ask for, before the jitter of 20 %. Default 30 s.
+    #[default(Duration::from_secs(30))]
     pub cap: Duration,
     /// The longest wait that a provider may ask for. Beyond it, the call fails. Default 120 s.
+    #[default(Duration::from_secs(120))]
     pub retry_after_cap: Duration,
-}
-
-impl Default for RetryConfig {
-    fn default() -> Self {
-        Self {
-            max_attempts: 3,
-            initial: Duration::from_secs(1),
-            factor: 2,
-            cap: Duration::from_secs(30),
-            retry_after_cap: Duration::from_secs(120),
-        }
-    }
 }
 
 impl RetryConfig {

@@ -8,6 +8,7 @@ use plimsoll_context::{
     ArgumentDigest, Bytes, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, HostedTool,
     SessionPruneConfig, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
+use smart_default::SmartDefault;
 
 use crate::host_steps::MAX_STEP_RESULT;
 use crate::retry::RetryConfig;
@@ -19,7 +20,7 @@ pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The settings of an [`AgentBuilder`](crate::AgentBuilder) that are plain data. The builder has a
 /// method for each; [`AgentBuilder::settings`](crate::AgentBuilder::settings) replaces them all.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, SmartDefault, PartialEq)]
 pub struct BuilderSettings {
     /// A text that is sent after the history of each request but is not part of it.
     pub dynamic_context: Option<String>,
@@ -40,6 +41,7 @@ pub struct BuilderSettings {
     /// Maximum size of one tool result in the view. `None`: see [`ViewLimits::max_result`].
     pub max_result: Option<Tokens>,
     /// The number of newest complete exchanges that are protected.
+    #[default(ViewLimits::default().keep_recent)]
     pub keep_recent: usize,
     /// Maximum number of messages in the view. `None`: no limit.
     pub max_history_messages: Option<usize>,
@@ -50,6 +52,7 @@ pub struct BuilderSettings {
     /// The size and the author of summaries.
     pub summary: SummaryConfig,
     /// Whether evicted messages are summarized, if the strategy supports it.
+    #[default(true)]
     pub summarization: bool,
     /// How the provider's prompt cache is used.
     pub cache: CacheConfig,
@@ -58,6 +61,7 @@ pub struct BuilderSettings {
     /// Tools that the provider runs itself.
     pub hosted_tools: Vec<HostedTool>,
     /// Whether the model gets tools to recall evicted messages.
+    #[default(true)]
     pub recall: bool,
     /// Whether `recall` is also offered as `get_tool_response`.
     pub get_tool_response: bool,
@@ -86,68 +90,20 @@ pub struct BuilderSettings {
 }
 
 /// The settings of calls of models, tools and the gate.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq)]
 pub struct DriverSettings {
     /// When a failed model call is retried.
     pub retry: RetryConfig,
     /// The timeout of one call of the summarizer. `None`: [`SUMMARY_TIMEOUT`](crate::SUMMARY_TIMEOUT).
     pub summary_timeout: Option<Duration>,
     /// How often a call of an idempotent tool is retried after a timeout.
+    #[default(TOOL_RETRIES)]
     pub tool_retries: u32,
     /// Maximum size of a tool result in the steps for the host.
+    #[default(MAX_STEP_RESULT)]
     pub max_step_result: Bytes,
     /// How long to wait for the gate. `None`: no limit.
     pub gate_timeout: Option<Duration>,
-}
-
-impl Default for DriverSettings {
-    fn default() -> Self {
-        Self {
-            retry: RetryConfig::default(),
-            summary_timeout: None,
-            tool_retries: TOOL_RETRIES,
-            max_step_result: MAX_STEP_RESULT,
-            gate_timeout: None,
-        }
-    }
-}
-
-impl Default for BuilderSettings {
-    fn default() -> Self {
-        let view = ViewLimits::default();
-        Self {
-            dynamic_context: None,
-            window: Window::default(),
-            max_tokens: None,
-            sampling: Sampling::default(),
-            context_strategy: None,
-            context_config: None,
-            trigger: view.trigger,
-            target: view.target,
-            max_result: view.max_result,
-            keep_recent: view.keep_recent,
-            max_history_messages: None,
-            argument_digest: None,
-            session_prune: None,
-            summary: SummaryConfig::default(),
-            summarization: true,
-            cache: CacheConfig::default(),
-            retention: CacheRetention::default(),
-            hosted_tools: Vec::new(),
-            recall: true,
-            get_tool_response: false,
-            pins: Vec::new(),
-            limits: ExecutionLimits::default(),
-            max_parallel_tools: None,
-            tool_execution: None,
-            pass_env: Vec::new(),
-            driver: DriverSettings::default(),
-            steering: QueueMode::default(),
-            follow_ups: QueueMode::default(),
-            config_id: None,
-            first_turn_trigger: TurnTrigger::default(),
-        }
-    }
 }
 
 impl BuilderSettings {

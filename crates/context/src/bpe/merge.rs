@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use smart_default::SmartDefault;
+
 use super::vocabulary::{Vocabulary, mixed, word};
 
 /// The number of pieces whose counts are cached, a power of two. A new piece replaces an older one.
@@ -14,6 +16,7 @@ const KNOWN_LENGTH: usize = 15;
 ///
 /// Of all neighbouring parts that together form a token, the pair with the lowest rank is merged
 /// first. Among equal ranks, the first pair is merged first. Takes `n log n` steps for `n` bytes.
+#[derive(SmartDefault)]
 pub(super) struct Merger {
     /// The parts of the piece, indexed by the first byte of each part. An entry contains the end of
     /// the part, the beginning of the part before it, and the rank of the part together with the
@@ -22,6 +25,7 @@ pub(super) struct Merger {
     /// Neighbouring parts that form a token, by rank and position. Outdated entries are skipped.
     found: BinaryHeap<Reverse<(u32, u32)>>,
     /// Counts of short pieces, by the hash of their bytes.
+    #[default(vec![CachedCount::default(); KNOWN])]
     known: Vec<CachedCount>,
 }
 
@@ -37,16 +41,6 @@ struct MergePart {
     end: u32,
     before: u32,
     rank: Option<u32>,
-}
-
-impl Default for Merger {
-    fn default() -> Self {
-        Self {
-            parts: Vec::new(),
-            found: BinaryHeap::new(),
-            known: vec![CachedCount::default(); KNOWN],
-        }
-    }
 }
 
 impl Merger {

@@ -5,6 +5,7 @@
 //! thought, because the provider would refuse the changed message.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::budget::Budget;
 use crate::draft::Draft;
@@ -37,19 +38,12 @@ const OWN_TOOLS: [&str; 4] = [
 ///
 /// All old calls are shortened at once, since the provider reads everything after the first edit
 /// again anyway.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ArgumentDigest {
     /// Longer texts become digests. Default [`ARGUMENT_CHARS`]; at least [`LEAST_ARGUMENT_CHARS`].
+    #[default(ARGUMENT_CHARS)]
     pub over_chars: usize,
-}
-
-impl Default for ArgumentDigest {
-    fn default() -> Self {
-        Self {
-            over_chars: ARGUMENT_CHARS,
-        }
-    }
 }
 
 impl Stage for ArgumentDigest {

@@ -4,6 +4,7 @@
 //! Texts of users and models are not changed, except for the task if that is configured.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::budget::Budget;
 use crate::counter::MESSAGE_OVERHEAD;
@@ -19,16 +20,19 @@ use crate::truncate;
 const WORTH_PRUNING: Ppm = Ppm(250_000);
 
 /// The settings of [`Prune`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SessionPruneConfig {
     /// The number of newest exchanges with tool results that are not pruned. Default 2.
+    #[default(2)]
     pub keep_recent_n: usize,
     /// The maximum size of a pruned result, including its marker. Default 200, at least
     /// [`SessionPruneConfig::LEAST_BYTES`]; with less, long results would not be pruned at all.
+    #[default(Bytes(200))]
     pub pruned_tool_result_max_bytes: Bytes,
     /// Whether the first user message stays whole. If not, it may be pruned like a result. Default
     /// true.
+    #[default(true)]
     pub preserve_task: bool,
     /// Whether to prune before every request. If not, pruning happens when a plan is due, or for a
     /// strategy without a trigger when it frees a quarter of the view. Default false, since each
@@ -48,17 +52,6 @@ pub struct Prune(
     /// The settings.
     pub SessionPruneConfig,
 );
-
-impl Default for SessionPruneConfig {
-    fn default() -> Self {
-        Self {
-            keep_recent_n: 2,
-            pruned_tool_result_max_bytes: Bytes(200),
-            preserve_task: true,
-            eager: false,
-        }
-    }
-}
 
 impl Stage for Prune {
     fn name(&self) -> &str {

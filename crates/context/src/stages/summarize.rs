@@ -4,6 +4,7 @@
 //! itself calls no model.
 
 use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 use crate::budget::Budget;
 use crate::counter::{MESSAGE_OVERHEAD, SUMMARY_FRAME};
@@ -42,12 +43,14 @@ const REWRITES: u32 = 2;
 pub const LEAST_SUMMARY: Tokens = Tokens(128);
 
 /// The settings of [`Summarize`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SummaryConfig {
     /// The maximum size of a summary. Default [`MAX_SUMMARY`].
+    #[default(MAX_SUMMARY)]
     pub max_summary_tokens: Tokens,
     /// The maximum share of the view's target that a summary may take. Default [`SUMMARY_SHARE`].
+    #[default(SUMMARY_SHARE)]
     pub share: Ppm,
     /// The author of summaries. Default: a model.
     pub author: Author,
@@ -70,16 +73,6 @@ pub struct Summarize(
     /// The settings.
     pub SummaryConfig,
 );
-
-impl Default for SummaryConfig {
-    fn default() -> Self {
-        Self {
-            max_summary_tokens: MAX_SUMMARY,
-            share: SUMMARY_SHARE,
-            author: Author::default(),
-        }
-    }
-}
 
 impl SummaryConfig {
     /// Returns the settings without a model.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_agent::{Entry, State};
 use plimsoll_context::{Bytes, CallId, Chars4, Form, Message, Seq};
+use smart_default::SmartDefault;
 
 use super::item::{Hit, MessageKind, RecallError, RecallId, RecalledItem, recall_text, shown};
 use super::search::{BestMatch, SearchQuery, snippet};
@@ -16,8 +17,9 @@ use crate::store::{LogEntry, PAGE_ENTRIES, SessionId, SessionStore, StoreError, 
 
 /// The messages of one session, to recall and to search. Every call reads the entries that are new since
 /// the call before.
-#[derive(Debug)]
+#[derive(Debug, SmartDefault)]
 pub struct LogMessages {
+    #[default(State::new(Arc::new(Chars4)))]
     state: State,
     /// The number of entries that were read.
     entries: u64,
@@ -36,32 +38,6 @@ pub struct LogMessages {
     runs: HashMap<u64, Seq>,
     /// The messages of undone runs, which the model has never seen.
     undone: Vec<Range<Seq>>,
-}
-
-/// A message that matches a query.
-struct FoundMessage {
-    seq: Seq,
-    message: Arc<Message>,
-    text: String,
-    best: BestMatch,
-}
-
-impl Default for LogMessages {
-    fn default() -> Self {
-        Self {
-            // The counts are not used, so the fastest counter is enough.
-            state: State::new(Arc::new(Chars4)),
-            entries: 0,
-            is_broken: false,
-            messages: BTreeMap::new(),
-            by_entry: BTreeMap::new(),
-            waiting: Vec::new(),
-            tools: HashMap::new(),
-            results: BTreeMap::new(),
-            runs: HashMap::new(),
-            undone: Vec::new(),
-        }
-    }
 }
 
 impl LogMessages {
@@ -163,36 +139,17 @@ impl LogMessages {
             found = self.find(store, session, query.any()).await?;
         }
         // A term counts more if fewer messages have it.
-        let mut with_term = vec![0_usize; terms];
-        for one in &found {
-            one.best.each_term(|term| {
-                if let Some(count) = with_term.get_mut(term) {
-                    *count += 1;
-                }
-            });
-        }
+        let having = |term| found.iter().filter(|(_, best)| best.has(term)).count();
+        let counts: Vec<usize> = (0..terms).map(having).collect();
         let all = found.len();
         let score = |best: &BestMatch| {
-            let mut score = 0;
-            best.each_term(|term| {
-                score += all * 8 / with_term.get(term).map_or(1, |count| (*count).max(1));
-            });
-            score
+            let own = counts.iter().enumerate();
+            let own = own.filter(|(term, _)| best.has(*term));
+            own.map(|(_, count)| all * 8 / (*count).max(1))
+                .sum::<usize>()
         };
-        found.sort_by_cached_key(|one| Reverse((score(&one.best), one.best.together, one.seq)));
-        let hits = found.into_iter().take(limit).map(|one| {
-            let (offset, piece) = snippet(&one.text, one.best.at);
-            let tool = self.results.get(&one.seq);
-            Hit {
-                id: RecallId(one.seq),
-                kind: MessageKind::of(&one.message),
-                tool: tool.and_then(|(_, tool)| named(Arc::clone(tool))),
-                bytes: Bytes(one.text.len() as u64),
-                offset: offset as u64,
-                snippet: piece.to_owned(),
-                terms: one.best.terms,
-            }
-        });
+        found.sort_by_cached_key(|(hit, best)| Reverse((score(best), best.together, hit.id)));
+        let hits = found.into_iter().take(limit).map(|(hit, _)| hit);
         Ok(hits.collect())
     }
 
@@ -223,25 +180,31 @@ impl LogMessages {
         store: &S,
         session: &SessionId,
         query: SearchQuery,
-    ) -> Result<Vec<FoundMessage>, StoreError> {
-        let mut lines = store.search(session, &query).await?;
-        let seq_of = |line: &LogEntry| {
+    ) -> Result<Vec<(Hit, BestMatch)>, StoreError> {
+        let lines = store.search(session, &query).await?.into_iter();
+        let evicted = lines.filter_map(|line| {
             let seq = self.by_entry.get(&line.n).copied();
-            seq.filter(|seq| self.is_evicted(*seq))
-        };
-        lines.retain(|line| seq_of(line).is_some());
-        let seqs: Vec<Seq> = lines.iter().filter_map(seq_of).collect();
+            let seq = seq.filter(|seq| self.is_evicted(*seq))?;
+            let tool = self.results.get(&seq).map(|(_, tool)| Arc::clone(tool));
+            Some((seq, tool, line))
+        });
+        let evicted: Vec<_> = evicted.collect();
         blocking(move || {
-            let found = seqs.into_iter().zip(lines).filter_map(|(seq, line)| {
-                let message = Arc::clone(line.entry.message()?);
-                let text = recall_text(&message);
+            let found = evicted.into_iter().filter_map(|(seq, tool, line)| {
+                let message = line.entry.message()?;
+                let text = recall_text(message);
                 let best = query.find(&text)?;
-                Some(FoundMessage {
-                    seq,
-                    message,
-                    text,
-                    best,
-                })
+                let (offset, piece) = snippet(&text, best.at);
+                let hit = Hit {
+                    id: RecallId(seq),
+                    kind: MessageKind::of(message),
+                    tool: tool.and_then(named),
+                    bytes: Bytes(text.len() as u64),
+                    offset: offset as u64,
+                    snippet: piece.to_owned(),
+                    terms: best.terms,
+                };
+                Some((hit, best))
             });
             found.collect()
         })

@@ -67,11 +67,9 @@ struct TextWord<'a> {
 }
 
 impl BestMatch {
-    /// Calls `each` with the place in the query of every term in the text.
-    pub(super) fn each_term(&self, each: impl FnMut(usize)) {
-        let bits = 0..QUERY_TERMS;
-        bits.filter(|term| self.found & (1 << term) != 0)
-            .for_each(each);
+    /// Checks whether the text has the term at this place in the query.
+    pub(super) fn has(&self, term: usize) -> bool {
+        self.found & (1 << term) != 0
     }
 }
 
@@ -253,11 +251,7 @@ fn runs(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Splits a run into lower-case words at case changes.
 fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(TextWord<'a>)) {
-    let cuts = if run.len() <= WORD_BYTES {
-        cuts(run)
-    } else {
-        Vec::new()
-    };
+    let cuts = cuts(run);
     if cuts.is_empty() || cuts.len() >= WORD_PARTS {
         let (text, whole) = (lower(run), None);
         return take(TextWord { at, text, whole });
@@ -276,36 +270,31 @@ fn parts<'a>(at: usize, run: &'a str, take: &mut impl FnMut(TextWord<'a>)) {
 
 /// Returns the word boundaries in `parseConfig` and `HTTPServer`.
 fn cuts(run: &str) -> Vec<usize> {
-    let mut cuts = Vec::new();
-    let mut chars = run.char_indices().peekable();
     // Most words consist of lower-case letters and digits only.
-    if run
-        .bytes()
-        .all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase())
-    {
-        return cuts;
+    if run.len() > WORD_BYTES || is_lower(run) {
+        return Vec::new();
     }
-    let mut before: Option<char> = None;
-    while let Some((at, c)) = chars.next() {
-        let next = chars.peek().map(|(_, c)| *c);
-        if c.is_uppercase()
-            && let Some(before) = before
-        {
-            let ends_acronym = before.is_uppercase() && next.is_some_and(char::is_lowercase);
-            if !before.is_uppercase() || ends_acronym {
-                cuts.push(at);
-            }
+    let chars: Vec<(usize, char)> = run.char_indices().collect();
+    let after = chars.iter().skip(2).map(|(_, c)| c.is_lowercase());
+    let pairs = chars.windows(2).zip(after.chain([false]));
+    let cuts = pairs.filter_map(|(pair, ends_acronym)| match pair {
+        [(_, before), (at, c)] if c.is_uppercase() => {
+            (!before.is_uppercase() || ends_acronym).then_some(*at)
         }
-        before = Some(c);
-    }
-    cuts
+        _ => None,
+    });
+    cuts.collect()
+}
+
+fn is_lower(run: &str) -> bool {
+    let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
+    run.bytes().all(is_lower)
 }
 
 fn lower(run: &str) -> Cow<'_, str> {
     let end = run.floor_char_boundary(WORD_BYTES);
     let run = run.get(..end).unwrap_or_default();
-    let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
-    if run.bytes().all(is_lower) {
+    if is_lower(run) {
         return Cow::Borrowed(run);
     }
     Cow::Owned(run.to_lowercase())
