@@ -3,12 +3,12 @@
 //! It has no clock: the caller passes the time. The run decides how to react.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{Bytes, Ppm, Tokens, Usage};
 use serde::{Deserialize, Serialize};
+use strum::Display;
 
 use crate::limits::{CountTokens, ExecutionLimits};
 use crate::outcome::EndReason;
@@ -72,36 +72,27 @@ pub struct Ledger {
 /// The name of [`Ledger`] in phi-core.
 pub type ExecutionTracker = Ledger;
 
-/// A kind of limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A kind of limit. Displayed as the limited quantity, such as "tool calls".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "lowercase")]
 pub enum LimitKind {
     /// `max_turns`.
     Turns,
     /// `max_tool_calls`.
+    #[strum(to_string = "tool calls")]
     ToolCalls,
     /// `max_total_tokens`.
     Tokens,
     /// `max_cost`.
+    #[strum(to_string = "dollars")]
     Cost,
     /// `max_duration`.
+    #[strum(to_string = "seconds")]
     Duration,
     /// `max_memory`.
+    #[strum(to_string = "bytes")]
     Memory,
-}
-
-impl fmt::Display for LimitKind {
-    /// Formats the limited quantity, such as "tool calls".
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Turns => "turns",
-            Self::ToolCalls => "tool calls",
-            Self::Tokens => "tokens",
-            Self::Cost => "dollars",
-            Self::Duration => "seconds",
-            Self::Memory => "bytes",
-        })
-    }
 }
 
 impl Ledger {

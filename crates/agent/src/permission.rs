@@ -491,9 +491,9 @@ impl ArgumentPattern {
             (None, Value::Object(fields)) => {
                 let fields = fields.iter();
                 let others = fields.filter(|(name, _)| !without.contains(&name.as_str()));
-                others.for_each(|(_, value)| texts(value, leaves));
+                others.for_each(|(_, value)| texts(value, false, leaves));
             }
-            (None, arguments) => texts(arguments, leaves),
+            (None, arguments) => texts(arguments, false, leaves),
             (Some(field), arguments) => {
                 // A field's own name may contain dots.
                 let found = arguments.get(field).or_else(|| {
@@ -501,7 +501,7 @@ impl ArgumentPattern {
                     steps.try_fold(arguments, |value, step| value.get(step))
                 });
                 if let Some(value) = found {
-                    scalars(value, leaves);
+                    texts(value, true, leaves);
                 }
             }
         }
@@ -513,27 +513,16 @@ fn beginning(server: &str) -> String {
     format!("{server}_")
 }
 
-fn texts<'a>(value: &'a Value, leaves: &mut Vec<Cow<'a, str>>) {
-    walk(value, &mut |leaf| {
-        if let Value::String(text) = leaf {
-            leaves.push(Cow::Borrowed(text));
-        }
-    });
-}
-
-fn scalars<'a>(value: &'a Value, leaves: &mut Vec<Cow<'a, str>>) {
-    walk(value, &mut |leaf| match leaf {
-        Value::String(text) => leaves.push(Cow::Borrowed(text)),
-        Value::Number(_) | Value::Bool(_) => leaves.push(Cow::Owned(leaf.to_string())),
-        _ => {}
-    });
-}
-
-/// Visits every leaf. JSON from a model has at most 128 levels, because the parser rejects more.
-fn walk<'a>(value: &'a Value, leaf: &mut impl FnMut(&'a Value)) {
+/// Collects the texts in a value, and its numbers and booleans if `scalars` is set. JSON from a
+/// model has at most 128 levels, because the parser rejects more.
+fn texts<'a>(value: &'a Value, scalars: bool, leaves: &mut Vec<Cow<'a, str>>) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| walk(item, leaf)),
-        Value::Object(object) => object.values().for_each(|value| walk(value, leaf)),
-        other => leaf(other),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, scalars, leaves)),
+        Value::Object(fields) => fields
+            .values()
+            .for_each(|field| texts(field, scalars, leaves)),
+        Value::String(text) => leaves.push(Cow::Borrowed(text)),
+        Value::Number(_) | Value::Bool(_) if scalars => leaves.push(Cow::Owned(value.to_string())),
+        _ => {}
     }
 }

@@ -142,9 +142,8 @@ impl Session {
                 }
             }
         }
-        if let Some(retry) = config.retry_config {
-            parts.settings.retry = retry;
-        }
+        let retry = &mut parts.settings.retry;
+        *retry = config.retry_config.unwrap_or(*retry);
         if config.context_config.is_some() && setup.line.window.is_none() && faults.is_empty() {
             setup.line.window = window::reported(&*parts.provider, setup.limits.max_duration).await;
         }
@@ -187,35 +186,22 @@ impl Session {
 
 impl AgentLoopConfig {
     fn apply(&self, setup: &mut Setup) {
-        if let Some(level) = self.thinking_level {
-            setup.sampling.thinking = Some(level);
-        }
-        if let Some(tokens) = self.max_tokens {
-            setup.max_output = Some(tokens);
-            setup.line.max_output = Some(tokens);
-        }
-        if let Some(temperature) = self.temperature {
-            setup.sampling.temperature = Some(temperature);
-        }
+        let sampling = &mut setup.sampling;
+        sampling.thinking = self.thinking_level.or(sampling.thinking);
+        sampling.temperature = self.temperature.or(sampling.temperature);
+        setup.max_output = self.max_tokens.or(setup.max_output);
+        setup.line.max_output = self.max_tokens.or(setup.line.max_output);
         setup.limits = Arc::new(self.execution_limits.over(&setup.limits));
-        if let Some(sheet) = self.prices {
-            setup.sheet = Some(sheet.kept(setup.retention));
-        }
-        if let Some(mode) = self.steering_mode {
-            setup.steering = mode;
-        }
-        if let Some(mode) = self.follow_up_mode {
-            setup.follow_ups = mode;
-        }
-        if let Some(cache) = self.cache_config {
-            setup.cache = cache;
-        }
+        let prices = self.prices.map(|sheet| sheet.kept(setup.retention));
+        setup.sheet = prices.or(setup.sheet);
+        setup.steering = self.steering_mode.unwrap_or(setup.steering);
+        setup.follow_ups = self.follow_up_mode.unwrap_or(setup.follow_ups);
+        setup.cache = self.cache_config.unwrap_or(setup.cache);
         if let Some(Ok(calls)) = self.tool_execution.map(|how| how.max_parallel_tools()) {
             setup.max_parallel_tools = calls;
         }
-        if let Some(trigger) = self.first_turn_trigger {
-            setup.first_turn_trigger = trigger;
-        }
+        let trigger = self.first_turn_trigger;
+        setup.first_turn_trigger = trigger.unwrap_or(setup.first_turn_trigger);
         if let Some(id) = &self.config_id {
             setup.config_id.clone_from(id);
         }

@@ -283,7 +283,7 @@ async fn choose(
         biased;
         choosing = tokio::time::timeout(EVALUATION_TIMEOUT, choosing) => match choosing {
             Ok(Ok(choice)) => choice,
-            Ok(Err(_)) => evaluation.fall_back("the choice broke down"),
+            Ok(Err(_)) => evaluation.fall_back(&format!("`{}` broke down", strategy.name())),
             Err(_) => evaluation.fall_back("there was no choice in time"),
         },
         () = interrupted(session, &mut race.undelivered) => Choice::Nothing {

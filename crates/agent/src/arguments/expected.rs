@@ -4,11 +4,13 @@
 //! usual ones, expects nothing: the tool itself decides.
 
 use serde_json::{Map, Value};
+use strum::{EnumString, IntoStaticStr};
 
 /// Maximum length of a chain of references and choices.
 const MAX_STEPS: usize = 16;
 /// A type of JSON schema, apart from `null`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub(super) enum Kind {
     Boolean,
     Integer,
@@ -28,28 +30,15 @@ pub(super) struct Expected<'a> {
 }
 
 impl Kind {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "boolean" => Self::Boolean,
-            "integer" => Self::Integer,
-            "number" => Self::Number,
-            "string" => Self::String,
-            "array" => Self::Array,
-            "object" => Self::Object,
-            _ => return None,
-        })
-    }
-
     /// Returns the type with its article.
-    fn words(self) -> &'static str {
-        match self {
-            Self::Boolean => "a boolean",
-            Self::Integer => "an integer",
-            Self::Number => "a number",
-            Self::String => "a string",
-            Self::Array => "an array",
-            Self::Object => "an object",
-        }
+    fn words(self) -> String {
+        let name: &str = self.into();
+        let article = if name.starts_with(['a', 'i', 'o']) {
+            "an"
+        } else {
+            "a"
+        };
+        format!("{article} {name}")
     }
 
     /// Checks whether a value has this type.
@@ -127,12 +116,12 @@ impl<'a> Expected<'a> {
 pub(super) fn missed(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     if let Some(expected) = Expected::of(root, schema) {
         let fits = expected.kind.matches(value) || (expected.nullable && value.is_null());
-        return (!fits).then(|| expected.kind.words().to_owned());
+        return (!fits).then(|| expected.kind.words());
     }
     let names = schema.get("type")?.as_array()?;
     let names = names.iter().filter_map(Value::as_str);
     let (nulls, names): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == "null");
-    let kinds: Option<Vec<Kind>> = names.into_iter().map(Kind::named).collect();
+    let kinds: Option<Vec<Kind>> = names.into_iter().map(|name| name.parse().ok()).collect();
     let kinds = kinds.filter(|kinds| !kinds.is_empty())?;
     let fits =
         kinds.iter().any(|kind| kind.matches(value)) || (!nulls.is_empty() && value.is_null());
@@ -149,7 +138,7 @@ fn only_kind(types: &Value) -> Option<(Kind, bool)> {
     let is_null = |name: &&Value| name.as_str() == Some("null");
     let kind = only(names.iter().filter(|name| !is_null(name)))?;
     let null = names.iter().any(|name| is_null(&name));
-    Some((Kind::named(kind.as_str()?)?, null))
+    Some((kind.as_str()?.parse().ok()?, null))
 }
 
 /// Returns the only item of an iterator.

@@ -1,7 +1,6 @@
 //! [`EvaluationStrategy`]: chooses one of several answers. This module contains the strategies that
 //! need no model.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -161,13 +160,11 @@ where
     }
 
     async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
-        let choose = AssertUnwindSafe(|| (self.choose)(evaluation.results));
-        match std::panic::catch_unwind(choose) {
-            Ok(Some(branch)) => Choice::Branch(branch),
-            Ok(None) => Choice::Nothing {
+        match (self.choose)(evaluation.results) {
+            Some(branch) => Choice::Branch(branch),
+            None => Choice::Nothing {
                 why: format!("`{}` took none of the answers", self.name),
             },
-            Err(_) => evaluation.fall_back(&format!("`{}` broke down", self.name)),
         }
     }
 }
