@@ -3,7 +3,7 @@
 //! `request_handler.rs` decides which of these happens. The validation rules are those of the module `rules`.
 
 use std::borrow::Cow;
-use std::fmt::Debug;
+use std::fmt::{Debug, Display};
 
 use crate::rules::Fault;
 use plimsoll_context::{TokenCounter, Tokens};
@@ -11,9 +11,11 @@ use serde_json::Value;
 
 use crate::answer::{AnswerBody, HttpAnswer};
 use crate::cache::{CachedTokens, Caching};
+use crate::mock::Mock;
 use crate::pieces::RequestPiece;
 use crate::turn::Turn;
 
+use crate::rules::table::Words;
 pub(crate) use crate::rules::table::{entries as list, text};
 
 /// A function that returns a header of a request by its lower-case name.
@@ -64,14 +66,59 @@ pub(crate) trait Api: Debug + Send + Sync {
         Caching::Prefix
     }
 
-    /// Returns the refusal of a request that does not fit the window.
-    fn too_long(&self, request: &Value, size: Size) -> HttpAnswer;
+    /// Returns the sentences of the server.
+    fn words(&self) -> &'static Words;
 
-    /// Returns the refusal of a request that exceeds the token limit per minute.
-    fn too_many(&self, request: &Value, requested: Tokens, limit: Tokens) -> HttpAnswer;
+    /// Returns an error in the API's format.
+    fn error(&self, status: u16, kind: &str, code: Option<&str>, message: &str) -> HttpAnswer;
 
     /// Returns a failure that is unrelated to the request.
-    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer;
+    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
+        let (kind, code, words) = self.words().failure(status);
+        self.error(status, kind, code, message.unwrap_or(words))
+    }
+
+    /// Returns the failure with this name, with these values in its words.
+    fn named(&self, name: &str, values: &[(&str, &dyn Display)]) -> HttpAnswer {
+        match self.words().named(name, values) {
+            Some((status, kind, code, words)) => self.error(status, kind, code, &words),
+            None => self.failure(500, Some(name)),
+        }
+    }
+
+    /// Returns the refusal of a request that does not fit the window.
+    fn too_long(&self, size: Size) -> HttpAnswer {
+        let Size {
+            used,
+            output,
+            window,
+        } = size;
+        let name = if used > window {
+            "too-long"
+        } else {
+            "too-long+output"
+        };
+        self.named(
+            name,
+            &[("used", &used), ("output", &output), ("window", &window)],
+        )
+    }
+
+    /// Returns the refusal of a request that exceeds the token limit per minute.
+    fn too_many(&self, request: &Value, requested: Tokens, limit: Tokens) -> HttpAnswer {
+        let model = text(request, "model");
+        let values: [(&str, &dyn Display); 3] = [
+            ("model", &model),
+            ("requested", &requested),
+            ("limit", &limit),
+        ];
+        self.named("too-many", &values)
+    }
+
+    /// Returns the answer for an unknown path.
+    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer {
+        self.named("nowhere", &[("method", &method), ("path", &path)])
+    }
 
     /// Returns the stop reason of a model that stops at the end of the window, or `None` if the
     /// protocol has no such stop reason.
@@ -92,17 +139,41 @@ pub(crate) trait Api: Debug + Send + Sync {
     /// Returns the answer to a count request.
     fn counted(&self, tokens: Tokens) -> Value;
 
+    /// Returns the description of a model.
+    fn model(&self, id: &str, window: Option<Tokens>) -> Value;
+
+    /// Returns the list of all models, with their descriptions.
+    fn models(&self, ids: &[String], descriptions: Vec<Value>) -> Value;
+
+    /// Returns another page about the server at a path, if there is one.
+    fn page(&self, _path: &str, _window: Option<Tokens>) -> Option<Value> {
+        None
+    }
+
     /// Returns the answer to a request about the server itself, such as its models, or `None` for
     /// an unknown path.
-    fn about(&self, path: &str, info: &ServerInfo<'_>) -> Option<HttpAnswer>;
+    fn about(&self, path: &str, mock: &Mock) -> Option<HttpAnswer> {
+        let model = |id: &str| self.model(id, mock.window);
+        let models = || {
+            let (base, id) = path.split_once("/models")?;
+            let versions = ["/v1", "/v1beta"];
+            if !base.is_empty() && !versions.iter().any(|version| base.ends_with(version)) {
+                return None;
+            }
+            if id.is_empty() {
+                let ids = mock.models.iter();
+                return Some(self.models(&mock.models, ids.map(|id| model(id)).collect()));
+            }
+            id.strip_prefix('/').map(model)
+        };
+        let body = self.page(path, mock.window).or_else(models)?;
+        Some(HttpAnswer::new(200, body))
+    }
 
     /// Returns the name of the header with the request id.
     fn names_request(&self) -> &'static str {
         "x-request-id"
     }
-
-    /// Returns the answer for an unknown path.
-    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer;
 }
 
 /// The kind of a request.
@@ -141,13 +212,6 @@ pub(crate) struct ReportedUsage {
     /// All output, including reasoning.
     pub(crate) output: Tokens,
     pub(crate) reasoning: Tokens,
-}
-
-/// The data that a server reports about itself.
-#[derive(Debug)]
-pub(crate) struct ServerInfo<'m> {
-    pub(crate) models: &'m [String],
-    pub(crate) window: Option<Tokens>,
 }
 
 impl PendingReply<'_> {

@@ -4,23 +4,23 @@ use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 
+/// A map of at most `MOST` entries.
 #[derive(Debug)]
-pub(crate) struct BoundedMap<K, V> {
+pub(crate) struct BoundedMap<K, V, const MOST: usize> {
     entries: HashMap<K, V>,
     oldest_first: VecDeque<K>,
-    most: usize,
 }
 
-impl<K: Clone + Eq + Hash, V> BoundedMap<K, V> {
-    /// Creates a map of at most so many entries.
-    pub(crate) fn new(most: usize) -> Self {
+impl<K, V, const MOST: usize> Default for BoundedMap<K, V, MOST> {
+    fn default() -> Self {
         Self {
             entries: HashMap::new(),
             oldest_first: VecDeque::new(),
-            most,
         }
     }
+}
 
+impl<K: Clone + Eq + Hash, V, const MOST: usize> BoundedMap<K, V, MOST> {
     pub(crate) fn get_mut<Q>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -36,7 +36,7 @@ impl<K: Clone + Eq + Hash, V> BoundedMap<K, V> {
         if is_new {
             self.oldest_first.push_back(key);
         }
-        if self.oldest_first.len() > self.most
+        if self.oldest_first.len() > MOST
             && let Some(oldest) = self.oldest_first.pop_front()
         {
             self.entries.remove(&oldest);

@@ -5,14 +5,15 @@ mod encode;
 mod refuse;
 
 use crate::rules::Fault;
-use crate::rules::openai_chat::{error_body, refusal, validate};
+use crate::rules::openai_chat::{TABLE, error_body, refusal, validate};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
 use crate::answer::{AnswerBody, HttpAnswer};
-use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, list, with};
+use crate::api::{Api, Header, PendingReply, RequestKind, Size, list, with};
 use crate::pieces::{RequestPiece, weigh};
+use crate::rules::table::Words;
 use crate::turn::Turn;
 
 /// The tokens of a message in addition to its text.
@@ -57,16 +58,20 @@ impl Api for Chat {
         limit.map(Tokens).filter(|_| refuse::counts_output(&self.0))
     }
 
-    fn too_long(&self, _: &Value, size: Size) -> HttpAnswer {
+    fn words(&self) -> &'static Words {
+        &TABLE
+    }
+
+    fn error(&self, status: u16, kind: &str, _: Option<&str>, message: &str) -> HttpAnswer {
+        HttpAnswer::new(status, error_body(kind, None, None, message))
+    }
+
+    fn too_long(&self, size: Size) -> HttpAnswer {
         refuse::too_long(size, &self.0)
     }
 
     fn too_many(&self, _: &Value, requested: Tokens, limit: Tokens) -> HttpAnswer {
         refuse::too_many(requested, limit)
-    }
-
-    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
-        refuse::failure(status, message)
     }
 
     fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
@@ -85,48 +90,32 @@ impl Api for Chat {
         json!({ "input_tokens": tokens })
     }
 
-    fn about(&self, path: &str, info: &ServerInfo<'_>) -> Option<HttpAnswer> {
-        if path == "/props" {
-            let window = info.window?;
-            let props = json!({"default_generation_settings": {"n_ctx": window}, "total_slots": 1});
-            return Some(HttpAnswer::new(200, props));
-        }
-        models(path, info, info.window)
+    fn model(&self, id: &str, window: Option<Tokens>) -> Value {
+        model(id, window)
     }
 
-    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer {
-        nowhere(method, path, "Chat Completions, at /v1/chat/completions")
+    fn models(&self, _: &[String], descriptions: Vec<Value>) -> Value {
+        models(&descriptions)
+    }
+
+    fn page(&self, path: &str, window: Option<Tokens>) -> Option<Value> {
+        let settings = json!({ "n_ctx": window.filter(|_| path == "/props")? });
+        Some(json!({"default_generation_settings": settings, "total_slots": 1}))
     }
 }
 
-/// Returns OpenAI's list of models, or one of them.
-pub(crate) fn models(
-    path: &str,
-    info: &ServerInfo<'_>,
-    window: Option<Tokens>,
-) -> Option<HttpAnswer> {
-    let model = |id: &str| {
-        let model = json!({"id": id, "object": "model", "created": 0, "owned_by": "plimsoll"});
-        match window {
-            Some(window) => with(model, json!({ "max_model_len": window })),
-            None => model,
-        }
-    };
-    if matches!(path, "/v1/models" | "/models") {
-        let data: Vec<Value> = info.models.iter().map(|id| model(id)).collect();
-        return Some(HttpAnswer::new(
-            200,
-            json!({"object": "list", "data": data}),
-        ));
+/// Returns OpenAI's description of a model.
+pub(crate) fn model(id: &str, window: Option<Tokens>) -> Value {
+    let model = json!({"id": id, "object": "model", "created": 0, "owned_by": "plimsoll"});
+    match window {
+        Some(window) => with(model, json!({ "max_model_len": window })),
+        None => model,
     }
-    let (_, id) = path.split_once("/v1/models/")?;
-    Some(HttpAnswer::new(200, model(id)))
 }
 
-/// Returns OpenAI's answer for an unknown path.
-pub(crate) fn nowhere(method: &str, path: &str, speaks: &str) -> HttpAnswer {
-    let words = format!("Invalid URL ({method} {path}); this mock speaks {speaks}");
-    HttpAnswer::new(404, error_body("invalid_request_error", None, None, &words))
+/// Returns OpenAI's list of models.
+pub(crate) fn models(descriptions: &[Value]) -> Value {
+    json!({"object": "list", "data": descriptions})
 }
 
 /// Returns the number of tokens in a message.

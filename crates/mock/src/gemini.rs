@@ -12,8 +12,9 @@ use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Value, json};
 
 use crate::answer::{AnswerBody, HttpAnswer};
-use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, list, text, with};
+use crate::api::{Api, Header, PendingReply, RequestKind, list, text, with};
 use crate::pieces::{RequestPiece, weigh};
+use crate::rules::table::Words;
 use crate::turn::Turn;
 
 /// The tokens of a content in addition to its parts.
@@ -33,12 +34,6 @@ fn called(path: &str) -> Option<(&str, &str)> {
 
 pub(crate) fn profile(request: &Value) -> GeminiProfile {
     GeminiProfile::of_model(text(request, "model"))
-}
-
-fn error(status: u16, message: &str) -> HttpAnswer {
-    let (name, ..) = TABLE.failure(status);
-    let error = json!({"code": status, "message": message, "status": name});
-    HttpAnswer::new(status, json!({ "error": error }))
 }
 
 impl Api for Gemini {
@@ -102,27 +97,13 @@ impl Api for Gemini {
         None
     }
 
-    fn too_long(&self, _: &Value, size: Size) -> HttpAnswer {
-        let Size { used, window, .. } = size;
-        let words = format!(
-            "The input token count ({used}) exceeds the maximum number of tokens allowed ({window})."
-        );
-        error(400, &words)
+    fn words(&self) -> &'static Words {
+        &TABLE
     }
 
-    fn too_many(&self, request: &Value, _: Tokens, limit: Tokens) -> HttpAnswer {
-        let model = text(request, "model");
-        let words = format!(
-            "You exceeded your current quota, please check your plan and billing details.\n* Quota \
-             exceeded for metric: generativelanguage.googleapis.com/\
-             generate_content_paid_tier_input_token_count, limit: {limit}, model: {model}"
-        );
-        error(429, &words)
-    }
-
-    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
-        let (.., words) = TABLE.failure(status);
-        error(status, message.unwrap_or(words))
+    fn error(&self, status: u16, kind: &str, _: Option<&str>, message: &str) -> HttpAnswer {
+        let error = json!({"code": status, "message": message, "status": kind});
+        HttpAnswer::new(status, json!({ "error": error }))
     }
 
     fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
@@ -144,31 +125,19 @@ impl Api for Gemini {
         json!({ "totalTokens": tokens })
     }
 
-    fn about(&self, path: &str, info: &ServerInfo<'_>) -> Option<HttpAnswer> {
-        let model = |id: &str| {
-            json!({
-                "name": format!("models/{id}"),
-                "version": "001",
-                "displayName": id,
-                "inputTokenLimit": info.window.unwrap_or(Tokens(1_048_576)),
-                "outputTokenLimit": 65_536,
-                "supportedGenerationMethods": METHODS,
-            })
-        };
-        if path.ends_with("/models") {
-            let models: Vec<Value> = info.models.iter().map(|id| model(id)).collect();
-            return Some(HttpAnswer::new(200, json!({ "models": models })));
-        }
-        let (_, id) = path.split_once("/models/")?;
-        Some(HttpAnswer::new(200, model(id)))
+    fn model(&self, id: &str, window: Option<Tokens>) -> Value {
+        json!({
+            "name": format!("models/{id}"),
+            "version": "001",
+            "displayName": id,
+            "inputTokenLimit": window.unwrap_or(Tokens(1_048_576)),
+            "outputTokenLimit": 65_536,
+            "supportedGenerationMethods": METHODS,
+        })
     }
 
-    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer {
-        let words = format!(
-            "Not Found: {method} {path}; this mock speaks Gemini, at \
-             /v1beta/models/MODEL:generateContent and :streamGenerateContent"
-        );
-        error(404, &words)
+    fn models(&self, _: &[String], descriptions: Vec<Value>) -> Value {
+        json!({ "models": descriptions })
     }
 }
 

@@ -14,9 +14,10 @@ use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
 use crate::answer::{AnswerBody, HttpAnswer};
-use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, text};
+use crate::api::{Api, Header, PendingReply, RequestKind, text};
 use crate::cache::Caching;
 use crate::pieces::RequestPiece;
+use crate::rules::table::Words;
 use crate::turn::Turn;
 use admission::{admission, validate_count};
 
@@ -62,9 +63,8 @@ impl Api for Messages {
             return Some(refusal);
         }
         // The SDK's own loop asks for a thread, and then sends only new messages.
-        let words = "thread: this mock keeps no threads; send the whole history";
         let kept = request.get("thread").is_some_and(|kept| !kept.is_null());
-        kept.then(|| error(400, "invalid_request_error", words))
+        kept.then(|| self.named("thread", &[]))
     }
 
     fn fault(&self, header: Header<'_>, request: &Value, kind: RequestKind) -> Option<Fault> {
@@ -105,38 +105,12 @@ impl Api for Messages {
         }
     }
 
-    fn too_long(&self, _: &Value, size: Size) -> HttpAnswer {
-        let Size {
-            used,
-            output,
-            window,
-        } = size;
-        let words = if used > window {
-            format!("prompt is too long: {used} tokens > {window} maximum")
-        } else {
-            format!(
-                "input length and `max_tokens` exceed context limit: {used} + {output} > \
-                 {window}, decrease input length or `max_tokens` and try again"
-            )
-        };
-        error(400, "invalid_request_error", &words)
+    fn words(&self) -> &'static Words {
+        &TABLE
     }
 
-    fn too_many(&self, request: &Value, _: Tokens, limit: Tokens) -> HttpAnswer {
-        let model = text(request, "model");
-        let words = format!(
-            "This request would exceed your organization's rate limit of {limit} input tokens per \
-             minute (org: org_mock, model: {model}). For details, refer to: \
-             https://docs.claude.com/en/api/rate-limits. You can see the response headers for \
-             current usage. Please reduce the prompt length or the maximum tokens requested, or \
-             try again later."
-        );
-        error(429, "rate_limit_error", &words)
-    }
-
-    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
-        let (kind, _, words) = TABLE.failure(status);
-        error(status, kind, message.unwrap_or(words))
+    fn error(&self, status: u16, kind: &str, _: Option<&str>, message: &str) -> HttpAnswer {
+        error(status, kind, message)
     }
 
     fn window_stop(&self) -> Option<&'static str> {
@@ -162,36 +136,24 @@ impl Api for Messages {
         json!({ "input_tokens": tokens })
     }
 
-    fn about(&self, path: &str, info: &ServerInfo<'_>) -> Option<HttpAnswer> {
-        let model = |id: &str| {
-            json!({
-                "type": "model",
-                "id": id,
-                "display_name": id,
-                "created_at": "2025-01-01T00:00:00Z",
-                "lifecycle": "active",
-                "max_input_tokens": info.window,
-                "max_tokens": MessagesProfile::of_model(id).max_output,
-            })
-        };
-        if path.ends_with("/v1/models") {
-            let data: Vec<Value> = info.models.iter().map(|id| model(id)).collect();
-            let list = json!({"data": data, "has_more": false,
-                "first_id": info.models.first(), "last_id": info.models.last()});
-            return Some(HttpAnswer::new(200, list));
-        }
-        let (_, id) = path.split_once("/v1/models/")?;
-        Some(HttpAnswer::new(200, model(id)))
+    fn model(&self, id: &str, window: Option<Tokens>) -> Value {
+        json!({
+            "type": "model",
+            "id": id,
+            "display_name": id,
+            "created_at": "2025-01-01T00:00:00Z",
+            "lifecycle": "active",
+            "max_input_tokens": window,
+            "max_tokens": MessagesProfile::of_model(id).max_output,
+        })
+    }
+
+    fn models(&self, ids: &[String], descriptions: Vec<Value>) -> Value {
+        json!({"data": descriptions, "has_more": false, "first_id": ids.first(),
+            "last_id": ids.last()})
     }
 
     fn names_request(&self) -> &'static str {
         "request-id"
-    }
-
-    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer {
-        let words = format!(
-            "Not Found: {method} {path}; this mock speaks Anthropic Messages, at /v1/messages"
-        );
-        error(404, "not_found_error", &words)
     }
 }

@@ -67,11 +67,7 @@ impl RequestHandler {
     ) -> HandledRequest {
         let api = self.api();
         if let Some(answer) = api.turned_away(header, request) {
-            return HandledRequest {
-                answer,
-                tokens: Tokens::ZERO,
-                fault: None,
-            };
+            return HandledRequest::of(answer);
         }
         let pieces = api.pieces(request, &self.counter);
         let tokens = match &self.mock.scales {
@@ -128,15 +124,14 @@ impl RequestHandler {
                 window,
             };
             match self.mock.over {
-                Over::Refused => return api.too_long(request, size),
+                Over::Refused => return api.too_long(size),
                 Over::Cut => call.used.input = sent.min(window),
                 Over::InStream if sent < window => left = Some(window.minus(sent)),
                 Over::InStream => {
-                    let refusal = api.too_long(request, size);
-                    return if call.streams() && api.window_stop().is_none() {
-                        self.broken(None, &call, refusal)
-                    } else {
-                        refusal
+                    let refusal = api.too_long(size);
+                    return match api.window_stop() {
+                        None => self.broken(None, &call, refusal),
+                        Some(_) => refusal,
                     };
                 }
             }
@@ -153,7 +148,7 @@ impl RequestHandler {
             (Some(left), Some(stop)) => self.ended(turn, left, stop),
             _ => turn,
         };
-        self.play(&turn, pieces, call)
+        dressed(self.play(&turn, pieces, call), &turn)
     }
 
     /// Returns the answer for a turn of the script.
@@ -161,12 +156,11 @@ impl RequestHandler {
         let api = self.api();
         if turn.events.is_none() && (turn.body.is_some() || turn.fail.is_some()) {
             let status = turn.fail.unwrap_or(200);
-            let answer = match &turn.body {
+            return match &turn.body {
                 Some(Value::String(body)) => HttpAnswer::of(status, AnswerBody::Text(body.clone())),
                 Some(body) => HttpAnswer::new(status, body.clone()),
                 None => api.failure(status, turn.message.as_deref()),
             };
-            return dressed(answer, turn);
         }
         let mut cached = self.lock().cache.read(pieces, api.caching(call.request));
         cached.read = cached.read.min(call.used.input);
@@ -174,29 +168,22 @@ impl RequestHandler {
         (call.used.output, call.used.reasoning) = self.output(turn);
         if let Some(events) = &turn.events {
             let events = events.iter().map(raw_event).collect();
-            return dressed(HttpAnswer::of(200, AnswerBody::Events(events)), turn);
+            return HttpAnswer::of(200, AnswerBody::Events(events));
         }
         if let Some(status) = turn.fail_in_stream {
             let failure = api.failure(status, turn.message.as_deref());
-            return if call.streams() {
-                dressed(self.broken(Some(turn), &call, failure), turn)
-            } else {
-                dressed(failure, turn)
-            };
+            return self.broken(Some(turn), &call, failure);
         }
         let answer = HttpAnswer::of(200, api.body(turn, &call));
-        dressed(
-            if turn.cut || turn.hang {
-                answer.halved()
-            } else {
-                answer
-            },
-            turn,
-        )
+        if turn.cut || turn.hang {
+            answer.halved()
+        } else {
+            answer
+        }
     }
 
     /// Returns a stream that fails: in the middle of the turn, or after the opening events if there
-    /// is no turn.
+    /// is no turn. An answer without streaming is the failure alone.
     fn broken(
         &self,
         turn: Option<&Turn>,
@@ -254,6 +241,16 @@ impl RequestHandler {
 
     fn lock(&self) -> MutexGuard<'_, Now> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl HandledRequest {
+    pub(crate) fn of(answer: HttpAnswer) -> Self {
+        Self {
+            answer,
+            tokens: Tokens::ZERO,
+            fault: None,
+        }
     }
 }
 

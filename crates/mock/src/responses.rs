@@ -17,17 +17,14 @@ use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
 
 use crate::answer::{AnswerBody, HttpAnswer};
-use crate::api::{Api, Header, PendingReply, RequestKind, ServerInfo, Size, text};
+use crate::api::{Api, Header, PendingReply, RequestKind, text};
 use crate::chat;
 use crate::pieces::RequestPiece;
+use crate::rules::table::Words;
 use crate::turn::Turn;
 
 pub use stored::MAX_STORED;
 use stored::StoredItems;
-
-/// The server's message for a request that is too long. It contains no numbers.
-const TOO_LONG: &str = "Your input exceeds the context window of this model. Please adjust your \
-                        input and try again.";
 
 /// A function that returns the requirements of the model with this name.
 pub(crate) type ProfileOf = dyn Fn(&str) -> ResponsesProfile + Send + Sync;
@@ -55,10 +52,6 @@ impl fmt::Debug for Responses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Responses").finish_non_exhaustive()
     }
-}
-
-fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> HttpAnswer {
-    HttpAnswer::new(status, error_body(kind, None, code, message))
 }
 
 impl Api for Responses {
@@ -109,25 +102,13 @@ impl Api for Responses {
         sent + Tokens(output.unwrap_or_default())
     }
 
-    fn too_long(&self, _: &Value, _: Size) -> HttpAnswer {
-        let code = Some("context_length_exceeded");
-        let body = error_body("invalid_request_error", Some("input"), code, TOO_LONG);
-        HttpAnswer::new(400, body)
+    fn words(&self) -> &'static Words {
+        &TABLE
     }
 
-    fn too_many(&self, request: &Value, requested: Tokens, limit: Tokens) -> HttpAnswer {
-        let model = text(request, "model");
-        let words = format!(
-            "Request too large for {model} in organization org-mock on tokens per min (TPM): Limit \
-             {limit}, Requested {requested}. The input or output tokens must be reduced in order to \
-             run successfully. Visit https://platform.openai.com/account/rate-limits to learn more."
-        );
-        error(429, "tokens", Some("rate_limit_exceeded"), &words)
-    }
-
-    fn failure(&self, status: u16, message: Option<&str>) -> HttpAnswer {
-        let (kind, code, words) = TABLE.failure(status);
-        error(status, kind, code, message.unwrap_or(words))
+    fn error(&self, status: u16, kind: &str, code: Option<&str>, message: &str) -> HttpAnswer {
+        let param = (code == Some("context_length_exceeded")).then_some("input");
+        HttpAnswer::new(status, error_body(kind, param, code, message))
     }
 
     fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
@@ -152,12 +133,12 @@ impl Api for Responses {
         json!({"object": "response.input_tokens", "input_tokens": tokens})
     }
 
-    fn about(&self, path: &str, info: &ServerInfo<'_>) -> Option<HttpAnswer> {
-        // OpenAI does not publish its windows in the API.
-        chat::models(path, info, None)
+    /// OpenAI does not publish its windows in the API.
+    fn model(&self, id: &str, _: Option<Tokens>) -> Value {
+        chat::model(id, None)
     }
 
-    fn nowhere(&self, method: &str, path: &str) -> HttpAnswer {
-        chat::nowhere(method, path, "OpenAI Responses, at /v1/responses")
+    fn models(&self, _: &[String], descriptions: Vec<Value>) -> Value {
+        chat::models(&descriptions)
     }
 }

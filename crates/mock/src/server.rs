@@ -8,13 +8,11 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, Response};
-use plimsoll_context::Tokens;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::answer::HttpAnswer;
-use crate::api::ServerInfo;
 use crate::error::MockError;
 use crate::mock::{FixedPage, Mock};
 use crate::record::{Record, RecordedRequest, RequestTotals};
@@ -134,14 +132,8 @@ impl MockState {
             let request = desk.api().with_path(path, body);
             return desk.handle(&header, &request, kind);
         }
-        let info = ServerInfo {
-            models: &desk.mock.models,
-            window: desk.mock.window,
-        };
-        let about = desk
-            .api()
-            .about(path, &info)
-            .filter(|_| method == Method::GET);
+        let about = Some(path).filter(|_| method == Method::GET);
+        let about = about.and_then(|path| desk.api().about(path, &desk.mock));
         HandledRequest::of(match about {
             Some(about) => desk
                 .api()
@@ -155,16 +147,6 @@ impl MockState {
     fn record(&self, recorded: RecordedRequest) -> String {
         let number = lock(&self.record).push(recorded);
         format!("req_mock{number}")
-    }
-}
-
-impl HandledRequest {
-    fn of(answer: HttpAnswer) -> Self {
-        Self {
-            answer,
-            tokens: Tokens::ZERO,
-            fault: None,
-        }
     }
 }
 

@@ -15,14 +15,8 @@ use crate::pieces::{Mark, Print, RequestPiece, print};
 pub const MAX_CACHED_PREFIXES: usize = 4_096;
 
 /// The cached prefixes, by the fingerprint of their content.
-#[derive(Debug)]
-pub(crate) struct MarkedCache(BoundedMap<Print, CachedMark>);
-
-impl Default for MarkedCache {
-    fn default() -> Self {
-        Self(BoundedMap::new(MAX_CACHED_PREFIXES))
-    }
-}
+#[derive(Debug, Default)]
+pub(crate) struct MarkedCache(BoundedMap<Print, CachedMark, MAX_CACHED_PREFIXES>);
 
 #[derive(Debug, Clone, Copy)]
 struct CachedMark {

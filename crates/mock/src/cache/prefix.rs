@@ -14,14 +14,8 @@ pub const CACHE_STEP: u64 = 128;
 pub const MAX_CACHED_CHUNKS: usize = 65_536;
 
 /// The prefixes of earlier requests, by the fingerprint of their content.
-#[derive(Debug)]
-pub(crate) struct PrefixCache(BoundedMap<Print, ()>);
-
-impl Default for PrefixCache {
-    fn default() -> Self {
-        Self(BoundedMap::new(MAX_CACHED_CHUNKS))
-    }
-}
+#[derive(Debug, Default)]
+pub(crate) struct PrefixCache(BoundedMap<Print, (), MAX_CACHED_CHUNKS>);
 
 impl PrefixCache {
     /// Returns the number of cached tokens of a request, and adds the request to the cache.

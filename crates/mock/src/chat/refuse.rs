@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::answer::HttpAnswer;
 use crate::api::Size;
-use crate::rules::openai_chat::{TABLE, error_body};
 
 /// The refusals of requests that are too long: `server => body` or, for a request with an output limit,
 /// `server+output => body`.
@@ -74,13 +73,4 @@ pub(crate) fn too_many(requested: Tokens, limit: Tokens) -> HttpAnswer {
     );
     let error = json!({"message": message, "type": "tokens", "code": "rate_limit_exceeded"});
     HttpAnswer::new(413, json!({ "error": error }))
-}
-
-/// Returns a failure from the script.
-pub(crate) fn failure(status: u16, message: Option<&str>) -> HttpAnswer {
-    let (kind, _, words) = TABLE.failure(status);
-    HttpAnswer::new(
-        status,
-        error_body(kind, None, None, message.unwrap_or(words)),
-    )
 }

@@ -19,19 +19,10 @@ pub const MAX_STORED: usize = 10_000;
 #[derive(Debug, Default)]
 pub(super) struct StoredItems(Mutex<Ids>);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Ids {
-    known: BoundedMap<String, ()>,
-    ties: BoundedMap<String, String>,
-}
-
-impl Default for Ids {
-    fn default() -> Self {
-        Self {
-            known: BoundedMap::new(MAX_STORED),
-            ties: BoundedMap::new(MAX_STORED),
-        }
-    }
+    known: BoundedMap<String, (), MAX_STORED>,
+    ties: BoundedMap<String, String, MAX_STORED>,
 }
 
 impl StoredItems {

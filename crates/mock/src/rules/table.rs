@@ -29,8 +29,9 @@
 //! - `[refusals]` has the refusals of rules that are code ([`Check::report`]): `name RULE => words`, in which
 //!   `{a}` to `{f}` are the values that the code gives.
 //! - `[failures]` has the failures without a fault of the request: `status type code => message`, in which
-//!   `4*` is every status that begins with 4. `[codes]` has the codes of refusals: `code => part of the words`,
-//!   or `^beginning of the words`. Of both, the first line that applies counts.
+//!   `4*` is every status that begins with 4, or `name status type code => message` with values of the code.
+//!   `[codes]` has the codes of refusals: `code => part of the words`, or `^beginning of the words`. Of both,
+//!   the first line that applies counts.
 //! - Of consecutive rules for one key only the first that applies counts, those that begin with `+`, and calls
 //!   of code.
 //!
@@ -40,18 +41,21 @@
 //! is a field of the profile. Any other name is the text under that key of the object.
 
 mod check;
+mod words;
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::ops::Deref;
 
 use plimsoll_wire::__internals::json_kind;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::rules::fault::{Fault, SHAPE};
+use crate::rules::fault::SHAPE;
 use crate::rules::json_path::JsonPath;
 
 pub(crate) use check::Check;
+pub(crate) use words::Words;
+use words::filled;
 
 /// A condition that is code. It receives the check, the object and the value.
 pub(crate) type Flag<P> = fn(&Check<'_, P>, &Value, Option<&Value>) -> bool;
@@ -61,10 +65,7 @@ pub(crate) type Code<P> = fn(&mut Check<'_, P>, &JsonPath<'_>, &Value);
 /// The rules of a protocol. `P` is the profile of a server or a model.
 pub(crate) struct Table<P: 'static> {
     groups: BTreeMap<&'static str, BTreeMap<&'static str, Vec<RuleRow<P>>>>,
-    /// The rules and the words of refusals by code.
-    refusals: BTreeMap<&'static str, (&'static str, &'static str)>,
-    failures: Vec<(&'static str, &'static str)>,
-    codes: Vec<(&'static str, &'static str)>,
+    words: Words,
     /// Lines that cannot be read, and names of groups that do not exist. A test checks that there are
     /// none.
     pub(crate) errors: Vec<&'static str>,
@@ -158,9 +159,7 @@ impl<P: Clone + Default + Serialize> Table<P> {
     ) -> Self {
         let mut table = Self {
             groups: BTreeMap::new(),
-            refusals: BTreeMap::new(),
-            failures: Vec::new(),
-            codes: Vec::new(),
+            words: Words::default(),
             errors: Vec::new(),
         };
         let mut reader = TableReader {
@@ -194,7 +193,6 @@ impl<P: Clone + Default + Serialize> Table<P> {
 
     /// Reads a line. Returns `None` if it cannot be read.
     fn line(&mut self, line: &'static str, reader: &mut TableReader<'_, P>) -> Option<()> {
-        let refusal = || line.split_once(" => ");
         if let Some((name, words)) = line.strip_prefix('@').and_then(|at| at.split_once(" = ")) {
             reader.words.insert(name, words);
         } else if let Some(names) = line.strip_prefix('[') {
@@ -211,15 +209,8 @@ impl<P: Clone + Default + Serialize> Table<P> {
             let rows = self.of(name, "").to_vec();
             rows.first()?;
             self.push(&rows, reader);
-        } else if reader.group == "refusals" {
-            let (name, words) = refusal()?;
-            let (name, rule) = name.split_once(' ').unwrap_or((name, SHAPE));
-            self.refusals.insert(name, (rule, words));
-        } else if reader.group == "failures" {
-            self.failures.push(refusal()?);
-        } else if reader.group == "codes" {
-            let (code, part) = refusal()?;
-            self.codes.push((part, code));
+        } else if matches!(reader.group, "refusals" | "failures" | "codes") {
+            self.words.line(reader.group, line)?;
         } else {
             let row = RuleRow::parse(line, reader)?;
             self.push(&[row], reader);
@@ -247,59 +238,18 @@ impl<P> Table<P> {
         rows.map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns a refusal of `[refusals]` with the values of its words.
-    pub(crate) fn fault(
-        &self,
-        name: &'static str,
-        place: impl Into<String>,
-        values: &[&dyn Display],
-    ) -> Fault {
-        let place = place.into();
-        let refusal = self.refusals.get(name).copied();
-        let (rule, words) = refusal.unwrap_or((SHAPE, name));
-        let value = |letter: &str| {
-            let mut named = ["a", "b", "c", "d", "e", "f"].iter().zip(values);
-            named.find_map(|(known, value)| (*known == letter).then(|| value.to_string()))
-        };
-        let words = filled(words, |name| match name {
-            "place" => place.clone(),
-            letter => value(letter).unwrap_or_default(),
-        });
-        Fault { rule, place, words }
-    }
-
-    /// Returns the type, the code and the message of a failure with this status.
-    pub(crate) fn failure(
-        &self,
-        status: u16,
-    ) -> (&'static str, Option<&'static str>, &'static str) {
-        let status = status.to_string();
-        let line = self.failures.iter().find_map(|(head, message)| {
-            let mut head = head.split(' ');
-            let pattern = head.next()?;
-            let applies = match pattern.strip_suffix('*') {
-                Some(beginning) => status.starts_with(beginning),
-                None => pattern == status,
-            };
-            applies.then_some((head.next()?, head.next(), *message))
-        });
-        line.unwrap_or_default()
-    }
-
-    /// Returns the code of a refusal with these words.
-    pub(crate) fn code(&self, words: &str) -> Option<&'static str> {
-        let applies = |part: &str| match part.strip_prefix('^') {
-            Some(beginning) => words.starts_with(beginning),
-            None => words.contains(part),
-        };
-        let line = self.codes.iter().find(|(part, _)| applies(part));
-        line.map(|(_, code)| *code)
-    }
-
     /// Returns `true` if a group has rows for exactly this kind.
     pub(crate) fn has(&self, group: &str, kind: &str) -> bool {
         let group = self.groups.get(group);
         group.is_some_and(|group| group.contains_key(kind))
+    }
+}
+
+impl<P> Deref for Table<P> {
+    type Target = Words;
+
+    fn deref(&self) -> &Words {
+        &self.words
     }
 }
 
@@ -460,25 +410,6 @@ fn is_one(value: Option<&Value>, known: &[&str]) -> bool {
         Some(Value::Bool(set)) => *set && known.contains(&"true"),
         value => known.contains(&value.and_then(Value::as_str).unwrap_or_default()),
     }
-}
-
-/// Fills in the names in braces. Braces of patterns, which begin with a digit, stay.
-fn filled(words: &str, value: impl Fn(&str) -> String) -> String {
-    let mut text = String::with_capacity(words.len() * 2);
-    let mut rest = words;
-    while let Some((before, inner)) = rest.split_once('{') {
-        let (name, after) = inner.split_once('}').unwrap_or((inner, ""));
-        rest = after;
-        text.push_str(before);
-        match name {
-            "newline" => text.push('\n'),
-            _ if name.starts_with(|first: char| first.is_ascii_digit()) => {
-                text.push_str(&format!("{{{name}}}"));
-            }
-            _ => text.push_str(&value(name)),
-        }
-    }
-    text + rest
 }
 
 /// Returns the value under a key or a path of keys; `.` is the object itself.
