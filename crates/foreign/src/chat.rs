@@ -357,12 +357,8 @@ impl<'a> Chat<'a> {
 
     /// Adds the blocks of a message of Messages.
     fn message(&mut self, entry: usize, raw: &'a str, mut value: Value) -> Result<(), WireError> {
-        let role = match value.get("role").and_then(Value::as_str) {
-            Some("user") => Some(Role::User),
-            Some("assistant") => Some(Role::Assistant),
-            Some("system") => Some(Role::System),
-            _ => None,
-        };
+        let role = value.get("role").and_then(Value::as_str);
+        let role = role.and_then(Role::named);
         let content = value.get_mut("content");
         let content = content.filter(|content| match content {
             Value::Array(blocks) => !blocks.is_empty(),

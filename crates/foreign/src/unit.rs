@@ -49,6 +49,12 @@ pub enum Role {
 }
 
 impl Role {
+    /// Returns the role with this name in a message.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        let mut roles = [Self::System, Self::User, Self::Assistant].into_iter();
+        roles.find(|role| role.name() == name)
+    }
+
     /// Returns the name in a message. A unit that states its role itself has none.
     pub(crate) fn name(self) -> &'static str {
         match self {

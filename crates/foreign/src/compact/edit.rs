@@ -131,11 +131,8 @@ impl<'a> Body<'a> {
 
 /// Returns the blocks of a message of Messages.
 fn blocks(mut message: Value) -> Entry {
-    let role = match message.get("role").and_then(Value::as_str) {
-        Some("assistant") => Role::Assistant,
-        Some("system") => Role::System,
-        _ => Role::User,
-    };
+    let role = message.get("role").and_then(Value::as_str);
+    let role = role.and_then(Role::named).unwrap_or(Role::User);
     let blocks = match message.get_mut("content").map(Value::take) {
         Some(Value::Array(blocks)) => blocks,
         Some(Value::String(text)) => vec![json!({"type": "text", "text": text})],

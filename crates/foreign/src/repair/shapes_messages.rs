@@ -1,7 +1,5 @@
 //! The shapes of Messages.
 
-use std::mem;
-
 use plimsoll_wire::__internals::is_word;
 use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::prompt_texts;
@@ -40,12 +38,12 @@ fn text_block(text: &str) -> Value {
 
 /// Makes messages of the entries that are none.
 fn entries(patient: &mut Patient<'_, '_>) {
-    for mut unit in mem::take(&mut patient.chat.units) {
-        let at = patient.chat.units.len();
-        if unit.role != Role::Own || !unit.is_left() {
-            patient.chat.units.push(unit);
+    let mut added: Vec<(usize, Unit<'_>)> = Vec::new();
+    for at in 0..patient.chat.units.len() {
+        let unit = patient.chat.units.get_mut(at);
+        let Some(unit) = unit.filter(|unit| unit.role == Role::Own && unit.is_left()) else {
             continue;
-        }
+        };
         let (turn, (role, blocks)) = (unit.turn, message(unit.value()));
         let mut blocks = blocks.into_iter();
         let done = match blocks.next() {
@@ -59,11 +57,10 @@ fn entries(patient: &mut Patient<'_, '_>) {
                 "it says nothing; dropped it"
             }
         };
-        patient.chat.units.push(unit);
-        let rest = blocks.map(|block| Unit::inserted(role, turn, block));
-        patient.chat.units.extend(rest);
+        added.extend(blocks.map(|block| (at + 1, Unit::inserted(role, turn, block))));
         patient.note(at, done);
     }
+    patient.chat.insert_all(added);
 }
 
 /// Returns the role and the blocks of an entry that is no message.

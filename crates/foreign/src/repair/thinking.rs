@@ -44,42 +44,36 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
 fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
     let is_stored = is_stored(patient);
     let is_models = |unit: &Unit<'_>| !unit.is_beside() && is_models(Protocol::Responses, unit);
-    let mut is_next = false;
-    let units = patient.chat.units.iter().rev();
-    let followed = units.map(|unit| {
-        let is_followed = is_next;
-        if unit.is_left() && kind(unit.value()) != "reasoning" {
-            is_next = is_models(unit);
+    // From the end.
+    let mut gone: Vec<(usize, &str)> = Vec::new();
+    let mut is_followed = false;
+    let units = patient.chat.units.iter().enumerate().rev();
+    for (at, unit) in units.filter(|(_, unit)| unit.is_left()) {
+        if kind(unit.value()) != "reasoning" {
+            is_followed = is_models(unit);
+        } else if patient.reasoning == Reasoning::Drop {
+            gone.push((at, GONE));
+        } else if !is_followed {
+            gone.push((at, "left out its thinking: no item follows it"));
+        } else if is_forgotten(unit.value(), profile, is_stored) {
+            gone.push((at, "left out its thinking: its content is missing"));
         }
-        is_followed
-    });
-    let followed: Vec<bool> = followed.collect();
+    }
     let mut is_without = false;
-    for (at, is_followed) in followed.into_iter().rev().enumerate() {
+    for at in 0..patient.chat.units.len() {
+        if let Some((_, why)) = gone.pop_if(|(one, _)| *one == at) {
+            patient.remove(at, why);
+        }
         let Some(unit) = patient.chat.units.get(at) else {
             continue;
         };
-        let item = unit.value();
+        let (item, is_left) = (unit.value(), unit.is_left());
         if kind(item) == "reasoning" {
-            let why = match patient.reasoning {
-                _ if !unit.is_left() => None,
-                Reasoning::Drop => Some(GONE),
-                Reasoning::Keep if !is_followed => {
-                    Some("left out its thinking: no item follows it")
-                }
-                Reasoning::Keep if is_forgotten(item, profile, is_stored) => {
-                    Some("left out its thinking: its content is missing")
-                }
-                Reasoning::Keep => None,
-            };
-            is_without = !unit.is_left() || why.is_some();
-            if let Some(why) = why {
-                patient.remove(at, why);
-            }
-        } else if unit.is_left() && !is_models(unit) {
+            is_without = !is_left;
+        } else if is_left && !is_models(unit) {
             is_without = false;
-        } else if is_without
-            && unit.is_left()
+        } else if is_left
+            && is_without
             && items::is_tied(items::kind(item))
             && item.get("id").is_some()
         {
@@ -243,33 +237,30 @@ pub(super) fn echo(patient: &mut Patient<'_, '_>) {
         EmptyReasoning::Empty => "",
     };
     let has_calls = |unit: &Unit<'_>| !list(unit.value(), "tool_calls").is_empty();
-    // Exchanges are numbered by the messages of the user.
-    let mut number = 0;
-    let mut exchanges_with_calls = BTreeSet::new();
-    for unit in patient.chat.units.iter().filter(|unit| unit.is_left()) {
-        number += usize::from(piece::role(unit) == "user");
-        if has_calls(unit) {
-            exchanges_with_calls.insert(number);
-        }
-    }
-    let mut number = 0;
-    patient.each(|unit| {
-        number += usize::from(piece::role(unit) == "user");
-        let is_needed = match dialect.echo_reasoning {
-            EchoReasoning::Never => false,
-            EchoReasoning::ToolTurns => has_calls(unit),
-            EchoReasoning::ToolExchanges => exchanges_with_calls.contains(&number),
-            EchoReasoning::Always => true,
+    let left = patient.chat.units.iter().enumerate();
+    let left: Vec<(usize, &Unit<'_>)> = left.filter(|(_, unit)| unit.is_left()).collect();
+    let mut missing: Vec<usize> = Vec::new();
+    // An exchange begins with a message of the user's.
+    for exchange in left.chunk_by(|_, (_, next)| piece::role(next) != "user") {
+        let has_tools = exchange.iter().any(|(_, unit)| has_calls(unit));
+        let lacks = |(_, unit): &&(usize, &Unit<'_>)| {
+            let is_needed = match dialect.echo_reasoning {
+                EchoReasoning::Never => false,
+                EchoReasoning::ToolTurns => has_calls(unit),
+                EchoReasoning::ToolExchanges => has_tools,
+                EchoReasoning::Always => true,
+            };
+            let own = unit
+                .value()
+                .get("reasoning_content")
+                .and_then(Value::as_str);
+            let is_there = own.is_some_and(|text| !text.is_empty() || empty.is_empty());
+            is_needed && !is_there && piece::role(unit) == "assistant"
         };
-        let own = unit
-            .value()
-            .get("reasoning_content")
-            .and_then(Value::as_str);
-        let is_there = own.is_some_and(|text| !text.is_empty() || empty.is_empty());
-        if !is_needed || is_there || piece::role(unit) != "assistant" {
-            return None;
-        }
-        set(unit.edit(), "reasoning_content", empty);
-        Some("put in an empty reasoning, which the server requires")
-    });
+        missing.extend(exchange.iter().filter(lacks).map(|(at, _)| *at));
+    }
+    for at in missing {
+        let done = "put in an empty reasoning, which the server requires";
+        patient.edit(at, done, |value| set(value, "reasoning_content", empty));
+    }
 }

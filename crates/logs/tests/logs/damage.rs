@@ -388,6 +388,24 @@ fn sessions_are_found_where_the_environment_says_the_newest_first() {
 }
 
 #[test]
+fn one_damaged_message_of_opencode_costs_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let nested = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let bad = format!(r#"{{"info":{{"role":"user"}},"parts":[{{"type":"text","x":{nested}}}]}}"#);
+    let text = fs::read_to_string(data("opencode.json")).unwrap();
+    let end = text.rfind(']').unwrap();
+    let text = format!("{},{bad}{}", &text[..end], &text[end..]);
+    let log = SessionLog::read(&written(&folder, "export.json", text), None).unwrap();
+    assert_eq!(log.damaged, 1);
+    assert!(
+        log.damage[0].what.contains("recursion limit"),
+        "{:?}",
+        log.damage
+    );
+    assert_eq!(messages_of(log), messages_of(read("opencode.json")));
+}
+
+#[test]
 fn a_session_in_the_database_of_opencode_is_read_as_its_export() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("opencode.db");
