@@ -101,8 +101,11 @@ impl FoundSetting {
             }
             arises(layer)
         };
-        let mut begins = (1..=items.len()).filter_map(|count| items.get(..count));
-        let Some([before @ .., item]) = begins.find(|items| arises_of(items)) else {
+        // With more items, it still arises.
+        let counts: Vec<usize> = (1..=items.len()).collect();
+        let of = |count: &usize| items.get(..*count).unwrap_or_default();
+        let at = counts.partition_point(|count| !arises_of(of(count)));
+        let Some((before, [item, ..])) = items.split_at_checked(at) else {
             return &self.given.origin;
         };
         let table = self.key.items().unwrap_or_default();
