@@ -12,20 +12,15 @@ use plimsoll::config::{
 use plimsoll::permissions::{Answer, DenyAll, Question};
 use plimsoll::store::{Retention, SessionReader, SqliteStore, StoreError};
 use plimsoll::tools::{SandboxMode, Skills};
-use plimsoll::{
-    Agent, AgentBuilder, Gate, Observer, PermissionMode, Session, SessionId, SessionStore, Tokens,
-    Tool, Window,
-};
+use plimsoll::{Agent, AgentBuilder, Gate, Observer, PermissionMode, SessionStore, Tokens, Tool};
 
 use crate::error::CliError;
 use crate::mcp::Mcp;
 use crate::model_choice::{self, ModelChoice, ModelLimits};
-use crate::outcome::stop_of;
 use crate::paths;
 use crate::sandbox;
 use crate::settings::{ResolvedSettings, Sources};
-use crate::terminal::Verbosity;
-use crate::terminal::text::{counted, lines_of};
+use crate::terminal::text::counted;
 use crate::trust;
 
 /// The built-in system prompt.
@@ -44,9 +39,20 @@ pub(crate) struct PreparedAgent {
     pub(crate) builder: AgentBuilder,
     pub(crate) choice: ModelChoice,
     tools: Vec<Arc<dyn Tool>>,
-    /// The gate of called agents, unless they use the gate of this agent. Must be set.
-    pub(crate) asked: DeferredGate,
+    /// The gate of called agents.
+    asked: DeferredGate,
     mcp: Mcp,
+}
+
+/// The side of a session that faces the user.
+#[derive(Clone)]
+pub(crate) struct UserSide {
+    /// Asks the user about tool calls.
+    pub(crate) gate: Arc<dyn Gate>,
+    /// Asks the user about tool calls of sub-agents.
+    pub(crate) gate_of_sub_agents: Arc<dyn Gate>,
+    /// Shows the events of runs.
+    pub(crate) observer: Arc<dyn Observer>,
 }
 
 /// An agent with its parts.
@@ -61,40 +67,30 @@ pub(crate) struct ReadyAgent {
 
 /// The gate of called agents. Until it is set, all questions are denied.
 #[derive(Clone, Default)]
-pub(crate) struct DeferredGate(Arc<OnceLock<Arc<dyn Gate>>>);
+struct DeferredGate(Arc<OnceLock<Arc<dyn Gate>>>);
 
-/// The caller's properties that a called agent inherits unless it has its own.
-pub(crate) struct CallerSettings {
-    pub(crate) model: AgentModel,
-    /// The name of the caller's model. Agents with the same model name share its connection.
-    pub(crate) name: Option<String>,
-    pub(crate) fit: ModelLimits,
-    /// The caller's permission mode. An agent may be stricter.
-    pub(crate) mode: PermissionMode,
-    pub(crate) sandbox: SandboxMode,
-    pub(crate) asked: DeferredGate,
-    pub(crate) mcp: Mcp,
+/// An agent that calls others, which inherit its properties unless they have their own.
+struct CallingAgent {
+    settings: AgentSettings,
+    model: AgentModel,
+    fit: ModelLimits,
+    asked: DeferredGate,
+    mcp: Mcp,
 }
 
 impl PreparedAgent {
-    /// Builds the agent with a gate and the observers of its events.
-    pub(crate) fn build(
-        self,
-        gate: Arc<dyn Gate>,
-        observers: impl IntoIterator<Item = Arc<dyn Observer>>,
-    ) -> Result<ReadyAgent, CliError> {
+    /// Builds the agent.
+    pub(crate) fn build(self, user: &UserSide) -> Result<ReadyAgent, CliError> {
         let Self {
             config,
             choice,
             tools,
             ..
         } = self;
-        self.asked.set(Arc::clone(&gate));
-        let builder = self.builder.shared_gate(gate);
-        let builder = observers
-            .into_iter()
-            .fold(builder, AgentBuilder::shared_observer);
-        let agent = builder.build();
+        // Nothing has set it before.
+        let _ = self.asked.0.set(Arc::clone(&user.gate_of_sub_agents));
+        let builder = self.builder.shared_gate(Arc::clone(&user.gate));
+        let agent = builder.shared_observer(Arc::clone(&user.observer)).build();
         Ok(ReadyAgent {
             agent: agent.map_err(|error| {
                 let make =
@@ -108,21 +104,6 @@ impl PreparedAgent {
     }
 }
 
-impl ReadyAgent {
-    /// Opens a session.
-    pub(crate) async fn session(&self, id: SessionId) -> Result<Session, CliError> {
-        let session = self.agent.session(id).await;
-        session.map_err(|error| stop_of(&error))
-    }
-}
-
-impl DeferredGate {
-    /// Sets the gate. Only the first call has an effect.
-    pub(crate) fn set(&self, gate: Arc<dyn Gate>) {
-        let _ = self.0.set(gate);
-    }
-}
-
 #[async_trait]
 impl Gate for DeferredGate {
     async fn decide(&self, question: &Question) -> Answer {
@@ -133,11 +114,12 @@ impl Gate for DeferredGate {
     }
 }
 
-impl CallerSettings {
+impl CallingAgent {
     /// Returns the builder of a called agent.
-    pub(crate) fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, ConfigError> {
+    fn make(&self, config: &AgentConfig) -> Result<AgentBuilder, ConfigError> {
         let mut config = config.clone();
-        let model = config.model_beside(self.name.as_deref(), &self.model)?;
+        // Agents with the same model name share its connection.
+        let model = config.model_beside(self.settings.model.as_deref(), &self.model)?;
         let built_in = if Arc::ptr_eq(&model.provider, &self.model.provider) {
             adapt(config.settings_mut(), self.fit);
             self.fit.system
@@ -147,9 +129,10 @@ impl CallerSettings {
         let system = config.system()?;
         let settings = config.settings_mut();
         settings.system = Some(system.as_deref().unwrap_or(built_in).trim_end().to_owned());
-        let own = settings.permission_mode.unwrap_or(self.mode);
-        settings.permission_mode = Some(own.min(self.mode));
-        settings.sandbox = settings.sandbox.min(self.sandbox);
+        // An agent may be stricter than its caller.
+        let mode = self.settings.permission_mode();
+        settings.permission_mode = Some(settings.permission_mode.unwrap_or(mode).min(mode));
+        settings.sandbox = settings.sandbox.min(self.settings.sandbox);
         trust::project(&config.settings().root).add_skills(&mut config);
         let mut tools = config.tools()?;
         tools.extend(self.mcp.tools(&config, &tools));
@@ -162,7 +145,7 @@ pub(crate) async fn store() -> Result<Arc<SqliteStore>, CliError> {
     #[cfg(not(feature = "restate"))]
     crate::sessions::open_store::no_database()?;
     let store = SqliteStore::open(paths::data()?).await;
-    Ok(Arc::new(store.map_err(CliError::failed)?))
+    Ok(Arc::new(store?))
 }
 
 /// Deletes, after a run, the sessions that `[sessions]` in the configuration does not keep, and prints their
@@ -191,7 +174,7 @@ pub(crate) async fn prune(store: &SqliteStore, retention: Retention, is_quiet: b
 /// Resolves the arguments and finds the model. `mcp` are servers that are connected already.
 pub(crate) async fn prepare(
     sources: &Sources,
-    said: Verbosity,
+    is_quiet: bool,
     store: Arc<dyn SessionStore>,
     mcp: Option<Mcp>,
 ) -> Result<PreparedAgent, CliError> {
@@ -200,10 +183,10 @@ pub(crate) async fn prepare(
     let ResolvedSettings { mut agent, notes } = sources.resolve()?;
     // The configuration may set another root.
     trust::ask(&agent.settings().root).await?;
-    for note in notes.iter().filter(|_| said == Verbosity::Everything) {
+    for note in notes.iter().filter(|_| !is_quiet) {
         crate::say(note);
     }
-    agent.check_tools().map_err(CliError::usage)?;
+    agent.check_tools()?;
     let settings = agent.settings_mut();
     settings.permission_mode = settings.permission_mode.or(Some(PermissionMode::Ask));
     // The data directory contains the permanent approvals.
@@ -218,9 +201,9 @@ pub(crate) async fn prepare(
     let project = trust::project(&agent.settings().root);
     project.add_skills(&mut agent);
     let skills = agent.skills();
-    let mut tools = agent.tools().map_err(CliError::usage)?;
-    let instructions = Instructions::read(&agent, &project).map_err(CliError::usage)?;
-    if said == Verbosity::Everything {
+    let mut tools = agent.tools()?;
+    let instructions = Instructions::read(&agent, &project)?;
+    if !is_quiet {
         let files = instructions.files().map(|path| path.display().to_string());
         let files: Vec<String> = files.collect();
         if !files.is_empty() {
@@ -230,7 +213,7 @@ pub(crate) async fn prepare(
             crate::note(&note);
         }
     }
-    let choice = model_choice::choose(&agent, said).await;
+    let choice = model_choice::choose(&agent, is_quiet).await;
     let choice = choice.map_err(|stop| match &sources.resumed {
         Some(resumed) => resumed.explain(stop),
         None => stop,
@@ -238,7 +221,7 @@ pub(crate) async fn prepare(
     adapt(agent.settings_mut(), choice.fit);
     let mcp = match mcp {
         Some(mcp) => mcp,
-        None => Mcp::connect(&agent, said).await?,
+        None => Mcp::connect(&agent, is_quiet).await?,
     };
     tools.extend(mcp.tools(&agent, &tools));
     let asked = DeferredGate::default();
@@ -247,19 +230,17 @@ pub(crate) async fn prepare(
         other => other.to_owned(),
     };
     instructions.apply(&mut agent, &built_in);
-    let called = CallerSettings {
+    let caller = CallingAgent {
+        settings: agent.settings().clone(),
         model: choice.model.clone(),
-        name: agent.settings().model.clone(),
         fit: choice.fit,
-        mode: agent.settings().permission_mode(),
-        sandbox: agent.settings().sandbox,
         asked: asked.clone(),
         mcp: mcp.clone(),
     };
-    let make: MakeAgent = Arc::new(move |config| called.make(config));
-    tools.extend(agent.sub_agents(&make).map_err(CliError::usage)?);
+    let make: MakeAgent = Arc::new(move |config| caller.make(config));
+    tools.extend(agent.sub_agents(&make)?);
     let builder = agent.builder_with(choice.model.clone(), tools.clone());
-    let builder = builder.map_err(CliError::usage)?.store(store);
+    let builder = builder?.store(store);
     Ok(PreparedAgent {
         config: agent,
         builder,
@@ -271,7 +252,7 @@ pub(crate) async fn prepare(
 }
 
 /// Adapts settings that are not configured to the chosen model.
-pub(crate) fn adapt(settings: &mut AgentSettings, fit: ModelLimits) {
+fn adapt(settings: &mut AgentSettings, fit: ModelLimits) {
     settings.builder.max_tokens = settings.builder.max_tokens.or(fit.max_tokens.map(Tokens));
     let identical = &mut settings.builder.limits.max_identical_tool_calls;
     *identical = identical.or(fit.max_identical_tool_calls);
@@ -283,36 +264,6 @@ pub(crate) fn adapt(settings: &mut AgentSettings, fit: ModelLimits) {
             .summary_timeout
             .or(Some(LOCAL_SUMMARY));
     }
-}
-
-/// Formats the headline: `m in DIR │ window 8192 tokens, from the server │ session …`.
-pub(crate) fn headline(
-    settings: &AgentSettings,
-    choice: &ModelChoice,
-    session: &Session,
-) -> String {
-    let known = match choice.model.window {
-        Window::Known(tokens) => Some(tokens),
-        _ => None,
-    };
-    let window = match session.window() {
-        Some(window) if session.view().learned_window() == Some(window) => {
-            format!("{window} tokens, from an error of the provider")
-        }
-        // The note above gives the reason.
-        Some(window) if known != Some(window) => format!("{window} tokens"),
-        Some(window) => format!("{window} tokens, {}", choice.window_from),
-        None => choice.window_from.to_owned(),
-    };
-    lines_of(&[
-        format!(
-            "{} in {}",
-            choice.model.provider.model(),
-            settings.root.display()
-        ),
-        format!("window {window}"),
-        format!("session {}", session.id()),
-    ])
 }
 
 /// Describes the reason why a text cannot be read, and the cure.

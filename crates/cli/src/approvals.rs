@@ -115,10 +115,10 @@ impl Approvals {
             };
         }
         let of = |command: Option<String>| {
-            Some(Always::Project(Approval {
+            Always::Project(Approval {
                 tool: question.call.name.clone(),
                 command,
-            }))
+            })
         };
         match self.target(question) {
             None => Offer::default(),
@@ -126,16 +126,15 @@ impl Approvals {
                 let text = command.simple.map(|simple| simple.text);
                 // In a rule, `*` is a wildcard.
                 let is_plain = |text: &String| text.len() <= MAX_COMMAND && !text.contains('*');
-                match text.filter(is_plain) {
-                    Some(text) => Offer {
-                        pattern: pattern_of(&text).and_then(|pattern| of(Some(pattern))),
-                        always: of(Some(text)),
-                    },
-                    None => Offer::default(),
+                let text = text.filter(is_plain);
+                let pattern = text.as_deref().and_then(pattern_of);
+                Offer {
+                    always: text.map(|text| of(Some(text))),
+                    pattern: pattern.map(|pattern| of(Some(pattern))),
                 }
             }
             Some(_) => Offer {
-                always: of(None),
+                always: Some(of(None)),
                 pattern: None,
             },
         }
@@ -143,13 +142,11 @@ impl Approvals {
 
     /// Adds the approval that the user has chosen.
     pub(crate) fn take(&self, reply: &Reply, offer: Offer) {
-        let chosen = match reply {
-            Reply::Always => offer.always,
-            Reply::Pattern => offer.pattern,
-            _ => None,
-        };
-        if let Some(chosen) = chosen {
-            self.add(chosen);
+        match (reply, offer.always, offer.pattern) {
+            (Reply::Always, Some(chosen), _) | (Reply::Pattern, _, Some(chosen)) => {
+                self.add(chosen);
+            }
+            _ => {}
         }
     }
 
@@ -179,10 +176,8 @@ impl Approvals {
         };
         let rule = PermissionRule::new(&approval.tool, Permission::Allow)
             .with_argument(&format!("command={command}"));
-        let Ok(arguments) = serde_json::from_str::<Value>(&question.call.arguments) else {
-            return false;
-        };
-        let Some(target) = self.target(question) else {
+        let arguments = serde_json::from_str::<Value>(&question.call.arguments).ok();
+        let Some((arguments, target)) = arguments.zip(self.target(question)) else {
             return false;
         };
         let rules = Permissions::new([rule]);

@@ -116,6 +116,13 @@ pub(crate) struct RunArgs {
     pub(crate) quiet: bool,
 }
 
+impl RunArgs {
+    /// Returns `true` if only the answer or the events are printed.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.json || self.quiet
+    }
+}
+
 /// The arguments of a command that is not part of this build.
 #[cfg(not(feature = "restate"))]
 #[derive(Debug, Args)]

@@ -11,7 +11,6 @@ use crate::approvals::{Always, Approvals, Offer, is_edit};
 use crate::diff::Previews;
 use crate::error::CliError;
 use crate::terminal::Terminal;
-use crate::terminal::style::colours;
 use crate::terminal::text::clean;
 
 /// The reason for asking before a change of a protected file.
@@ -58,11 +57,7 @@ impl Gate for Ask {
         let prompt = prompt(question, &offer, whole.is_some());
         let mut shown = text;
         let said = loop {
-            let asking = self.terminal.ask(&format!("{shown}\n{prompt}, [N]o: "));
-            // Reading a line blocks, so it is done off the async threads.
-            let said = tokio::task::spawn_blocking(read_line).await;
-            let said = said.unwrap_or_default();
-            asking.answered();
+            let said = line_at(&self.terminal, &format!("{shown}\n{prompt}, [N]o: ")).await;
             match &whole {
                 Some(whole) if is_more(&said) => shown.clone_from(whole),
                 _ => break said,
@@ -196,12 +191,17 @@ pub(crate) fn can_ask() -> bool {
 
 /// Asks the user at the terminal for a line.
 pub(crate) async fn line(question: &str) -> String {
-    let terminal = Terminal::direct(colours());
+    let terminal = Terminal::direct(false);
+    let said = line_at(&terminal, question).await;
+    terminal.flush();
+    said
+}
+
+async fn line_at(terminal: &Terminal, question: &str) -> String {
     let asking = terminal.ask(question);
     // Reading a line blocks, so it is done off the async threads.
     let said = tokio::task::spawn_blocking(read_line).await;
     asking.answered();
-    terminal.flush();
     said.unwrap_or_default()
 }
 

@@ -130,7 +130,10 @@ pub(crate) fn image(path: &Path) -> Result<Part, CliError> {
 }
 
 fn read_image(path: &Path, name: &str) -> Result<Part, CliError> {
-    let bytes = read(path).map_err(|error| CliError::usage(format!("{name}: {error}")))?;
+    let mut bytes = Vec::new();
+    // One byte more than the maximum shows that a file is too large.
+    let read = File::open(path).and_then(|file| file.take(MAX_IMAGE + 1).read_to_end(&mut bytes));
+    read.map_err(|error| CliError::usage(format!("{name}: {error}")))?;
     image_of(name, &bytes)
 }
 
@@ -145,15 +148,6 @@ pub(crate) fn image_of(name: &str, bytes: &[u8]) -> Result<Part, CliError> {
         )));
     }
     image_part(bytes).map_err(|error| CliError::usage(format!("{name} {error}")))
-}
-
-/// Reads a file, up to one byte more than the maximum size.
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?
-        .take(MAX_IMAGE + 1)
-        .read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `plimsoll config`: checks, shows and trusts a configuration, creates a new one, imports that of
 //! another system, and prints the schema. The library defines the settings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plimsoll::config::{
     self, AgentConfig, CONFIG_FILE, Config, ConfigError, Effective, Import, Origin, System,
@@ -32,12 +32,12 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, CliError> {
             json,
         } => {
             let config = checked(file.as_deref(), *connect)?;
-            // Without settings for all agents, `check` reports why.
-            let connected = match config.defaults() {
+            let tried = match config.defaults() {
                 Ok(agent) if *connect => Some(mcp::check(&agent, config.mcp()).await),
+                // Without settings for all agents, `check` reports why.
                 _ => None,
             };
-            check(&config, connected, *json)
+            check(&config, tried, *json)
         }
         ConfigCommand::Trust { folder, revoke } => trust::run(folder.as_deref(), *revoke),
         ConfigCommand::Show {
@@ -57,15 +57,18 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, CliError> {
 /// Reads a configuration like `plimsoll run --config FILE`. Without a file, reads the one in the
 /// root, whether or not it is trusted; but nobody connects to the servers of one that is not.
 fn checked(file: Option<&Path>, connects: bool) -> Result<Config, CliError> {
-    let found = Sources::default().found();
-    let path = file.map_or_else(|| found.clone(), Path::to_owned);
-    let is_users =
-        users_file().is_some_and(|users| users.canonicalize().ok() == found.canonicalize().ok());
-    let in_root = (file.is_none() && found.is_file() && !is_users).then_some(found);
-    let project = paths::project(&Sources::default().root()).found();
-    let untrusted = in_root.filter(|_| !trust::is_trusted(&project));
-    if let Some(untrusted) = &untrusted {
-        let shown = untrusted.display();
+    let mut sources = Sources {
+        config: file.map(Path::to_owned),
+        ..Sources::default()
+    };
+    let found = sources.found();
+    let path = file.unwrap_or(&found);
+    let users = users_file();
+    let is_users = |users: &PathBuf| users.canonicalize().ok() == found.canonicalize().ok();
+    let is_of_project = file.is_none() && found.is_file() && !users.as_ref().is_some_and(is_users);
+    let project = paths::project(&sources.root()).found();
+    if is_of_project && !trust::is_trusted(&project) {
+        let shown = found.display();
         if let Some(why) = project.left_out_config() {
             return Err(CliError::failed(format!(
                 "{why}; a run ignores it unless you name it with --config"
@@ -78,41 +81,24 @@ fn checked(file: Option<&Path>, connects: bool) -> Result<Config, CliError> {
             )));
         }
         say!("a run ignores {shown} until you trust it: read it, then run `plimsoll config trust`");
+        sources.config = Some(found.clone());
     }
-    let sources = Sources {
-        config: file.map(Path::to_owned).or(untrusted),
-        ..Sources::default()
-    };
-    let has_own = file.is_none() && users_file().is_some_and(|users| users.exists());
+    let has_own = file.is_none() && users.is_some_and(|users| users.exists());
     if !path.exists() && !has_own {
-        let path = path.display();
         return Err(CliError::usage(format!(
-            "{path} cannot be read: it does not exist; `plimsoll config init` writes one"
+            "{} cannot be read: it does not exist; `plimsoll config init` writes one",
+            path.display()
         )));
     }
-    let config = sources.read().map_err(|error| wrong(&path, error))?;
+    let config = sources.read().map_err(|error| read_fault(path, error))?;
     for note in notes_of(&config) {
         crate::say(&note);
     }
     Ok(config)
 }
 
-/// Converts a fault of a file, or of a command that names none.
-fn wrong(path: &Path, error: ConfigError) -> CliError {
-    if path.is_file() {
-        CliError::failed(error)
-    } else {
-        CliError::usage(error)
-    }
-}
-
-/// Prints what the configuration comes to. `connected` are lines about its MCP servers, and whether all
-/// of them are available.
-fn check(
-    config: &Config,
-    connected: Option<(Vec<String>, bool)>,
-    json: bool,
-) -> Result<u8, CliError> {
+/// Prints a configuration. `tried` has lines about its MCP servers, and whether all are available.
+fn check(config: &Config, tried: Option<(Vec<String>, bool)>, json: bool) -> Result<u8, CliError> {
     let users_file = users_file();
     let path = config.path().or(users_file.as_deref());
     let path = path.unwrap_or(CONFIG_FILE.as_ref());
@@ -122,7 +108,7 @@ fn check(
         Ok((name, EffectiveAgent::of(agent)?))
     });
     let agents: Vec<_> = agents.collect::<Result<_, CliError>>()?;
-    let code = match connected {
+    let code = match &tried {
         Some((_, false)) => FAILED,
         _ => DONE,
     };
@@ -138,7 +124,7 @@ fn check(
         add("agents", agents.collect());
         add("mcp", servers.collect());
         add("warnings", notes_of(config).into());
-        if let Some((told, all_there)) = &connected {
+        if let Some((told, all_there)) = &tried {
             add("mcp_tried", json!({ "all_there": all_there, "told": told }));
         }
         out!("{}", Value::Object(object));
@@ -158,10 +144,19 @@ fn check(
     for server in config.mcp() {
         out!("mcp: {}, {}", server.name, server.place());
     }
-    for line in connected.iter().flat_map(|(told, _)| told) {
+    for line in tried.iter().flat_map(|(told, _)| told) {
         out!("{line}");
     }
     Ok(code)
+}
+
+/// Returns the error for a file that cannot be used: its content is wrong, or its name.
+fn read_fault(file: &Path, error: ConfigError) -> CliError {
+    if file.is_file() {
+        CliError::failed(error)
+    } else {
+        CliError::usage(error)
+    }
 }
 
 fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, CliError> {
@@ -203,7 +198,7 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, CliError>
         Some("-") => Import::of(&input::whole(input::open(None)?)?, from),
         _ => Import::read(file, from),
     };
-    let import = import.map_err(|error| wrong(file, error))?;
+    let import = import.map_err(|error| read_fault(file, error))?;
     if json {
         let (from, settings) = (import.system.name(), &import.settings);
         out!(
@@ -243,7 +238,7 @@ pub(crate) fn filter(
     let mut agent = agent.clone();
     let summary = &mut agent.settings_mut().builder.summary;
     *summary = summary.without_model();
-    let trial = agent.trial().map_err(CliError::usage)?;
+    let trial = agent.trial()?;
     let context = trial.context_config().ok_or_else(|| {
         CliError::usage(
             "the configuration has no [context]; add one, or give --budget without --config",
@@ -393,21 +388,18 @@ impl EffectiveAgent {
                 },
             })
         });
-        let set = self.set().map(|setting| setting.json());
-        let pairs = [
-            ("model", json!(settings.model)),
-            ("context_strategy", json!(self.run.context_strategy())),
-            ("context", json!(self.run.context_config())),
-            ("thresholds", json!(thresholds)),
-            ("limits", json!(settings.builder.limits.filled())),
-            ("own_models", self.config.own_models().len().into()),
-            ("stages", json!(self.stages())),
-            ("settings", set.collect()),
-        ];
-        pairs
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value))
-            .collect()
+        let set: Vec<Value> = self.set().map(|setting| setting.json()).collect();
+        let object = json!({
+            "model": settings.model,
+            "context_strategy": self.run.context_strategy(),
+            "context": self.run.context_config(),
+            "thresholds": thresholds,
+            "limits": settings.builder.limits.filled(),
+            "own_models": self.config.own_models().len(),
+            "stages": self.stages(),
+            "settings": set,
+        });
+        object.as_object().cloned().unwrap_or_default()
     }
 }
 

@@ -133,10 +133,7 @@ fn parts(of: &WindowUse, colours: Colours) -> Vec<WindowPart> {
         part(name, letter, style, Some(share.messages), share.tokens)
     };
     let view = &of.view;
-    let user = Share {
-        messages: view.task.messages + view.messages.messages,
-        tokens: view.task.tokens + view.messages.tokens,
-    };
+    let user = sum([&view.task, &view.messages]);
     let mut parts = vec![
         part("system prompt", "S", BLUE, None, of.system),
         part("tools", "T", CYAN, Some(of.tool_count), of.tools),
@@ -199,11 +196,19 @@ fn results(view: &Contents, all: Tokens) -> Vec<String> {
         tool(&name, share.messages, share.tokens)
     });
     let others = (!light.is_empty()).then(|| {
-        let messages = light.iter().map(|(_, share)| share.messages).sum();
-        let tokens = light.iter().map(|(_, share)| share.tokens).sum();
-        tool("  other tools", messages, tokens)
+        let others = sum(light.iter().map(|(_, share)| *share));
+        tool("  other tools", others.messages, others.tokens)
     });
     rows.chain(others).collect()
+}
+
+fn sum<'a>(shares: impl IntoIterator<Item = &'a Share>) -> Share {
+    shares
+        .into_iter()
+        .fold(Share::default(), |sum, share| Share {
+            messages: sum.messages + share.messages,
+            tokens: sum.tokens + share.tokens,
+        })
 }
 
 /// Formats a row, for example "■ tool results                 12       9120   57.0 %".

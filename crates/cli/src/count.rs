@@ -13,7 +13,6 @@ use crate::args::CountArgs;
 use crate::chat_file;
 use crate::error::{CliError, DONE};
 use crate::input::{self, InputChat};
-use crate::model_facts;
 use crate::repair;
 use crate::settings::Sources;
 
@@ -70,12 +69,12 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
     sources.flags.set("--model", "model", name);
     let agent = sources.resolve()?.agent;
     let environment = &plimsoll::providers::environment;
-    let (model, builder) = agent.chat(name, environment).map_err(CliError::usage)?;
-    let mut builder = builder.facts(model_facts::facts(&model, agent.own_models())?);
+    let (model, builder) = agent.chat(name, environment)?;
+    let mut builder = builder.facts(agent.facts(&model));
     if let Some(url) = &args.base_url {
         builder = builder.base_url(url);
     }
-    let provider = builder.build().map_err(CliError::usage)?;
+    let provider = builder.build()?;
     let given = input::chat(args.file.as_deref())?;
     let chat = body(&given)?;
     let request = Request {

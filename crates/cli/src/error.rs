@@ -1,7 +1,12 @@
 //! [`CliError`]: the error that ends the command, and its exit code. The help documents the codes.
 
+use std::error::Error;
 use std::fmt;
 
+use plimsoll::config::ConfigError;
+use plimsoll::providers::ProviderError;
+use plimsoll::providers::local::LocalError;
+use plimsoll::session::BadSessionId;
 use plimsoll::store::StoreError;
 
 /// Success.
@@ -56,16 +61,36 @@ impl CliError {
     }
 }
 
-impl From<StoreError> for CliError {
-    fn from(error: StoreError) -> Self {
-        Self::failed(error)
+/// An error of the library, or of the system, ends the command with its own text.
+impl<E: Error + 'static> From<E> for CliError {
+    fn from(error: E) -> Self {
+        Self::new(code_of(&error), error)
     }
 }
 
-impl From<serde_json::Error> for CliError {
-    fn from(error: serde_json::Error) -> Self {
-        Self::failed(error)
+fn code_of(error: &(dyn Error + 'static)) -> u8 {
+    if let Some(error) = error.downcast_ref::<plimsoll::Error>() {
+        return match error {
+            plimsoll::Error::EmptyTask | plimsoll::Error::Build(_) | plimsoll::Error::Undo(_) => {
+                USAGE
+            }
+            plimsoll::Error::Store(error) => code_of(error),
+            _ => FAILED,
+        };
     }
+    if let Some(error) = error.downcast_ref::<LocalError>() {
+        return match error {
+            LocalError::UnknownModel { .. } => USAGE,
+            LocalError::DiskFull { .. } | LocalError::File { .. } => FAILED,
+            _ => MODEL,
+        };
+    }
+    let is_refused_fork = |error| matches!(error, &StoreError::CannotFork { .. });
+    let is_usage = error.is::<BadSessionId>()
+        || error.is::<ConfigError>()
+        || error.is::<ProviderError>()
+        || error.downcast_ref().is_some_and(is_refused_fork);
+    if is_usage { USAGE } else { FAILED }
 }
 
 impl fmt::Display for CliError {

@@ -268,16 +268,6 @@ impl Observer for EventPrinter {
                 ));
             }
             Event::ToolCall {
-                phase: ToolPhase::Start,
-                call,
-                name,
-                whole,
-                ..
-            } => {
-                self.write(state);
-                self.tool_started(state, call, &clean(name), whole);
-            }
-            Event::ToolCall {
                 phase,
                 call,
                 name,
@@ -285,12 +275,13 @@ impl Observer for EventPrinter {
                 ..
             } => {
                 self.write(state);
-                match state.running.remove(call) {
-                    Some(running) => self.tool_ended(*phase, &clean(name), running, whole),
-                    None => {
-                        let ended = (*phase, Arc::clone(whole));
-                        state.ended.insert(call.clone(), ended);
-                    }
+                if *phase == ToolPhase::Start {
+                    self.tool_started(state, call, &clean(name), whole);
+                } else if let Some(running) = state.running.remove(call) {
+                    self.tool_ended(*phase, &clean(name), running, whole);
+                } else {
+                    let ended = (*phase, Arc::clone(whole));
+                    state.ended.insert(call.clone(), ended);
                 }
                 if state.running.is_empty() {
                     self.doing(state, "");

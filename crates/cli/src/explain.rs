@@ -22,14 +22,6 @@ pub(crate) struct PolicyEffect {
     steps: Vec<StageStep>,
 }
 
-/// The number of messages by their final state.
-struct MessageCounts {
-    left: usize,
-    shortened: usize,
-    summaries: usize,
-    gone: usize,
-}
-
 impl PolicyEffect {
     pub(crate) fn new(policy: &Policy, view: &Transcript, budget: Budget) -> Self {
         let steps = plimsoll::policy::explain(
@@ -89,11 +81,14 @@ impl PolicyEffect {
                 &strip(&step.marks),
             );
         }
-        let counted = self.counted();
+        let gone = self.count(Mark::Gone);
         let _ = write!(
             text,
-            "  {} of {} messages are left │ ▒ shortened: {} │ S summaries: {} │ · removed: {}",
-            counted.left, self.messages, counted.shortened, counted.summaries, counted.gone
+            "  {} of {} messages are left │ ▒ shortened: {} │ S summaries: {} │ · removed: {gone}",
+            self.messages - gone,
+            self.messages,
+            self.count(Mark::Shortened),
+            self.count(Mark::Summary),
         );
         text
     }
@@ -115,7 +110,7 @@ impl PolicyEffect {
                 })
             })
             .collect();
-        let counted = self.counted();
+        let gone = self.count(Mark::Gone);
         json!({
             "limit": sent(budget.limit),
             "fires_above": sent(budget.trigger),
@@ -125,27 +120,19 @@ impl PolicyEffect {
             "stages": steps,
             "messages": {
                 "before": self.messages,
-                "left": counted.left,
-                "shortened": counted.shortened,
-                "summaries": counted.summaries,
-                "gone": counted.gone,
+                "left": self.messages - gone,
+                "shortened": self.count(Mark::Shortened),
+                "summaries": self.count(Mark::Summary),
+                "gone": gone,
             },
         })
     }
 
-    fn counted(&self) -> MessageCounts {
+    /// Counts the messages that end in a state.
+    fn count(&self, wanted: Mark) -> usize {
         let marks = self.steps.last().map(|step| step.marks.as_slice());
-        let count = |wanted: Mark| {
-            let marks = marks.unwrap_or_default().iter();
-            marks.filter(|mark| **mark == wanted).count()
-        };
-        let gone = count(Mark::Gone);
-        MessageCounts {
-            left: self.messages - gone,
-            shortened: count(Mark::Shortened),
-            summaries: count(Mark::Summary),
-            gone,
-        }
+        let marks = marks.unwrap_or_default().iter();
+        marks.filter(|mark| **mark == wanted).count()
     }
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, CliError> {
         // Such a file is read, or rejected, as a chat.
         Ok(None) | Err(_) => return Ok(None),
     }
-    let log = SessionLog::read(path, None).map_err(CliError::failed)?;
+    let log = SessionLog::read(path, None)?;
     for damage in &log.damage {
         say!("skipped line {}: {}", damage.line, damage.what);
     }

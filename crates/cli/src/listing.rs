@@ -26,11 +26,17 @@ pub(crate) fn print<T: Serialize, const N: usize>(
     cells: impl Fn(&T) -> [String; N],
 ) -> Result<(), CliError> {
     if as_json {
-        for row in rows {
-            out!("{}", serde_json::to_string(row)?);
-        }
+        json_lines(rows)?;
     } else if !rows.is_empty() {
         print_columns(heading, rows.iter().map(cells))?;
+    }
+    Ok(())
+}
+
+/// Prints rows as JSON lines.
+pub(crate) fn json_lines(rows: impl IntoIterator<Item = impl Serialize>) -> Result<(), CliError> {
+    for row in rows {
+        out!("{}", serde_json::to_string(&row)?);
     }
     Ok(())
 }

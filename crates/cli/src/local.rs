@@ -18,8 +18,7 @@ use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::lock;
 use crate::model_choice::{ModelChoice, ModelLimits};
 use crate::paths;
-use crate::terminal::style::colours;
-use crate::terminal::{Terminal, Verbosity, text::clean};
+use crate::terminal::{Terminal, text::clean};
 
 /// The default window in tokens: enough for real tasks, in half a gigabyte of memory.
 pub(crate) const WINDOW: u64 = 8192;
@@ -47,7 +46,7 @@ pub(crate) fn list() -> Result<Vec<DownloadableModel>, CliError> {
 
 pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
     match &args.command {
-        ModelCommand::Pull { name, quiet } => pull(name.as_deref(), shown(*quiet)).await,
+        ModelCommand::Pull { name, quiet } => pull(name.as_deref(), *quiet).await,
         ModelCommand::List { json } => {
             let models = list()?;
             if *json {
@@ -63,19 +62,20 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
             Ok(DONE)
         }
         ModelCommand::Rm { name } => {
-            match models()?.remove(name).map_err(|error| stop_of(&error))? {
-                DownloadState::Nothing => say!("{name} is not downloaded"),
-                DownloadState::Whole | DownloadState::Part => {
-                    say!("{name} is removed")
-                }
-            }
+            let removed = models()?.remove(name)?;
+            let is = match removed {
+                DownloadState::Nothing => "is not downloaded",
+                DownloadState::Whole | DownloadState::Part => "is removed",
+            };
+            say!("{name} {is}");
             Ok(DONE)
         }
     }
 }
 
-async fn pull(name: Option<&str>, shown: FetchProgress) -> Result<u8, CliError> {
+async fn pull(name: Option<&str>, is_quiet: bool) -> Result<u8, CliError> {
     let models = models()?;
+    let shown = FetchProgress::new(is_quiet);
     let watch = |progress: Progress<'_>| shown.show(progress);
     let fetch = async {
         let path = models.pull(name, &watch).await?;
@@ -83,18 +83,17 @@ async fn pull(name: Option<&str>, shown: FetchProgress) -> Result<u8, CliError> 
         Ok(path)
     };
     let path = interruptible(fetch).await;
-    shown.close();
-    let path = path?;
-    if shown.terminal.is_some() {
-        say!("ready: {}", path.display());
+    if let Ok(path) = &path {
+        shown.say(&format!("ready: {}", path.display()));
     }
-    Ok(DONE)
+    shown.close();
+    path.map(|_| DONE)
 }
 
 /// Fetches missing files, starts the server and returns its model for the run.
 pub(crate) async fn start(
     agent: &AgentConfig,
-    said: Verbosity,
+    is_quiet: bool,
     is_default: bool,
 ) -> Result<ModelChoice, CliError> {
     let models = models()?;
@@ -105,7 +104,7 @@ pub(crate) async fn start(
         .as_deref()
         .and_then(|model| model.split_once('/'));
     let name = name.map(|(_, name)| name);
-    let model = models.model(name).map_err(|error| stop_of(&error))?;
+    let model = models.model(name)?;
     let (serve, window, window_from) = match settings.builder.window {
         Window::Discover => (WINDOW, Window::Known(Tokens(WINDOW)), "as started"),
         Window::Unknown => (UNKNOWN_WINDOW, Window::Unknown, "learned from refusals"),
@@ -118,11 +117,11 @@ pub(crate) async fn start(
         Window::Known(tokens) => (tokens.0, Window::Known(tokens), "as given"),
     };
     let style = settings.tool_style.unwrap_or(ToolStyle::JsonSchema);
-    let missing = models.missing(name).map_err(|error| stop_of(&error))?;
+    let missing = models.missing(name)?;
     if !missing.is_empty() {
         consent(name, &missing, is_default).await?;
     }
-    let shown = shown(said == Verbosity::Answers);
+    let shown = FetchProgress::new(is_quiet);
     let watch = |progress: Progress<'_>| shown.show(progress);
     let running = interruptible(models.start(name, serve, &watch)).await;
     shown.close();
@@ -230,7 +229,7 @@ async fn interruptible<T>(
     work: impl Future<Output = Result<T, LocalError>>,
 ) -> Result<T, CliError> {
     tokio::select! {
-        done = work => done.map_err(|error| stop_of(&error)),
+        done = work => Ok(done?),
         Ok(()) = tokio::signal::ctrl_c() => Err(CliError {
             code: INTERRUPTED,
             text: "interrupted; run it again to resume the download".to_owned(),
@@ -238,59 +237,46 @@ async fn interruptible<T>(
     }
 }
 
-fn stop_of(error: &LocalError) -> CliError {
-    match error {
-        LocalError::UnknownModel { .. } => CliError::usage(error),
-        LocalError::DiskFull { .. } | LocalError::File { .. } => CliError::failed(error),
-        _ => CliError::model(error),
-    }
-}
-
-/// Progress of a fetch: a status line on a terminal, otherwise a line for each file.
+/// Shows the progress of a fetch: a status line on a terminal, otherwise a line for each file.
 struct FetchProgress {
-    /// `None` if nothing is shown.
-    terminal: Option<Terminal>,
+    terminal: Terminal,
     /// The current file.
-    file: Mutex<Option<String>>,
-}
-
-fn shown(quiet: bool) -> FetchProgress {
-    FetchProgress {
-        terminal: (!quiet).then(|| Terminal::direct(colours())),
-        file: Mutex::default(),
-    }
+    file: Mutex<String>,
 }
 
 impl FetchProgress {
-    fn show(&self, progress: Progress<'_>) {
-        let Some(terminal) = &self.terminal else {
-            return;
-        };
-        match progress {
-            Progress::Said(text) => {
-                terminal.status(None);
-                terminal.note(&clean(&format!("plimsoll: {text}")));
-            }
-            Progress::At { label, done, total } => self.at(terminal, label, done, total),
+    fn new(is_quiet: bool) -> Self {
+        Self {
+            terminal: Terminal::direct(is_quiet),
+            file: Mutex::default(),
         }
     }
 
-    fn at(&self, terminal: &Terminal, label: &str, done: u64, total: u64) {
-        let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
-        let before = lock(&self.file).replace(label.to_owned());
-        let is_new = before.as_deref() != Some(label);
-        terminal.status((done < total).then_some(of.as_str()));
-        if is_new && !terminal.has_status() {
-            crate::say(&of);
+    fn show(&self, progress: Progress<'_>) {
+        match progress {
+            Progress::Said(text) => {
+                self.terminal.status(None);
+                self.say(text);
+            }
+            Progress::At { label, done, total } => {
+                let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
+                let before = std::mem::replace(&mut *lock(&self.file), label.to_owned());
+                self.terminal.status((done < total).then_some(of.as_str()));
+                if before != label && !self.terminal.has_status() {
+                    self.say(&of);
+                }
+            }
         }
+    }
+
+    fn say(&self, text: &str) {
+        self.terminal.note(&clean(&format!("plimsoll: {text}")));
     }
 
     /// Removes the progress from the screen.
     fn close(&self) {
-        if let Some(terminal) = &self.terminal {
-            terminal.status(None);
-            terminal.flush();
-        }
+        self.terminal.status(None);
+        self.terminal.flush();
     }
 }
 

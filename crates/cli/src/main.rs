@@ -35,7 +35,6 @@ mod local;
 mod mcp;
 mod mcp_command;
 mod model_choice;
-mod model_facts;
 mod models;
 mod outcome;
 mod paths;
@@ -143,8 +142,7 @@ fn wait_for(command: impl Future<Output = Result<u8, CliError>>) -> Result<u8, C
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
-        .build();
-    let runtime = runtime.map_err(CliError::failed)?;
+        .build()?;
     let code = runtime.block_on(command);
     // A thread may still read a line from the terminal; it must not delay the exit.
     runtime.shutdown_background();

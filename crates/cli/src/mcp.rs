@@ -9,18 +9,17 @@ use plimsoll::tools::mcp::{McpError, McpServers, McpState, McpStatus};
 
 use crate::error::CliError;
 use crate::lock;
-use crate::terminal::Verbosity;
-use crate::terminal::text::one_line;
+use crate::terminal::text::{counted, one_line};
 
-/// The servers of a command; `None` if none are configured.
-#[derive(Clone, Default)]
-pub(crate) struct Mcp(Option<Arc<McpServers>>);
+/// The servers of a command.
+#[derive(Clone)]
+pub(crate) struct Mcp(Arc<McpServers>);
 
 impl Mcp {
     /// Connects to the servers of an agent and of its sub-agents.
-    pub(crate) async fn connect(agent: &AgentConfig, said: Verbosity) -> Result<Self, CliError> {
+    pub(crate) async fn connect(agent: &AgentConfig, is_quiet: bool) -> Result<Self, CliError> {
         let told = |status: &McpStatus| {
-            if said == Verbosity::Everything {
+            if !is_quiet {
                 for line in lines(status) {
                     crate::say(&line);
                 }
@@ -36,48 +35,23 @@ impl Mcp {
         agent: &AgentConfig,
         others: &[Arc<dyn Tool>],
     ) -> Vec<Arc<dyn Tool>> {
-        let Self(Some(servers)) = self else {
-            return Vec::new();
-        };
-        servers.tools_of(|name| agent.uses_mcp(name), others)
+        self.0.tools_of(|name| agent.uses_mcp(name), others)
     }
 
     /// Refreshes the servers between two runs. Returns `true` if the tools have changed.
     pub(crate) async fn has_changed(&self) -> bool {
-        match self {
-            Self(Some(servers)) => servers.refresh().await,
-            Self(None) => false,
-        }
+        self.0.refresh().await
     }
 
     /// Closes the connections.
     pub(crate) async fn close(&self) {
-        if let Self(Some(servers)) = self {
-            servers.close().await;
-        }
+        self.0.close().await;
     }
 }
 
-/// Connects to servers as an agent would. Returns lines about each, and whether all of them are
-/// available.
+/// Connects to servers as an agent would. Returns lines about each and its tools, and whether all of
+/// them are available.
 pub(crate) async fn check(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
-    connected(agent, servers, |_| Vec::new()).await
-}
-
-/// Like [`check`], with a line for each tool.
-pub(crate) async fn check_tools(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
-    let tools = |servers: &McpServers| {
-        let tools = servers.tools(&[]);
-        tools.iter().map(|tool| described(&**tool)).collect()
-    };
-    connected(agent, servers, tools).await
-}
-
-async fn connected(
-    agent: &AgentConfig,
-    servers: &[McpServer],
-    about: impl Fn(&McpServers) -> Vec<String>,
-) -> (Vec<String>, bool) {
     let (mut told, mut all_there) = (Vec::new(), true);
     for server in servers {
         let statuses = Mutex::new(Vec::new());
@@ -90,9 +64,9 @@ async fn connected(
             told.extend(lines(status));
         }
         match mcp {
-            Ok(mcp) => {
-                told.extend(mcp.0.iter().flat_map(|servers| about(servers)));
-                mcp.close().await;
+            Ok(Mcp(servers)) => {
+                told.extend(servers.tools(&[]).iter().map(|tool| described(&**tool)));
+                servers.close().await;
             }
             Err(stop) => {
                 all_there = false;
@@ -119,9 +93,6 @@ async fn connect(
     servers: &[&McpServer],
     told: impl Fn(&McpStatus) + Send + Sync,
 ) -> Result<Mcp, CliError> {
-    if servers.is_empty() {
-        return Ok(Mcp(None));
-    }
     let variables = &plimsoll::providers::environment;
     let inherited = agent.inherited_variables(variables);
     let root = &agent.settings().root;
@@ -141,15 +112,14 @@ async fn connect(
         }
     }
     let servers = McpServers::connect(clients, told).await;
-    Ok(Mcp(Some(Arc::new(servers.map_err(CliError::failed)?))))
+    Ok(Mcp(Arc::new(servers?)))
 }
 
 /// Describes the state of a server, and the tools that were left out.
 fn lines(status: &McpStatus) -> Vec<String> {
     let name = &status.name;
     let first = match &status.state {
-        McpState::Ready(1) => format!("MCP server {name}: 1 tool"),
-        McpState::Ready(tools) => format!("MCP server {name}: {tools} tools"),
+        McpState::Ready(tools) => format!("MCP server {name}: {}", counted(*tools, "tool")),
         McpState::Absent(error) => format!("{error}; its tools are left out"),
     };
     let notes = status.notes.iter();

@@ -164,7 +164,7 @@ fn table(args: &AddArgs) -> String {
 }
 
 fn list(as_json: bool) -> Result<u8, CliError> {
-    let config = Sources::default().read().map_err(CliError::usage)?;
+    let config = Sources::default().read()?;
     if config.mcp().is_empty() && !as_json {
         crate::say("no MCP servers are configured; `plimsoll mcp add` adds one");
     }
@@ -198,7 +198,7 @@ fn reach(server: &McpServer) -> String {
 
 async fn test(name: Option<&str>) -> Result<u8, CliError> {
     let sources = Sources::default();
-    let config = sources.read().map_err(CliError::usage)?;
+    let config = sources.read()?;
     let servers = config.mcp().iter();
     let servers = servers.filter(|server| name.is_none_or(|name| server.name == name));
     let servers: Vec<McpServer> = servers.cloned().collect();
@@ -208,8 +208,8 @@ async fn test(name: Option<&str>) -> Result<u8, CliError> {
             None => "no MCP servers are configured; `plimsoll mcp add` adds one".to_owned(),
         }));
     }
-    let agent = config.defaults().map_err(CliError::usage)?;
-    let (told, all_there) = mcp::check_tools(&agent, &servers).await;
+    let agent = config.defaults()?;
+    let (told, all_there) = mcp::check(&agent, &servers).await;
     for line in told {
         out!("{line}");
     }

@@ -7,13 +7,11 @@ use std::time::Duration;
 use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::RunningServer;
 use plimsoll::providers::{self, ModelFacts, Origin, ServerLocation, WindowSource, resolve_window};
-use plimsoll::session::BuilderSettings;
 use plimsoll::{Provider, Tokens, Window};
 
 use crate::agent::SYSTEM;
 use crate::error::CliError;
 use crate::local;
-use crate::terminal::Verbosity;
 
 /// A model that can be called.
 pub(crate) struct ModelChoice {
@@ -44,14 +42,16 @@ pub(crate) struct ModelLimits {
 }
 
 /// Finds or starts the model.
-pub(crate) async fn choose(agent: &AgentConfig, said: Verbosity) -> Result<ModelChoice, CliError> {
+pub(crate) async fn choose(agent: &AgentConfig, is_quiet: bool) -> Result<ModelChoice, CliError> {
     let settings = agent.settings();
     match (settings.model.as_deref(), settings.base_url.as_deref()) {
-        (Some("local"), None) => local_model(agent, said, false).await,
+        (Some("local"), None) => local_model(agent, is_quiet, false).await,
         (Some("local"), Some(_)) => Err(CliError::usage(
             "--model local has no --base-url; name the model that the server has: --model openai-compatible/NAME",
         )),
-        (Some(name), None) if name.starts_with("local/") => local::start(agent, said, false).await,
+        (Some(name), None) if name.starts_with("local/") => {
+            local::start(agent, is_quiet, false).await
+        }
         (Some(name), base_url) => remote(agent, name, base_url).await,
         (None, base_url @ Some(_)) => remote(agent, "openai-compatible/default", base_url).await,
         (None, None) => {
@@ -66,7 +66,7 @@ pub(crate) async fn choose(agent: &AgentConfig, said: Verbosity) -> Result<Model
                     key.variable, key.provider
                 )));
             }
-            local_model(agent, said, true).await
+            local_model(agent, is_quiet, true).await
         }
     }
 }
@@ -77,7 +77,7 @@ async fn remote(
     base_url: Option<&str>,
 ) -> Result<ModelChoice, CliError> {
     let environment = &providers::environment;
-    let (model, mut builder) = agent.chat(name, environment).map_err(CliError::usage)?;
+    let (model, mut builder) = agent.chat(name, environment)?;
     if let Some(base_url) = base_url {
         builder = builder.base_url(base_url);
     }
@@ -87,8 +87,15 @@ async fn remote(
         ServerLocation::ThisMachine | ServerLocation::Ours
     );
     let provider = builder.build();
-    let provider = Arc::new(provider.map_err(CliError::usage)?);
-    let (window, window_from) = window(provider.as_ref(), &facts, &agent.settings().builder).await;
+    let provider = Arc::new(provider?);
+    let settings = &agent.settings().builder;
+    let mut reported = None;
+    if settings.window == Window::Discover {
+        let limit = settings.limits.max_duration.unwrap_or(Duration::MAX);
+        let asked = tokio::time::timeout(limit, provider.window()).await;
+        reported = asked.ok().flatten();
+    }
+    let (window, window_from) = resolved_window(settings.window, reported, &facts);
     Ok(ModelChoice {
         name: name.to_owned(),
         base_url: base_url.map(str::to_owned),
@@ -106,22 +113,6 @@ async fn remote(
         },
         _server: None,
     })
-}
-
-async fn window(
-    provider: &dyn Provider,
-    facts: &ModelFacts,
-    settings: &BuilderSettings,
-) -> (Window, &'static str) {
-    let reported = match settings.window {
-        Window::Discover => {
-            let limit = settings.limits.max_duration.unwrap_or(Duration::MAX);
-            let asking = tokio::time::timeout(limit, provider.window());
-            asking.await.ok().flatten()
-        }
-        _ => None,
-    };
-    resolved_window(settings.window, reported, facts)
 }
 
 /// Returns the window that a run begins with, and its source in words. `reported` is the answer of
@@ -151,7 +142,7 @@ pub(crate) fn resolved_window(
 /// the user names none.
 async fn local_model(
     agent: &AgentConfig,
-    said: Verbosity,
+    is_quiet: bool,
     is_default: bool,
 ) -> Result<ModelChoice, CliError> {
     let here = providers::detect(&providers::environment).await;
@@ -160,5 +151,5 @@ async fn local_model(
         say!("{provider} runs at {base_url}; using its model {model}");
         return remote(agent, &format!("{provider}/{model}"), Some(base_url)).await;
     }
-    local::start(agent, said, is_default).await
+    local::start(agent, is_quiet, is_default).await
 }

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use console::{Term, measure_text_width};
 use plimsoll::Tokens;
-use plimsoll::providers::{Fact, ModelFacts, Origin};
+use plimsoll::providers::{Fact, ModelBook, ModelFacts, Origin};
 use serde_json::{Value, json};
 
 use crate::args::ModelsArgs;
 use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
-use crate::model_facts;
 use crate::settings::users_file;
 use crate::stdout;
 use crate::terminal::columns;
@@ -31,7 +30,8 @@ const HEADING: [&str; 8] = [
 /// Runs the command.
 pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
     let resolved = args.sources.resolve()?;
-    let book = model_facts::book(resolved.agent.own_models());
+    let book = ModelBook::built_in().clone();
+    let book = book.overlay(resolved.agent.own_models().clone());
     let pattern = args.pattern.as_deref().unwrap_or("").to_lowercase();
     let found: Vec<(&str, &str)> = book
         .models()

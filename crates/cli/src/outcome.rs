@@ -1,17 +1,17 @@
 //! Describes the end of a run, in words and as an exit code, for every command that runs one.
 
 use plimsoll::config::AgentSettings;
-use plimsoll::context::Threshold;
+use plimsoll::context::{CannotFit, Threshold};
 use plimsoll::pricing::Cost;
 use plimsoll::recall::RECALL_LEAST_WINDOW;
 use plimsoll::session::AppliedPlan;
-use plimsoll::{AgentOutput, EndReason, Error, Money, Usage};
+use plimsoll::{AgentOutput, EndReason, Money, Tokens, Usage};
 
-use crate::error::{self, CliError};
+use crate::error;
 use crate::terminal::text::{counted, lines_of};
 
-/// Upper bound for the tokens of the recall tools. A test checks it.
-const RECALL_TOOLS: u64 = 600;
+/// Upper bound for the tokens of the recall tools.
+const RECALL_TOOLS: Tokens = Tokens(600);
 
 /// Summarizes a run, for example:
 ///
@@ -110,13 +110,16 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
         EndReason::Failed { failure } => failure.to_string(),
         // The error contains the tokens without the answer, but the remedy is a window.
         EndReason::CannotFit { cannot_fit } if settings.builder.trigger == Threshold::Auto => {
-            let window = cannot_fit.window(settings.builder.max_tokens).0;
-            // From this size on, the recall tools are sent as well.
-            let window = if window >= RECALL_LEAST_WINDOW.0 {
-                window + RECALL_TOOLS
-            } else {
-                window
+            let of = |minimum| CannotFit {
+                minimum,
+                ..*cannot_fit
             };
+            let window = |tokens| of(tokens).window(settings.builder.max_tokens);
+            let (given, mut window) = (window(cannot_fit.limit), window(cannot_fit.minimum));
+            // From this size on, the recall tools are sent as well.
+            if given < RECALL_LEAST_WINDOW && window >= RECALL_LEAST_WINDOW {
+                window += RECALL_TOOLS;
+            }
             format!(
                 "{cannot_fit}; with the answer it requires a window of at least {window}, as in \
                  --max-context {window}"
@@ -130,10 +133,26 @@ pub(crate) fn reason_text(settings: &AgentSettings, reason: &EndReason) -> Strin
     }
 }
 
-/// Converts an error of a session that could not be run at all.
-pub(crate) fn stop_of(error: &Error) -> CliError {
-    match error {
-        Error::EmptyTask | Error::Build(_) => CliError::usage(error),
-        _ => CliError::failed(error),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_larger_window_has_space_for_the_recall_tools_that_were_not_sent_yet() {
+        let settings = AgentSettings::default();
+        let wanted = |limit, minimum| {
+            let cannot_fit = CannotFit {
+                minimum: Tokens(minimum),
+                overhead: Tokens(100),
+                limit: Tokens(limit),
+            };
+            let window = cannot_fit.window(None);
+            let text = reason_text(&settings, &EndReason::CannotFit { cannot_fit });
+            let wanted = text.rsplit(' ').next().and_then(|text| text.parse().ok());
+            Tokens(wanted.unwrap_or_default()).minus(window)
+        };
+        assert_eq!(wanted(3_000, 4_000), Tokens(0));
+        assert_eq!(wanted(3_000, 30_000), RECALL_TOOLS);
+        assert_eq!(wanted(20_000, 30_000), Tokens(0));
     }
 }

@@ -106,7 +106,7 @@ pub(crate) fn target(
 ) -> Result<Target, CliError> {
     let target = match model {
         Some(model) => {
-            let model = ModelRef::parse(model).map_err(CliError::usage)?;
+            let model = ModelRef::parse(model)?;
             providers::target_of(&model, request).map_err(CliError::usage)?
         }
         None => match of_log.filter(|_| protocol.is_none()) {

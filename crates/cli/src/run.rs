@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use plimsoll::SessionStore;
 use plimsoll::store::SqliteStore;
-use plimsoll::{AgentOutput, EndReason, Error, Part, Remote, Session, SessionId};
+use plimsoll::{AgentOutput, EndReason, Part, Remote, SessionId};
 
-use crate::agent::{self, ReadyAgent, TEXT_LIMIT, unreadable};
+use crate::agent::{self, TEXT_LIMIT, unreadable};
 use crate::answer_schema::AnswerSchema;
 use crate::args::RunArgs;
 use crate::attach::{Recipient, image};
 use crate::error::{self, CliError};
-use crate::outcome::{code_of, stop_of};
+use crate::outcome::code_of;
 use crate::resume;
 use crate::run_screen::RunScreen;
+use crate::session_host::SessionHost;
 use crate::sessions::runs;
-use crate::terminal::Verbosity;
 use crate::which_session;
 
 /// Runs the command.
@@ -37,7 +37,6 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let images = images?;
     let schema = args.json_schema.as_deref().map(AnswerSchema::read);
     let schema = schema.transpose()?;
-    let said = Verbosity::of(args.json || args.quiet);
     let store = agent::store().await?;
     let id = which_session::of_run(&store, &args.session).await?;
     let mut sources = args.sources.clone();
@@ -52,7 +51,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
             "there is no session {id}; `plimsoll sessions list` lists all"
         )));
     }
-    let mut prepared = agent::prepare(&sources, said, store.clone(), None).await?;
+    let mut prepared = agent::prepare(&sources, args.is_quiet(), store.clone(), None).await?;
     let settings = prepared.config.settings();
     let root = &settings.root;
     let task = task.map(|task| -> Result<_, CliError> {
@@ -65,30 +64,22 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     });
     let task = task.transpose()?;
     let screen = RunScreen::new(args, root);
-    let gate = screen.gate(settings.permission_mode(), root)?;
+    let user = screen.user(settings.permission_mode(), root)?;
     if let Some(schema) = schema.clone() {
         let check = move |answer: String| schema.check(&answer).map(drop);
         prepared.builder = prepared.builder.check_answer(check);
     }
-    let ready = prepared.build(gate, screen.observers.clone())?;
-    let mut session = ready.session(id.clone()).await?;
-    let ReadyAgent {
-        config,
-        choice,
-        mcp,
-        ..
-    } = ready;
-    resume::save(&store, &session, &sources, &choice).await?;
-    let headline = agent::headline(config.settings(), &choice, &session);
-    screen.terminal.note(&screen.terminal.dim(&headline));
-    let interrupts = tokio::spawn(interrupt(session.remote()));
-    let output = drive(&mut session, task).await;
-    mcp.close().await;
+    let mut host = SessionHost::open(prepared, sources, store, id, user).await?;
+    screen.terminal.note(&screen.terminal.dim(&host.headline()));
+    let interrupts = tokio::spawn(interrupt(host.session.remote()));
+    let output = host.run(task).await;
+    host.ready.mcp.close().await;
     screen.rest();
     interrupts.abort();
-    let output = output.map_err(|error| stop_of(&error))?;
+    let output = output?;
     screen.check()?;
-    agent::prune(&store, config.retention(), said == Verbosity::Answers).await;
+    let config = &host.ready.config;
+    agent::prune(&host.store, config.retention(), args.is_quiet()).await;
     let answer = match &schema {
         Some(schema) => schema.check(&output.text),
         None => Ok(output.text.as_str()),
@@ -103,7 +94,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
         say!("the answer does not match --json-schema: {why}");
     }
     screen.close(config.settings(), &output, answer.ok())?;
-    if let (Some(hint), false) = (hint(&output), args.json || args.quiet) {
+    if let (Some(hint), false) = (hint(&output), args.is_quiet()) {
         crate::note(&hint);
     }
     Ok(code)
@@ -119,14 +110,6 @@ async fn is_unfinished(store: &SqliteStore, id: &SessionId) -> Result<(), CliErr
         ))),
         _ => Ok(()),
     }
-}
-
-async fn drive(session: &mut Session, task: Option<Vec<Part>>) -> Result<AgentOutput, Error> {
-    let output = match task {
-        Some(task) => session.run_parts(task).await,
-        None => session.carry_on().await,
-    };
-    output.or_else(Error::into_output)
 }
 
 /// Returns a hint how to continue a session whose run ended early. `None` if the same command would

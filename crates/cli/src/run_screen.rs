@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, Gate, Observer, PermissionMode, SessionEvent};
+use plimsoll::{AgentOutput, EndReason, Gate, Observer, PermissionMode, SessionEvent};
 
+use crate::agent::UserSide;
 use crate::approvals::Approvals;
 use crate::args::RunArgs;
 use crate::ask;
@@ -18,16 +19,15 @@ use crate::lock;
 use crate::outcome::{code_of, reason_text, summary};
 use crate::paths;
 use crate::stdout;
-use crate::terminal::style::colours;
-use crate::terminal::{Terminal, Verbosity};
+use crate::terminal::Terminal;
 
 /// The output of one run.
 pub(crate) struct RunScreen {
     pub(crate) terminal: Arc<Terminal>,
-    /// The observers of the run.
-    pub(crate) observers: Vec<Arc<dyn Observer>>,
-    /// How much is printed besides the answer or the events as JSON.
-    pub(crate) verbosity: Verbosity,
+    /// Shows the events of the run.
+    pub(crate) observer: Arc<dyn Observer>,
+    /// Whether only the answer, or the events as JSON, are printed.
+    pub(crate) is_quiet: bool,
     previews: Arc<Previews>,
     /// The events as JSON lines, if these are printed.
     lines: Option<Arc<JsonLines>>,
@@ -35,28 +35,35 @@ pub(crate) struct RunScreen {
 
 impl RunScreen {
     pub(crate) fn new(args: &RunArgs, root: &Path) -> Self {
-        let verbosity = Verbosity::of(args.json || args.quiet);
+        let is_quiet = args.is_quiet();
         let previews = Arc::new(Previews::new(root));
-        let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
-        let terminal = Arc::new(match verbosity {
-            Verbosity::Everything => Terminal::direct(colours()),
-            Verbosity::Answers => Terminal::plain(verbosity),
-        });
-        if verbosity == Verbosity::Everything {
-            let (terminal, previews) = (Arc::clone(&terminal), Arc::clone(&previews));
-            observers.push(Arc::new(EventPrinter::new(terminal, None, previews)));
-        }
+        let terminal = Arc::new(Terminal::direct(is_quiet));
         let lines = args.json.then(Arc::<JsonLines>::default);
-        if let Some(lines) = &lines {
-            observers.push(Arc::clone(lines) as Arc<dyn Observer>);
-        }
+        let observer: Arc<dyn Observer> = match &lines {
+            Some(lines) => Arc::clone(lines) as _,
+            None if is_quiet => Arc::new(|_: &SessionEvent| {}),
+            None => {
+                let (terminal, previews) = (Arc::clone(&terminal), Arc::clone(&previews));
+                Arc::new(EventPrinter::new(terminal, None, previews))
+            }
+        };
         Self {
             terminal,
-            observers,
-            verbosity,
+            observer,
+            is_quiet,
             previews,
             lines,
         }
+    }
+
+    /// Returns the side of the session that faces the user.
+    pub(crate) fn user(&self, mode: PermissionMode, root: &Path) -> Result<UserSide, CliError> {
+        let gate = self.gate(mode, root)?;
+        Ok(UserSide {
+            gate_of_sub_agents: Arc::clone(&gate),
+            gate,
+            observer: Arc::clone(&self.observer),
+        })
     }
 
     /// Returns the gate that asks the user.
@@ -91,7 +98,11 @@ impl RunScreen {
         answer: Option<&str>,
     ) -> Result<(), CliError> {
         let terminal = &self.terminal;
-        if !matches!(code_of(&output.reason), error::DONE | error::LIMIT) {
+        let is_of_schema =
+            matches!(&output.reason, EndReason::Refused { by, .. } if by == "check_answer");
+        if is_of_schema {
+            // The command has said what is wrong with the answer.
+        } else if !matches!(code_of(&output.reason), error::DONE | error::LIMIT) {
             crate::say(&reason_text(settings, &output.reason));
         } else if let (Some(answer), None) = (answer, &self.lines)
             // A streamed answer is on the terminal already.
@@ -99,7 +110,7 @@ impl RunScreen {
         {
             out!("{answer}");
         }
-        if self.verbosity == Verbosity::Everything {
+        if !self.is_quiet {
             terminal.note(&terminal.dim(&summary(output)));
             terminal.flush();
         }

@@ -1,32 +1,20 @@
-//! [`SessionHost`]: an open session with the agent that runs it. Chats and editors share it, and
+//! [`SessionHost`]: an open session with the agent that runs it. Runs, chats and editors share it, and
 //! the commands that need nothing else.
 
 use std::sync::Arc;
 
 use plimsoll::store::SqliteStore;
-use plimsoll::{AgentOutput, Error, Gate, Observer, Part, Session, SessionId};
+use plimsoll::{AgentOutput, Error, Part, Session, SessionId, Window};
 
-use crate::agent::{self, PreparedAgent, ReadyAgent};
+use crate::agent::{self, PreparedAgent, ReadyAgent, UserSide};
 use crate::chat::parse::Command;
 use crate::context_bar;
 use crate::error::CliError;
-use crate::outcome::{plan_text, stop_of};
+use crate::outcome::plan_text;
 use crate::resume;
 use crate::settings::Sources;
-use crate::terminal::Verbosity;
 use crate::terminal::style::Colours;
-use crate::terminal::text::{clean, counted};
-
-/// The side of a session that faces the user.
-#[derive(Clone)]
-pub(crate) struct UserSide {
-    /// Asks the user about tool calls.
-    pub(crate) gate: Arc<dyn Gate>,
-    /// Asks the user about tool calls of sub-agents.
-    pub(crate) gate_of_sub_agents: Arc<dyn Gate>,
-    /// Shows the events of runs.
-    pub(crate) observer: Arc<dyn Observer>,
-}
+use crate::terminal::text::{clean, counted, lines_of};
 
 /// An open session with its agent and its settings.
 pub(crate) struct SessionHost {
@@ -37,15 +25,8 @@ pub(crate) struct SessionHost {
     user: UserSide,
 }
 
-impl UserSide {
-    fn build(&self, prepared: PreparedAgent) -> Result<ReadyAgent, CliError> {
-        prepared.asked.set(Arc::clone(&self.gate_of_sub_agents));
-        prepared.build(Arc::clone(&self.gate), [Arc::clone(&self.observer)])
-    }
-}
-
 impl SessionHost {
-    /// Opens a session, and stores its settings.
+    /// Opens a session.
     pub(crate) async fn open(
         prepared: PreparedAgent,
         sources: Sources,
@@ -53,17 +34,15 @@ impl SessionHost {
         id: SessionId,
         user: UserSide,
     ) -> Result<Self, CliError> {
-        let ready = user.build(prepared)?;
-        let session = ready.session(id).await?;
-        let host = Self {
+        let ready = prepared.build(&user)?;
+        let session = ready.agent.session(id).await?;
+        Ok(Self {
             sources,
             store,
             ready,
             session,
             user,
-        };
-        host.remember().await?;
-        Ok(host)
+        })
     }
 
     /// Returns the name of the model.
@@ -71,12 +50,34 @@ impl SessionHost {
         self.ready.choice.model.provider.model()
     }
 
+    /// Formats the headline: `m in DIR │ window 8192 tokens, from the server │ session …`.
+    pub(crate) fn headline(&self) -> String {
+        let (choice, session) = (&self.ready.choice, &self.session);
+        let window = match session.window() {
+            Some(window) if session.view().learned_window() == Some(window) => {
+                format!("{window} tokens, from an error of the provider")
+            }
+            // The note above gives the reason.
+            Some(window) if choice.model.window != Window::Known(window) => {
+                format!("{window} tokens")
+            }
+            Some(window) => format!("{window} tokens, {}", choice.window_from),
+            None => choice.window_from.to_owned(),
+        };
+        let root = self.ready.config.settings().root.display();
+        lines_of(&[
+            format!("{} in {root}", self.model()),
+            format!("window {window}"),
+            format!("session {}", session.id()),
+        ])
+    }
+
     /// Continues the session with an agent of other settings, or of the same ones with the current
     /// tools of its MCP servers. If that fails, nothing changes.
     pub(crate) async fn rebuild(&mut self, sources: Sources) -> Result<(), CliError> {
         let ready = self.agent_of(&sources).await?;
         let switched = self.session.switch(&ready.agent).await;
-        switched.map_err(|error| stop_of(&error))?;
+        switched?;
         (self.sources, self.ready) = (sources, ready);
         self.remember().await
     }
@@ -88,24 +89,16 @@ impl SessionHost {
         sources: Sources,
     ) -> Result<SessionId, CliError> {
         let ready = self.agent_of(&sources).await?;
-        let session = ready.session(id).await?;
-        self.remember().await?;
+        let session = ready.agent.session(id).await?;
         (self.sources, self.ready) = (sources, ready);
-        self.replace(session).await
-    }
-
-    /// Continues with another session of the same agent. Returns the id of the former session,
-    /// whose settings must be stored.
-    pub(crate) async fn replace(&mut self, session: Session) -> Result<SessionId, CliError> {
         let before = std::mem::replace(&mut self.session, session);
-        self.remember().await?;
         Ok(before.id().clone())
     }
 
     async fn agent_of(&self, sources: &Sources) -> Result<ReadyAgent, CliError> {
         let mcp = Some(self.ready.mcp.clone());
-        let prepared = agent::prepare(sources, Verbosity::Answers, self.store.clone(), mcp).await?;
-        self.user.build(prepared)
+        let prepared = agent::prepare(sources, true, self.store.clone(), mcp).await?;
+        prepared.build(&self.user)
     }
 
     /// Stores the settings of the session, for when it is continued.
@@ -114,13 +107,25 @@ impl SessionHost {
         resume::save(&self.store, &self.session, &self.sources, choice).await
     }
 
-    /// Runs a message, or continues the last run.
-    pub(crate) async fn run(&mut self, message: Option<Vec<Part>>) -> Result<AgentOutput, Error> {
+    /// Runs a message, or continues the last run. Stores the settings first.
+    pub(crate) async fn run(
+        &mut self,
+        message: Option<Vec<Part>>,
+    ) -> Result<AgentOutput, CliError> {
+        self.remember().await?;
+        let is_continued = message.is_none();
         let output = match message {
             Some(message) => self.session.run_parts(message).await,
             None => self.session.carry_on().await,
         };
-        output.or_else(Error::into_output)
+        output
+            .or_else(Error::into_output)
+            .map_err(|error| match error {
+                Error::EmptyTask if is_continued => {
+                    CliError::usage("there is no run to continue yet; give a task")
+                }
+                error => error.into(),
+            })
     }
 
     /// Executes a command. Returns its output, or `None` if the command needs more than a session.
@@ -144,8 +149,7 @@ impl SessionHost {
     /// Compacts the session now. Returns a description of the outcome.
     async fn compact(&mut self, focus: &str) -> Result<String, CliError> {
         let focus = Some(focus).filter(|focus| !focus.is_empty());
-        let done = self.session.compact(focus).await;
-        let done = done.map_err(|error| stop_of(&error))?;
+        let done = self.session.compact(focus).await?;
         let now = self.session.window_use();
         Ok(match (done, now.target) {
             (Some(done), _) => {

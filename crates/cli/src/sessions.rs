@@ -33,7 +33,6 @@ use crate::count::preview;
 use crate::error::{CliError, DONE};
 use crate::paths;
 use crate::stdout;
-use crate::terminal::style::colours;
 use crate::terminal::text::counted;
 use crate::terminal::{Terminal, fitted};
 use crate::view::{openai, started};
@@ -103,13 +102,13 @@ async fn of_any(store: &impl SessionReader, command: &AnyStoreCommand) -> Result
             show(store, &known(id).await?, *json, *context).await
         }
         AnyStoreCommand::Export(args) => export::run(store, args).await,
-        AnyStoreCommand::Runs { id, json } => runs::list(store, &known(id).await?, *json).await,
+        AnyStoreCommand::Runs(of) => runs::list(store, &known(&of.id).await?, of.json).await,
         AnyStoreCommand::Fork { id, at, to, json } => {
             let from = known(id).await?;
             fork::run(store, &from, *at, to.as_deref(), *json).await
         }
-        AnyStoreCommand::Ledger { id, json } => ledger::run(store, &known(id).await?, *json).await,
-        AnyStoreCommand::Pins { id, json } => pins::list(store, &known(id).await?, *json).await,
+        AnyStoreCommand::Ledger(of) => ledger::run(store, &known(&of.id).await?, of.json).await,
+        AnyStoreCommand::Pins(of) => pins::list(store, &known(&of.id).await?, of.json).await,
         AnyStoreCommand::Unpin { id, item } => pins::unpin(store, &known(id).await?, item).await,
         AnyStoreCommand::Recall(args) => recall::run(store, &known(&args.id).await?, args).await,
     }
@@ -129,7 +128,7 @@ async fn rename(store: &impl SessionReader, id: &str, title: &str) -> Result<u8,
 
 /// Computes the state of a log, with the token counts of an agent.
 pub(crate) fn fold(log: &[Entry]) -> Result<State, CliError> {
-    State::fold(Arc::new(Memo::new(Bpe::o200k())), log).map_err(CliError::failed)
+    Ok(State::fold(Arc::new(Memo::new(Bpe::o200k())), log)?)
 }
 
 async fn show(
@@ -190,7 +189,7 @@ fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8,
         out!("{}", serde_json::json!({ "system": system, "view": view }));
         return Ok(DONE);
     }
-    let terminal = Terminal::direct(colours());
+    let terminal = Terminal::direct(false);
     let lines = context_bar::view(
         system,
         view,

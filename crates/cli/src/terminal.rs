@@ -26,7 +26,7 @@ use crate::lock;
 use crate::stdout;
 use crate::terminal::queue::{Op, Queue};
 use crate::terminal::screen::{Printer, Screen, Stream};
-use crate::terminal::style::{BOLD, Colours, DIM};
+use crate::terminal::style::{BOLD, Colours, DIM, colours};
 use crate::terminal::text::clean;
 
 pub(crate) use screen::{columns, fitted};
@@ -43,7 +43,8 @@ pub(crate) struct Terminal {
     /// Whether notes are written to the terminal; otherwise they go to standard error.
     notes: bool,
     colours: Colours,
-    verbosity: Verbosity,
+    /// Whether notes and the status are left out.
+    is_quiet: bool,
     /// Whether the user entered a line since the last output. An atomic instead of a lock: a thread
     /// that writes may wait for the editor, so the editor must never wait for that thread.
     entered: Arc<AtomicBool>,
@@ -53,34 +54,15 @@ pub(crate) struct Terminal {
 /// A question that waits for its answer. Nothing else is written meanwhile.
 pub(crate) struct TerminalQuestion(Option<Sender<()>>);
 
-/// How much is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verbosity {
-    Everything,
-    /// Only answers and requested output.
-    Answers,
-}
-
-impl Verbosity {
-    /// Returns the verbosity with and without `--quiet`.
-    pub(crate) fn of(is_quiet: bool) -> Self {
-        if is_quiet {
-            Self::Answers
-        } else {
-            Self::Everything
-        }
-    }
-}
-
 impl Terminal {
     /// Creates an output of plain lines: answers on standard output, notes on standard error.
-    pub(crate) fn plain(verbosity: Verbosity) -> Self {
+    pub(crate) fn plain(is_quiet: bool) -> Self {
         Self {
             queue: None,
             answers: false,
             notes: false,
             colours: Colours::None,
-            verbosity,
+            is_quiet,
             entered: Arc::default(),
             failed: Mutex::default(),
         }
@@ -90,32 +72,32 @@ impl Terminal {
     pub(crate) fn above(
         printer: Box<dyn ExternalPrinter + Send>,
         colours: Colours,
-        verbosity: Verbosity,
+        is_quiet: bool,
     ) -> Self {
-        Self::on(Printer::Above(printer), (true, true), colours, verbosity)
+        let terminal = Self::on(Printer::Above(printer), (true, true), colours);
+        Self {
+            is_quiet,
+            ..terminal
+        }
     }
 
     /// Creates the output of a command that reads no lines. Each standard stream that is a terminal
-    /// is drawn on; the other one gets plain lines.
-    pub(crate) fn direct(colours: Colours) -> Self {
+    /// is drawn on; the other one gets plain lines, and both do if only answers are printed.
+    pub(crate) fn direct(is_quiet: bool) -> Self {
         let answers = can_redraw(&console::Term::stdout());
         let notes = can_redraw(&console::Term::stderr());
         let stream = match (answers, notes) {
-            (false, false) => return Self::plain(Verbosity::Everything),
+            _ if is_quiet => return Self::plain(true),
+            (false, false) => return Self::plain(false),
             (true, _) => Stream::Out,
             (false, true) => Stream::Err,
         };
         let printer = Printer::Direct(stream);
-        Self::on(printer, (answers, notes), colours, Verbosity::Everything)
+        Self::on(printer, (answers, notes), colours())
     }
 
-    fn on(
-        printer: Printer,
-        (answers, notes): (bool, bool),
-        colours: Colours,
-        verbosity: Verbosity,
-    ) -> Self {
-        let plain = Self::plain(verbosity);
+    fn on(printer: Printer, (answers, notes): (bool, bool), colours: Colours) -> Self {
+        let plain = Self::plain(false);
         let queue = Screen::start(printer, colours, Arc::clone(&plain.entered));
         Self {
             queue: Some(queue),
@@ -152,7 +134,7 @@ impl Terminal {
 
     /// Writes a note as whole lines.
     pub(crate) fn note(&self, text: &str) {
-        if self.verbosity == Verbosity::Everything {
+        if !self.is_quiet {
             self.must(text);
         }
     }
@@ -173,7 +155,7 @@ impl Terminal {
 
     /// Sets the status line. `None` removes it.
     pub(crate) fn status(&self, text: Option<&str>) {
-        if self.verbosity == Verbosity::Everything && self.notes {
+        if !self.is_quiet && self.notes {
             self.push(Op::Status(text.map(clean)));
         }
     }
@@ -316,8 +298,7 @@ mod tests {
 
     fn terminal() -> (Terminal, Rows) {
         let rows = Rows::default();
-        let terminal =
-            Terminal::above(Box::new(rows.clone()), Colours::None, Verbosity::Everything);
+        let terminal = Terminal::above(Box::new(rows.clone()), Colours::None, false);
         (terminal, rows)
     }
 
@@ -401,7 +382,7 @@ mod tests {
             go: waits,
             rows: rows.clone(),
         });
-        let terminal = Terminal::above(stuck, Colours::None, Verbosity::Everything);
+        let terminal = Terminal::above(stuck, Colours::None, false);
         // Each takes a thousandth of the capacity.
         let long = format!("{}\n", "x".repeat(70)).repeat(MAX_WAITING / 71_000);
         terminal.note("line 0");

@@ -100,8 +100,9 @@ pub(crate) fn result(phase: ToolPhase, tool: &str, text: &str, time: Duration) -
     let mut details = Vec::new();
     let summary = match (phase, tool) {
         (ToolPhase::Skipped, _) => {
-            let why = text.strip_prefix("skipped: ").unwrap_or(text);
-            format!("skipped: {}", one_line(why))
+            let has_verb = text.starts_with("skipped: ") || text.starts_with("stopped ");
+            let verb = if has_verb { "" } else { "skipped: " };
+            format!("{verb}{}", one_line(text))
         }
         (ToolPhase::Error, _) => {
             let lines = lines.into_iter().filter(|line| !line.trim().is_empty());
@@ -299,6 +300,13 @@ mod tests {
 
     #[test]
     fn a_skipped_call_says_so_once() {
+        let stopped = result(
+            ToolPhase::Skipped,
+            "bash",
+            "stopped while it was running",
+            Duration::ZERO,
+        );
+        assert_eq!(stopped.summary, "stopped while it was running");
         for text in ["skipped: no call is left", "no call is left"] {
             let skipped = result(ToolPhase::Skipped, "bash", text, Duration::ZERO);
             assert_eq!(skipped.summary, "skipped: no call is left");

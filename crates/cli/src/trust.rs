@@ -84,7 +84,7 @@ pub(crate) async fn ask(root: &Path) -> Result<(), CliError> {
                     );
                 }
             }
-            "y" | "yes" => return store.trust(&found).map_err(CliError::failed),
+            "y" | "yes" => return Ok(store.trust(&found)?),
             _ => {
                 ignore(&found);
                 return Ok(());

@@ -87,6 +87,8 @@ struct Row {
     spent: Spend,
     /// The title, if it is a session.
     title: String,
+    /// The index of its first call.
+    first: usize,
 }
 
 /// Runs the command.
@@ -106,7 +108,7 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         now.map_or(0, |now| now.saturating_sub(age).as_secs())
     });
-    let sessions = list::sessions(store).await?;
+    let sessions = list::sessions(store, false).await?;
     let by_id: BTreeMap<&SessionId, &ListedSession> = sessions
         .iter()
         .map(|session| (&session.info.id, session))
@@ -119,11 +121,7 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         .iter()
         .filter_map(|session| Some(&caller(&session)?.info.id))
         .collect();
-    let folder = if args.here {
-        Some(list::folder()?)
-    } else {
-        None
-    };
+    let folder = args.here.then(list::folder).transpose()?;
     let (mut calls, mut branches) = (Vec::new(), BTreeSet::new());
     for session in &sessions {
         let owner = iter::successors(Some(session), caller).last();
@@ -166,6 +164,7 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
             about: "in all".to_owned(),
             spent: spent.unwrap_or_default(),
             title: String::new(),
+            first: 0,
         });
     }
     let heading = [
@@ -282,42 +281,45 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
 /// Adds up the calls. Days and months are sorted by time, sessions newest first, and others by
 /// decreasing cost.
 fn rows(by: By, calls: &[Call<'_>]) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
-    let mut places: BTreeMap<String, usize> = BTreeMap::new();
-    for call in calls {
-        let Call { owner, spent, .. } = call;
-        let about = match by {
-            By::Day => day(call.at),
-            By::Month => day(call.at).chars().take("2026-11".len()).collect(),
-            By::Model => call.model.clone(),
-            By::Folder => match &owner.folder {
-                Some(folder) => folder.display().to_string(),
-                None => UNKNOWN.to_owned(),
-            },
-            By::Session => owner.info.id.to_string(),
+    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
+    for (first, call) in calls.iter().enumerate() {
+        let about = about(by, call);
+        let title = match by {
+            By::Session => call.owner.info.title.clone(),
+            _ => String::new(),
         };
-        let place = *places.entry(about.clone()).or_insert(rows.len());
-        match rows.get_mut(place) {
-            Some(row) => row.spent = row.spent.combine(*spent),
-            None => rows.push(Row {
-                about,
-                spent: *spent,
-                title: match by {
-                    By::Session => owner.info.title.clone(),
-                    _ => String::new(),
-                },
-            }),
-        }
+        let row = rows.entry(about.clone()).or_insert(Row {
+            about,
+            spent: Spend::default(),
+            title,
+            first,
+        });
+        row.spent = row.spent.combine(call.spent);
     }
+    let mut rows: Vec<Row> = rows.into_values().collect();
     match by {
-        By::Day | By::Month => rows.sort_by(|a, b| a.about.cmp(&b.about)),
-        By::Session => {}
+        By::Day | By::Month => {}
+        By::Session => rows.sort_by_key(|row| row.first),
         By::Model | By::Folder => rows.sort_by_key(|row| {
-            let tokens = row.spent.usage.total_tokens();
-            (Reverse((row.spent.cost.known, tokens)), row.about.clone())
+            let Spend { usage, cost, .. } = row.spent;
+            Reverse((cost.known, usage.total_tokens()))
         }),
     }
     rows
+}
+
+/// Returns the line of the table that a call belongs to.
+fn about(by: By, call: &Call<'_>) -> String {
+    match by {
+        By::Day => day(call.at),
+        By::Month => day(call.at).chars().take("2026-11".len()).collect(),
+        By::Model => call.model.clone(),
+        By::Folder => match &call.owner.folder {
+            Some(folder) => folder.display().to_string(),
+            None => UNKNOWN.to_owned(),
+        },
+        By::Session => call.owner.info.id.to_string(),
+    }
 }
 
 fn cells(row: &Row) -> [String; 7] {

@@ -36,8 +36,7 @@ pub(crate) fn chat<'a>(
         system: Some(system).filter(|text| !text.is_empty()),
         ..RenderInput::default()
     };
-    let rendered =
-        openai_chat::render(&input, messages, &Dialect::openai()).map_err(CliError::failed)?;
+    let rendered = openai_chat::render(&input, messages, &Dialect::openai())?;
     let mut body: Value = serde_json::from_slice(&rendered.body)?;
     let messages = body.get_mut("messages").map(Value::take);
     Ok(serde_json::json!({ "messages": messages }))

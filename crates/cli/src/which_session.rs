@@ -2,7 +2,6 @@
 //! this folder.
 
 use plimsoll::SessionId;
-use plimsoll::SessionStore;
 use plimsoll::session::new_session_id;
 use plimsoll::store::{SessionReader, SqliteStore};
 
@@ -25,15 +24,22 @@ const LISTED: usize = 5;
 /// # Errors
 /// If there is none, or more than one.
 pub(crate) async fn known(store: &impl SessionReader, text: &str) -> Result<SessionId, CliError> {
-    let id = SessionId::new(text).map_err(CliError::usage)?;
-    if store.head(&id).await?.is_some() {
-        return Ok(id);
-    }
-    match shortened(store, text).await? {
-        Some(id) => Ok(id),
-        None => Err(CliError::usage(format!(
+    let id = SessionId::new(text)?;
+    existing(store, &id).await?.ok_or_else(|| {
+        CliError::usage(format!(
             "there is no session {id}; `plimsoll sessions list` lists them"
-        ))),
+        ))
+    })
+}
+
+/// Returns the session with this name, or the only one that may be meant by it.
+async fn existing(
+    store: &impl SessionReader,
+    id: &SessionId,
+) -> Result<Option<SessionId>, CliError> {
+    match store.head(id).await? {
+        Some(_) => Ok(Some(id.clone())),
+        None => shortened(store, id.as_str()).await,
     }
 }
 
@@ -54,12 +60,11 @@ pub(crate) struct SessionChoice {
 impl SessionChoice {
     /// Returns the session that is named in full, for a store that cannot be searched from here.
     #[cfg(feature = "restate")]
-    pub(crate) fn named(&self) -> Result<Option<SessionId>, String> {
+    pub(crate) fn named(&self) -> Result<Option<SessionId>, CliError> {
         if self.newest || self.pick {
-            return Err("with --on, name the session: --session ID".to_owned());
+            return Err(CliError::usage("with --on, name the session: --session ID"));
         }
-        let id = self.id.as_deref().map(SessionId::new).transpose();
-        id.map_err(|error| error.to_string())
+        Ok(self.id.as_deref().map(SessionId::new).transpose()?)
     }
 
     /// Returns `true` if an existing session is named or chosen.
@@ -86,11 +91,8 @@ pub(crate) async fn of_run(
     let Some(text) = choice.id.as_deref() else {
         return Ok(new_session_id());
     };
-    let id = SessionId::new(text).map_err(CliError::usage)?;
-    if store.head(&id).await?.is_some() {
-        return Ok(id);
-    }
-    Ok(shortened(store, text).await?.unwrap_or(id))
+    let id = SessionId::new(text)?;
+    Ok(existing(store, &id).await?.unwrap_or(id))
 }
 
 /// Lets the user choose at the terminal among the newest sessions, of this folder if there are any,
@@ -107,10 +109,11 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
         return Err(CliError::usage(NONE));
     }
     loop {
-        for (number, one) in (1..).zip(&offered) {
-            list::note(&format!("{number:>2}  {}", one.line));
-            for place in &one.places {
-                list::note(&format!("    {place}"));
+        for (number, (_, lines)) in (1..).zip(&offered) {
+            let mut margin = format!("{number:>2}  ");
+            for line in lines {
+                list::note(&format!("{margin}{line}"));
+                margin = " ".repeat(4);
             }
         }
         let said = ask::line("Number, or words to search for [1]: ").await;
@@ -131,19 +134,14 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
             continue;
         };
         match number.checked_sub(1).and_then(|at| offered.get(at)) {
-            Some(one) => return Ok(one.id.clone()),
+            Some((id, _)) => return Ok(id.clone()),
             None => note!("there is no number {number} in the list"),
         }
     }
 }
 
-/// A session in a list to choose from.
-struct OfferedSession {
-    id: SessionId,
-    line: String,
-    /// The entries that match the search.
-    places: Vec<String>,
-}
+/// A session to choose, and the lines that describe it.
+type OfferedSession = (SessionId, Vec<String>);
 
 /// Returns the lines of the newest sessions, of this folder if there are any, or of the sessions
 /// that contain all of the words.
@@ -158,47 +156,37 @@ pub(crate) async fn listed(
     if sessions.is_empty() {
         return Ok(vec![none.to_owned()]);
     }
-    let lines = sessions
-        .into_iter()
-        .flat_map(|one| [vec![one.line], one.places].concat());
-    Ok(lines.collect())
+    Ok(sessions.into_iter().flat_map(|(_, lines)| lines).collect())
 }
 
 /// Returns the newest sessions, of this folder if there are any.
 async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, CliError> {
-    let mut sessions = list::here(store).await?;
+    let mut sessions = list::sessions(store, true).await?;
     if sessions.is_empty() {
-        sessions = list::sessions(store).await?;
+        sessions = list::sessions(store, false).await?;
     }
     sessions.truncate(PICKED);
     // Without the heading.
     let lines = list::lines(&sessions).into_iter().skip(1);
     let offered = sessions.into_iter().zip(lines);
-    let offered = offered.map(|(session, line)| OfferedSession {
-        id: session.info.id,
-        line,
-        places: Vec::new(),
-    });
-    Ok(offered.collect())
+    Ok(offered
+        .map(|(session, line)| (session.info.id, vec![line]))
+        .collect())
 }
 
 /// Returns the newest sessions that contain all of the words.
 async fn found(store: &SqliteStore, words: &str) -> Result<Vec<OfferedSession>, CliError> {
     let found = search::find(store, words, false, PICKED).await?;
     let offered = found.into_iter().map(|(info, places)| {
-        let mut lines = search::lines(&info, &places);
-        OfferedSession {
-            line: lines.remove(0),
-            places: lines,
-            id: info.id,
-        }
+        let lines = search::lines(&info, &places);
+        (info.id, lines)
     });
     Ok(offered.collect())
 }
 
 /// Returns the newest session whose last run was in this folder.
 async fn newest_here(store: &SqliteStore) -> Result<SessionId, CliError> {
-    let newest = list::here(store).await?.into_iter().next();
+    let newest = list::sessions(store, true).await?.into_iter().next();
     newest.map(|session| session.info.id).ok_or_else(|| {
         let here = list::folder().unwrap_or_default();
         CliError::usage(format!(

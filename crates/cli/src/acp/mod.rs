@@ -113,9 +113,7 @@ async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result
             on_receive_request!(),
         )
         .on_receive_request(
-            async |request: PromptRequest, responder, _| match server
-                .prompt(request, responder.cancellation())
-            {
+            async |request: PromptRequest, responder, _| match server.prompt(request) {
                 Ok(prompt) => server.answer(responder, prompt),
                 Err(error) => responder.respond_with_error(error),
             },

@@ -1,6 +1,7 @@
 //! [`Permission`]: the gate of a session. It asks the user at the client, unless the session's mode
 //! or an earlier approval answers the question.
 
+use std::iter;
 use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::{
@@ -134,19 +135,13 @@ impl Gate for Permission {
 }
 
 fn options(offer: &Offer) -> Vec<PermissionOption> {
-    let option = |id: &'static str, name: String, kind| PermissionOption::new(id, name, kind);
-    let mut options = vec![option(
-        ALLOW,
-        "Allow".to_owned(),
-        PermissionOptionKind::AllowOnce,
-    )];
-    for (id, always) in [(ALWAYS, &offer.always), (PATTERN, &offer.pattern)] {
-        if let Some(always) = always {
-            let name = format!("Always allow {}", always.label());
-            options.push(option(id, name, PermissionOptionKind::AllowAlways));
-        }
-    }
-    let reject = PermissionOptionKind::RejectOnce;
-    options.push(option(REJECT, "Reject".to_owned(), reject));
-    options
+    let always = [(ALWAYS, &offer.always), (PATTERN, &offer.pattern)];
+    let always = always.into_iter().filter_map(|(id, always)| {
+        let name = format!("Always allow {}", always.as_ref()?.label());
+        let kind = PermissionOptionKind::AllowAlways;
+        Some(PermissionOption::new(id, name, kind))
+    });
+    let allow = PermissionOption::new(ALLOW, "Allow", PermissionOptionKind::AllowOnce);
+    let reject = PermissionOption::new(REJECT, "Reject", PermissionOptionKind::RejectOnce);
+    iter::once(allow).chain(always).chain([reject]).collect()
 }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use agent_client_protocol::v1::schema::{
     SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse, RequestCancellation};
+use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse};
 use futures_util::future::join_all;
 use plimsoll::SessionStore;
 use plimsoll::session::new_session_id;
@@ -134,6 +133,11 @@ impl AcpServer {
         let sources = self.sources_in(&folder, given).map_err(refused)?;
         // A client that lost its state may load a session that is still open.
         self.shut(&name).await;
+        if lock(&self.sessions).len() >= MAX_SESSIONS {
+            return Err(refused(CliError::failed(format!(
+                "{MAX_SESSIONS} sessions are open; close one first"
+            ))));
+        }
         let outbox = Outbox {
             client,
             session: name.clone(),
@@ -142,20 +146,7 @@ impl AcpServer {
         let store = Arc::clone(&self.store);
         let opened = OpenSession::open(store, outbox, id, sources, &folder, history).await;
         let session = opened.map_err(refused)?;
-        let is_full = {
-            let mut sessions = lock(&self.sessions);
-            let is_full = sessions.len() >= MAX_SESSIONS;
-            if !is_full {
-                sessions.insert(name, Arc::clone(&session));
-            }
-            is_full
-        };
-        if is_full {
-            session.close().await;
-            return Err(refused(CliError::failed(format!(
-                "{MAX_SESSIONS} sessions are open; close one first"
-            ))));
-        }
+        lock(&self.sessions).insert(name, Arc::clone(&session));
         Ok(session)
     }
 
@@ -173,7 +164,7 @@ impl AcpServer {
         self: Arc<Self>,
         request: ListSessionsRequest,
     ) -> Result<ListSessionsResponse, Error> {
-        let all = list::sessions(&*self.store).await;
+        let all = list::sessions(&*self.store, false).await;
         let all = all.map_err(refused)?.into_iter();
         let sessions = all.filter_map(|list::ListedSession { info, folder, .. }| {
             let folder = folder?;
@@ -197,25 +188,15 @@ impl AcpServer {
         Ok(SetSessionModeResponse::new())
     }
 
-    /// Handles a prompt. As soon as this returns, the prompt can be cancelled, by session or by
-    /// request.
+    /// Handles a prompt. As soon as this returns, the prompt can be cancelled.
     pub(super) fn prompt(
         &self,
         request: PromptRequest,
-        cancellation: RequestCancellation,
     ) -> Result<impl Future<Output = Result<PromptResponse, Error>> + Send + use<>, Error> {
         let session = self.session(&request.session_id)?;
         let cancels = session.cancels();
         Ok(async move {
-            let mut ended = pin!(session.prompt(request.prompt, cancels));
-            let ended = tokio::select! {
-                biased;
-                ended = &mut ended => ended,
-                () = cancellation.cancelled() => {
-                    session.cancel();
-                    ended.await
-                }
-            };
+            let ended = session.prompt(request.prompt, cancels).await;
             ended.map(PromptResponse::new).map_err(refused)
         })
     }
@@ -308,27 +289,15 @@ fn unknown(id: &schema::SessionId, text: String) -> Error {
 
 /// Returns the permission modes, for the client to offer.
 pub(super) fn modes(current: PermissionMode) -> SessionModeState {
-    let modes = [
-        (
-            PermissionMode::Ask,
-            "Ask",
-            "Asks before files are changed and commands run",
-        ),
-        (
-            PermissionMode::AutoEdit,
-            "Auto-edit",
-            "Changes files of the folder without asking",
-        ),
-        (PermissionMode::Yes, "Yes", "Never asks"),
-        (
-            PermissionMode::ReadOnly,
-            "Read-only",
-            "No command or file change runs",
-        ),
+    let does = [
+        "Asks before files are changed and commands run",
+        "Changes files of the folder without asking",
+        "Never asks",
+        "No command or file change runs",
     ];
-    let modes =
-        modes.map(|(mode, name, does)| SessionMode::new(mode.name(), name).description(does));
-    SessionModeState::new(current.name(), modes.to_vec())
+    let modes = PermissionMode::NAMES.into_iter().zip(does);
+    let modes = modes.map(|(name, does)| SessionMode::new(name, name).description(does));
+    SessionModeState::new(current.name(), modes.collect())
 }
 
 /// Formats a time in ISO 8601.

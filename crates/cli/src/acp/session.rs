@@ -12,9 +12,7 @@ use agent_client_protocol::v1::schema::{
 };
 use plimsoll::model::{Failure, StopReason};
 use plimsoll::store::SqliteStore;
-use plimsoll::{
-    AgentOutput, EndReason, Error, Part, PermissionMode, Remote, SessionId, SessionStore,
-};
+use plimsoll::{AgentOutput, EndReason, Part, PermissionMode, Remote, SessionId, SessionStore};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
@@ -24,7 +22,7 @@ use super::outbox::Outbox;
 use super::permission::{Mode, Permission, mode_of};
 use super::replay::replay;
 use super::updates::Updates;
-use crate::agent;
+use crate::agent::{self, UserSide};
 use crate::approvals::Approvals;
 use crate::attach::Recipient;
 use crate::chat::parse::{COMMANDS, ChatLine, Command};
@@ -32,12 +30,11 @@ use crate::chat::templates::Templates;
 use crate::diff::Previews;
 use crate::error::CliError;
 use crate::lock;
-use crate::outcome::{reason_text, stop_of};
+use crate::outcome::reason_text;
 use crate::paths;
 use crate::resume;
-use crate::session_host::{SessionHost, UserSide};
+use crate::session_host::SessionHost;
 use crate::settings::Sources;
-use crate::terminal::Verbosity;
 use crate::terminal::style::Colours;
 use crate::terminal::text::fenced;
 
@@ -49,10 +46,8 @@ const OFFERED: [Command; 4] = [
     Command::Go,
 ];
 
-/// Maximum wait for a run to end and for MCP servers to close.
-const CLOSING: Duration = Duration::from_secs(2);
-/// Maximum wait for the log to be complete: longer than a store waits for its file.
-const LOG_CLOSING: Duration = Duration::from_secs(30);
+/// Maximum time for closing a session: longer than a store waits for its file.
+const CLOSING: Duration = Duration::from_secs(30);
 
 /// Whether the earlier messages are sent to the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,8 +83,7 @@ impl OpenSession {
         if history != History::New {
             resume::restore(&store, &id, &mut sources).await?;
         }
-        let said = Verbosity::Everything;
-        let prepared = agent::prepare(&sources, said, store.clone(), None).await?;
+        let prepared = agent::prepare(&sources, false, store.clone(), None).await?;
         let previews = Arc::new(Previews::new(folder));
         let approvals = Approvals::open(&paths::data()?, folder, Arc::clone(&previews));
         let calls = Calls::new(outbox.clone(), folder.to_owned(), previews);
@@ -208,10 +202,6 @@ impl OpenSession {
         };
         self.updates.end_calls();
         self.show_usage(host);
-        // The run keeps its outcome even if this fails.
-        if let Err(stop) = host.remember().await {
-            say!("{stop}");
-        }
         ended
     }
 
@@ -257,8 +247,8 @@ impl OpenSession {
             ChatLine::Say(said) if !is_escaped => Some(vec![Part::text(said)]),
             _ => Some(parts),
         };
-        let output = host.run(message).await;
-        self.outcome(host, output)
+        let output = host.run(message).await?;
+        self.outcome(host, &output)
     }
 
     /// Sends the fill level of the window and the cost of the session.
@@ -272,10 +262,9 @@ impl OpenSession {
     fn outcome(
         &self,
         host: &SessionHost,
-        output: Result<AgentOutput, Error>,
+        output: &AgentOutput,
     ) -> Result<schema::StopReason, CliError> {
         use schema::StopReason as Reason;
-        let output = output.map_err(|error| stop_of(&error))?;
         let settings = host.ready.config.settings();
         Ok(match &output.reason {
             EndReason::Answered => match self.updates.stop() {
@@ -299,18 +288,19 @@ impl OpenSession {
 
     /// Closes the session, so that others can open it. Waits until its log is complete.
     pub(super) async fn close(&self) {
-        let Ok(mut host) = timeout(CLOSING, self.host.lock()).await else {
-            return;
-        };
-        let Some(host) = host.take() else { return };
-        match timeout(LOG_CLOSING, host.session.close()).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => say!("{}", stop_of(&error)),
-            Err(_) => {
-                say!("the store did not answer; the newest messages may be missing from the log")
+        let closing = async {
+            // A prompt that is in progress holds the lock until it has ended.
+            let Some(host) = self.host.lock().await.take() else {
+                return;
+            };
+            if let Err(error) = host.session.close().await {
+                say!("{error}");
             }
+            host.ready.mcp.close().await;
+            agent::prune(&host.store, host.ready.config.retention(), true).await;
+        };
+        if timeout(CLOSING, closing).await.is_err() {
+            say!("a session did not close; its newest messages may be missing from the log");
         }
-        let _ = timeout(CLOSING, host.ready.mcp.close()).await;
-        agent::prune(&host.store, host.ready.config.retention(), true).await;
     }
 }

@@ -128,22 +128,20 @@ impl Observer for Updates {
             Event::Retrying { why, .. } => self.again(state, &one_line(why)),
             Event::Overflow { .. } => self.again(state, "the request was too long"),
             Event::ToolCall {
-                phase: ToolPhase::Start,
+                phase,
                 call,
                 name,
                 whole,
                 ..
             } => {
                 state.text.complete();
-                let of = self.calls.describe(&clean(name), whole);
-                self.calls.show(call, of, ToolCallStatus::InProgress);
-            }
-            Event::ToolCall {
-                phase, call, whole, ..
-            } => {
-                state.text.complete();
-                let is_error = *phase != ToolPhase::Success;
-                self.calls.close(call, is_error, whole);
+                if *phase == ToolPhase::Start {
+                    let of = self.calls.describe(&clean(name), whole);
+                    self.calls.show(call, of, ToolCallStatus::InProgress);
+                } else {
+                    let is_error = *phase != ToolPhase::Success;
+                    self.calls.close(call, is_error, whole);
+                }
             }
             Event::ToolUpdate { call, text, .. } => self.calls.progress(call, text),
             Event::SubAgent {

@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use plimsoll::machine::State;
 use plimsoll::providers::ModelRef;
 use plimsoll::session::new_session_id;
-use plimsoll::store::StoreError;
-use plimsoll::{Error, Message, SessionId};
+use plimsoll::{Message, SessionId};
 
 use super::parse::{COMMANDS, Command};
 use super::{Chat, save};
 use crate::ask::Reply;
 use crate::error::CliError;
-use crate::outcome::stop_of;
 use crate::resume;
 use crate::sessions::files::{self, RestoreSet};
 use crate::terminal::text::{counted, one_line};
@@ -44,7 +42,8 @@ impl Chat {
             (Command::Pin, rule) => {
                 let rule = rule.unwrap_or_default();
                 let seq = self.host.session.pin_text(&rule).await;
-                let id = seq.map_err(CliError::failed)?.recall_id();
+                let id = seq?.recall_id();
+                self.host.remember().await?;
                 format!("{id} is pinned: {rule}")
             }
             (Command::Fork, name) => self.fork(name).await?,
@@ -56,10 +55,10 @@ impl Chat {
                 .await?
                 .join("\n"),
             (Command::New, _) => {
-                let next = self.host.ready.session(new_session_id()).await?;
-                let id = next.id().clone();
-                self.host.remember().await?;
-                let before = self.host.replace(next).await?;
+                let id = new_session_id();
+                let next = self.host.ready.agent.session(id.clone()).await?;
+                let before = std::mem::replace(&mut self.host.session, next);
+                let before = before.id();
                 format!("now in the new session {id}; go back with /session {before}")
             }
             (Command::Save, file) => {
@@ -123,50 +122,37 @@ impl Chat {
     }
 
     async fn undo(&mut self) -> Result<(), CliError> {
-        let run = match self.host.session.undo().await {
-            Ok(run) => run,
-            Err(error @ Error::Undo(_)) => return Err(CliError::usage(error)),
-            Err(error) => return Err(stop_of(&error)),
-        };
+        let run = self.host.session.undo().await?;
         let last = last_said(self.host.session.view());
         self.terminal.say(&format!(
             "run {run} is undone: the model sees what it saw before{last}"
         ));
         let id = self.host.session.id().clone();
-        let restoring = RestoreSet::of_runs(&self.host.store, &id, &[run]).await?;
-        for why in &restoring.refused {
-            self.terminal.must(why);
-        }
-        if restoring.is_empty() {
-            return Ok(());
-        }
-        for line in restoring.lines(self.terminal.colours()) {
-            self.terminal.must(&line);
-        }
-        let question = format!("{} [y]es, [n]o", restoring.question());
-        if self.input.ask_now(&question).await == Some(Reply::Yes) {
-            let names = restoring.names().join(", ");
-            restoring.make(&self.host.store, &id).await?;
-            self.terminal.say(&format!("restored {names}"));
-        } else {
-            self.terminal.must(&restoring.hint(&id));
+        let (store, terminal, input) = (&self.host.store, &self.terminal, &mut self.input);
+        let ask = async |restoring: &RestoreSet| {
+            for line in restoring.lines(terminal.colours()) {
+                terminal.must(&line);
+            }
+            let question = format!("{} [y]es, [n]o", restoring.question());
+            Ok(input.ask_now(&question).await == Some(Reply::Yes))
+        };
+        let restoring = RestoreSet::of_runs(store, &id, &[run]).await?;
+        let say = |line: &str| terminal.must(line);
+        let names = restoring.offer(store, &id, say, ask).await?;
+        if !names.is_empty() {
+            terminal.say(&format!("restored {}", names.join(", ")));
         }
         Ok(())
     }
 
     async fn fork(&mut self, name: Option<String>) -> Result<String, CliError> {
         let to = match name {
-            Some(name) => SessionId::new(name).map_err(CliError::usage)?,
+            Some(name) => SessionId::new(name)?,
             None => new_session_id(),
         };
         let from = self.host.session.id().clone();
         let fork = self.host.ready.agent.fork(&from, None, to.clone()).await;
-        let fork = fork.map_err(|error| match error {
-            Error::Store(error @ StoreError::CannotFork { .. }) => CliError::usage(error),
-            error => stop_of(&error),
-        })?;
-        self.host.remember().await?;
-        self.host.replace(fork).await?;
+        self.host.session = fork?;
         Ok(format!(
             "now in session {to}, a fork of {from}; continue the original with: plimsoll chat \
              --session {from}"

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::chat::completion::ChatCompleter;
-use crate::chat::input_event::{InputEvent, SharedInterrupts, WAITING, keys};
+use crate::chat::input_event::{InputEvent, SharedInterrupts, WAITING};
 use crate::chat::interrupts::Press;
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::Gauge;
@@ -146,7 +146,7 @@ impl LineEditor {
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
-                    let press = keys(of).press(Instant::now(), Press::Warn);
+                    let press = lock(of).press(Instant::now(), Press::Warn);
                     match press {
                         Press::Leave => return None,
                         Press::Stop => {}
@@ -155,7 +155,7 @@ impl LineEditor {
                     // If too many wait already, one more means nothing new.
                     let _ = presses.try_send(press);
                 }
-                Err(ReadlineError::Eof) if keys(of).is_working => {
+                Err(ReadlineError::Eof) if lock(of).is_working => {
                     terminal.must("a run is in progress: Ctrl-C stops it, /quit exits");
                 }
                 // Ctrl-D, or the terminal was closed.

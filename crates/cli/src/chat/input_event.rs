@@ -2,7 +2,7 @@
 //! and Ctrl-C.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -30,11 +30,6 @@ pub(crate) enum InputEvent {
 
 /// The state of Ctrl-C, shared by the editor and the signal handler.
 pub(crate) type SharedInterrupts = Arc<Mutex<Interrupts>>;
-
-/// Locks the state of Ctrl-C.
-pub(crate) fn keys(keys: &SharedInterrupts) -> MutexGuard<'_, Interrupts> {
-    lock(keys)
-}
 
 /// Starts a thread that reads the lines of a pipe.
 pub(crate) fn piped() -> Receiver<InputEvent> {
@@ -70,7 +65,7 @@ pub(crate) fn signals(presses: Sender<Press>, of: SharedInterrupts, idle: Press)
     let mut interrupts = tokio::signal::windows::ctrl_c()?;
     tokio::spawn(async move {
         while interrupts.recv().await.is_some() {
-            let press = keys(&of).press(Instant::now(), idle);
+            let press = lock(&of).press(Instant::now(), idle);
             if presses.send(press).await.is_err() {
                 return;
             }

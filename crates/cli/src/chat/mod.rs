@@ -18,18 +18,18 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use plimsoll::permissions::AllowAll;
-use plimsoll::{AgentOutput, EndReason, Error, Gate, PermissionMode, Session};
+use plimsoll::{AgentOutput, EndReason, Gate, PermissionMode, Session};
 
 use tokio::sync::mpsc::channel;
 
-use crate::agent;
+use crate::agent::{self, UserSide};
 use crate::approvals::Approvals;
 use crate::args::ChatArgs;
 use crate::attach::Recipient;
 use crate::chat::chat_gate::{ChatGate, QUESTIONS};
 use crate::chat::completion::ChatCompleter;
 use crate::chat::editor::LineEditor;
-use crate::chat::input_event::{InputEvent, PRESSES, SharedInterrupts, keys};
+use crate::chat::input_event::{InputEvent, PRESSES, SharedInterrupts};
 use crate::chat::interrupts::Press;
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
@@ -38,14 +38,15 @@ use crate::chat::templates::Templates;
 use crate::diff::Previews;
 use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
-use crate::outcome::{self, code_of, reason_text, stop_of};
+use crate::lock;
+use crate::outcome::{self, code_of, reason_text};
 use crate::paths;
 use crate::resume;
-use crate::session_host::{SessionHost, UserSide};
+use crate::session_host::SessionHost;
 use crate::settings::Sources;
+use crate::terminal::Terminal;
 use crate::terminal::style::colours;
 use crate::terminal::text::{SEPARATOR, clean, counted};
-use crate::terminal::{Terminal, Verbosity};
 use crate::which_session;
 
 /// The state of a chat.
@@ -67,9 +68,6 @@ struct Chat {
 pub(crate) async fn run(args: &ChatArgs) -> Result<u8, CliError> {
     let mut chat = Chat::open(args).await?;
     let left = chat.talk(args.task.clone()).await;
-    if let Err(stop) = chat.host.remember().await {
-        chat.terminal.must(&format!("plimsoll: {stop}"));
-    }
     if chat.host.session.view().runs() > 0 {
         let id = chat.host.session.id();
         chat.terminal
@@ -84,14 +82,13 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, CliError> {
 
 impl Chat {
     async fn open(args: &ChatArgs) -> Result<Self, CliError> {
-        let verbosity = Verbosity::of(args.quiet);
         let store = agent::store().await?;
         let id = which_session::of_run(&store, &args.session).await?;
         let mut given = args.sources.clone();
         given.consent(args.yes);
         let mut sources = given.clone();
         resume::restore(&store, &id, &mut sources).await?;
-        let prepared = agent::prepare(&sources, verbosity, store.clone(), None).await?;
+        let prepared = agent::prepare(&sources, args.quiet, store.clone(), None).await?;
         let settings = prepared.config.settings();
         let root = &settings.root;
         let templates = Arc::new(Templates::of(root));
@@ -107,10 +104,10 @@ impl Chat {
             .flatten();
         let (terminal, line_editor) = match line_editor {
             Some((line_editor, printer)) => {
-                let above = Terminal::above(printer, colours(), verbosity);
+                let above = Terminal::above(printer, colours(), args.quiet);
                 (Arc::new(above), Some(line_editor))
             }
-            None => (Arc::new(Terminal::plain(verbosity)), None),
+            None => (Arc::new(Terminal::plain(args.quiet)), None),
         };
         let previews = Arc::new(Previews::new(root));
         let approvals = Approvals::open(&data, root, Arc::clone(&previews));
@@ -143,13 +140,9 @@ impl Chat {
         };
         input_event::signals(press.clone(), Arc::clone(&keys), idle)
             .map_err(|error| CliError::failed(format!("Ctrl-C cannot be handled: {error}")))?;
-        let headline = agent::headline(
-            host.ready.config.settings(),
-            &host.ready.choice,
-            &host.session,
-        );
-        terminal.note(&terminal.dim(&headline));
-        if args.session.is_made() && host.session.view().transcript().items().is_empty() {
+        terminal.note(&terminal.dim(&host.headline()));
+        let view = host.session.view();
+        if args.session.is_made() && view.runs() == 0 && view.transcript().items().is_empty() {
             terminal.note(&terminal.dim("this session is new"));
         }
         if line_editor.is_some() {
@@ -270,30 +263,25 @@ impl Chat {
 
     /// Marks the beginning of work that Ctrl-C ends.
     fn begin(&self) {
-        keys(&self.keys).is_working = true;
+        lock(&self.keys).is_working = true;
         self.input.gauge.doing(ChatActivity::Working);
     }
 
     fn end(&mut self) {
-        keys(&self.keys).is_working = false;
+        lock(&self.keys).is_working = false;
         self.input.gauge.doing(ChatActivity::Idle);
         self.input.rest();
         show_window_use(&self.input.gauge, &self.host.session);
     }
 
     /// Reports the outcome of a run.
-    fn ended(&mut self, output: Result<AgentOutput, Error>) -> Result<(), CliError> {
+    fn ended(&mut self, output: Result<AgentOutput, CliError>) -> Result<(), CliError> {
         let output = match output {
             Ok(output) => output,
-            Err(Error::EmptyTask) => {
-                let why = "there is no run to continue yet; type a task";
-                self.complain(&CliError::usage(why));
-                return Ok(());
-            }
             // Without a user to retry, an unwritable log ends the chat.
-            Err(error) if !self.terminal.is_live() => return Err(stop_of(&error)),
-            Err(error) => {
-                self.complain(&CliError::failed(error));
+            Err(stop) if stop.code != error::USAGE && !self.terminal.is_live() => return Err(stop),
+            Err(stop) => {
+                self.complain(&stop);
                 return Ok(());
             }
         };

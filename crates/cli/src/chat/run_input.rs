@@ -69,8 +69,11 @@ impl RunInput {
 
     /// Asks a question between runs. A line that is no answer is handled afterwards.
     pub(crate) async fn ask_now(&mut self, question: &str) -> Option<Reply> {
+        self.gauge.doing(ChatActivity::Asking);
         self.terminal.must(question);
-        match self.next().await {
+        let event = self.next().await;
+        self.gauge.doing(ChatActivity::Idle);
+        match event {
             ChatEvent::Typed(InputEvent::Line(line)) => {
                 let reply = Reply::of(&line);
                 if reply.is_none() {

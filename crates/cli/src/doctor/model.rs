@@ -10,13 +10,14 @@ use plimsoll::permissions::Permission;
 use plimsoll::providers::{
     self, BaseUrl, ConnectionReport, CountAnswer, Fact, ModelClientBuilder, ModelFacts, ModelRef,
     Peculiarity, ProviderError, RequestExplanation, RequestedFeatures, Secret, ServerLocation,
+    Vendor,
 };
 use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
 use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::counted;
-use crate::{local, model_choice, model_facts, models, stdout};
+use crate::{local, model_choice, models, stdout};
 
 /// A placeholder for the address of Plimsoll's own server, which uses another port on each run.
 const OURS: &str = "http://127.0.0.1:1/v1";
@@ -42,7 +43,7 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
         true if found.model.vendor().place == ServerLocation::Ours => None,
         true => {
             let asked = found.builder.clone().connect(&providers::environment);
-            Some(asked.await.map_err(CliError::usage)?)
+            Some(asked.await?)
         }
         false => None,
     };
@@ -64,24 +65,13 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
     let name = settings.model.clone().unwrap_or_default();
     let (name, unknown) = local::meant(name)?;
     let environment = &providers::environment;
-    let (model, mut builder) = agent.chat(&name, environment).map_err(CliError::usage)?;
+    let (model, mut builder) = agent.chat(&name, environment)?;
     let vendor = model.vendor();
-    let variable = vendor.base_variable.unwrap_or_default();
-    let mut address_from = match providers::find_base_url(vendor, environment) {
-        Some(_) => format!("${variable}"),
-        None => "the usual one".to_owned(),
-    };
-    if let Some(url) = &settings.base_url {
+    let own_url = (vendor.place == ServerLocation::Ours).then_some(OURS);
+    if let Some(url) = settings.base_url.as_deref().or(own_url) {
         builder = builder.base_url(url);
-        address_from = match agent.origin("base_url") {
-            Some(origin) => origin.to_string(),
-            None => "as given".to_owned(),
-        };
-    } else if vendor.place == ServerLocation::Ours {
-        builder = builder.base_url(OURS);
-        address_from = "started for each run".to_owned();
     }
-    let facts = model_facts::facts(&model, agent.own_models())?;
+    let facts = agent.facts(&model);
     builder = builder.facts(facts.clone());
     let mut faults = Vec::from_iter(unknown);
     let (wishes, denied) = wishes(&agent, &mut faults);
@@ -93,21 +83,12 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
         }
         explained => explained,
     };
-    let explained = explained.map_err(CliError::usage)?;
+    let explained = explained?;
     faults.extend(explained.hosted_tools.faults.iter().cloned());
-    // A configured provider overrides the environment.
-    let of_variable = providers::find_base_url(vendor, environment);
-    let expected = of_variable.as_deref().or(vendor.base_url);
-    let expected = expected.and_then(|url| BaseUrl::parse(url, vendor.base_url).ok());
-    let guessed = settings.base_url.is_none() && vendor.place != ServerLocation::Ours;
-    if guessed && expected.is_none_or(|url| url.to_string() != explained.address) {
-        let from = if vendor.blanks.is_empty() {
-            "the configuration"
-        } else {
-            "the environment"
-        };
-        address_from = from.to_owned();
-    }
+    let address_from = match agent.origin("base_url") {
+        Some(origin) if settings.base_url.is_some() => origin.to_string(),
+        _ => address_from(vendor, &explained.address),
+    };
     Ok(KnownModel {
         model,
         facts,
@@ -118,6 +99,23 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
         setting: settings.builder.window,
         denied,
     })
+}
+
+/// Returns the source of an address that `base_url` does not set.
+fn address_from(vendor: &Vendor, address: &str) -> String {
+    let of_variable = providers::find_base_url(vendor, &providers::environment);
+    let expected = of_variable.as_deref().or(vendor.base_url);
+    let expected = expected.and_then(|url| BaseUrl::parse(url, vendor.base_url).ok());
+    let is_expected = expected.is_some_and(|url| url.to_string() == address);
+    let from = match vendor.base_variable {
+        _ if vendor.place == ServerLocation::Ours => "started for each run",
+        Some(variable) if is_expected && of_variable.is_some() => return format!("${variable}"),
+        _ if is_expected => "the usual one",
+        // A configured provider overrides the environment.
+        _ if vendor.blanks.is_empty() => "the configuration",
+        _ => "the environment",
+    };
+    from.to_owned()
 }
 
 /// Returns the configured hosted tools and retention, and the names of the hosted tools that are
@@ -319,19 +317,19 @@ fn tell_connected(said: &ConnectionReport) -> Result<(), CliError> {
         out!("  was not asked: this API counts only by generating");
         return Ok(());
     }
-    let models = match (said.models, said.has_model) {
-        (None, _) if said.status.is_some() => format!(
-            "answers the request for its models with status {}",
-            said.status.unwrap_or_default()
-        ),
-        (Some(count), Some(true)) => {
-            format!("lists {}, including this one", counted(count, "model"))
+    let models = match (said.models, said.status) {
+        (Some(count), _) => {
+            let which = match said.has_model {
+                Some(true) => ", including this one",
+                Some(false) => ", but not this one",
+                None => "",
+            };
+            format!("lists {}{which}", counted(count, "model"))
         }
-        (Some(count), Some(false)) => {
-            format!("lists {}, but not this one", counted(count, "model"))
+        (None, Some(status)) => {
+            format!("answers the request for its models with status {status}")
         }
-        (Some(count), None) => format!("lists {}", counted(count, "model")),
-        (None, _) => "lists no models".to_owned(),
+        (None, None) => "lists no models".to_owned(),
     };
     out!("  {models}");
     match said.window {

@@ -5,7 +5,7 @@ pub(crate) mod send;
 pub(crate) mod submit;
 pub(crate) mod worker;
 
-use plimsoll::durable::{Restate, RestateError};
+use plimsoll::durable::Restate;
 
 use crate::error::CliError;
 
@@ -16,9 +16,4 @@ const TOKEN: &str = "RESTATE_AUTH_TOKEN";
 fn server(address: &str) -> Result<Restate, CliError> {
     let token = std::env::var(TOKEN).ok().filter(|token| !token.is_empty());
     Restate::new(address, token).map_err(CliError::usage)
-}
-
-/// Converts an error of a server.
-fn stop_of(error: RestateError) -> CliError {
-    CliError::failed(error)
 }

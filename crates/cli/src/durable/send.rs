@@ -13,7 +13,8 @@ use plimsoll::permissions::Answer;
 use plimsoll::session::new_session_id;
 use tokio::time::Instant;
 
-use super::{server, stop_of};
+use super::server;
+use crate::ask::{self, Reply};
 use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::{clean, counted, one_line};
 
@@ -55,7 +56,7 @@ pub(crate) struct SendArgs {
 
 /// Runs the command.
 pub(crate) async fn run(args: &SendArgs) -> Result<u8, CliError> {
-    let id = SessionId::new(args.session.as_str()).map_err(CliError::usage)?;
+    let id = SessionId::new(args.session.as_str())?;
     let server = server(&args.on)?;
     let session = id.as_str();
     let message = MessageRequest {
@@ -63,14 +64,14 @@ pub(crate) async fn run(args: &SendArgs) -> Result<u8, CliError> {
         text: args.text.clone().unwrap_or_default(),
     };
     if args.interrupt {
-        server.interrupt(session, &message).await.map_err(stop_of)?;
+        server.interrupt(session, &message).await?;
         return Ok(DONE);
     }
     if let Some(approval) = approval(args) {
-        server.approve(session, &approval).await.map_err(stop_of)?;
+        server.approve(session, &approval).await?;
         return Ok(DONE);
     }
-    let status = server.status(session).await.map_err(stop_of)?;
+    let status = server.status(session).await?;
     if args.text.is_none() {
         return show(&id, &status);
     }
@@ -79,7 +80,7 @@ pub(crate) async fn run(args: &SendArgs) -> Result<u8, CliError> {
     } else {
         server.steer(session, &message).await
     };
-    sent.map_err(stop_of)?;
+    sent?;
     let run = status.run.unwrap_or_default();
     taken(
         &server,
@@ -96,11 +97,7 @@ fn approval(args: &SendArgs) -> Option<Approval> {
         return Some(Approval { key, answer });
     }
     let key = args.deny.clone()?;
-    let why = match &args.why {
-        Some(why) => format!("the user did not allow this call, and says: {why}"),
-        None => "the user did not allow this call; ask, or go on without it".to_owned(),
-    };
-    let answer = Answer::Deny { why };
+    let answer = ask::answer("", Reply::No(args.why.clone()));
     Some(Approval { key, answer })
 }
 
@@ -127,8 +124,7 @@ async fn taken(server: &Restate, id: &SessionId, after: u64, key: &str) -> Resul
         questions: 0,
     };
     while Instant::now() < until {
-        let reply = server.events(id.as_str(), &request).await;
-        let reply = reply.map_err(stop_of)?;
+        let reply = server.events(id.as_str(), &request).await?;
         request.questions = reply.questions.len();
         for (number, entry) in reply.entries {
             request.after = number;

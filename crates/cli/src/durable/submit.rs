@@ -18,7 +18,7 @@ use plimsoll::session::new_session_id;
 use plimsoll::store::OpenQuestion;
 use plimsoll::{AgentOutput, EndReason, Gate, PermissionMode, SessionId, ToolCall};
 
-use super::{server, stop_of};
+use super::server;
 use crate::args::RunArgs;
 use crate::ask;
 use crate::attach::mentions_image;
@@ -27,7 +27,6 @@ use crate::outcome::code_of;
 use crate::run::task;
 use crate::run_screen::RunScreen;
 use crate::settings::Sources;
-use crate::terminal::Verbosity;
 use crate::terminal::text::lines_of;
 
 /// Maximum number of consecutive failures to reach the server. A request is run only once.
@@ -65,7 +64,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
              out",
         ));
     }
-    let id = match args.session.named().map_err(CliError::usage)? {
+    let id = match args.session.named()? {
         Some(id) => id,
         None => new_session_id(),
     };
@@ -79,7 +78,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     };
     let server = server(address)?;
     let session = id.as_str();
-    let before = server.status(session).await.map_err(stop_of)?.entries;
+    let before = server.status(session).await?.entries;
     let invocation = submit(&server, session, &request).await?;
     let screen = Screen::new(args, address)?;
     let headline = lines_of(&[format!("on {address}"), format!("session {session}")]);
@@ -94,7 +93,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     let answer = Some(output.text.as_str());
     screen.run.close(config.settings(), &output, answer)?;
     let has_more = output.reason.is_limit() || output.reason == EndReason::Interrupted;
-    if has_more && screen.run.verbosity == Verbosity::Everything {
+    if has_more && !screen.run.is_quiet {
         let id = &output.session_id;
         note!("continue with: plimsoll run --on {address} --session {id} \"Go on\"");
     }
@@ -106,7 +105,7 @@ async fn submit(server: &Restate, session: &str, request: &RunRequest) -> Result
     loop {
         match server.submit(session, request).await {
             Err(RestateError::Unreachable { .. }) if failures < FAILURES => failures += 1,
-            submitted => return submitted.map_err(stop_of),
+            submitted => return Ok(submitted?),
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -135,16 +134,14 @@ async fn follow(
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
-            reply => reply.map_err(stop_of)?,
+            reply => reply?,
         };
         failures = 0;
         let is_quiet = reply.entries.is_empty();
         for (number, entry) in &reply.entries {
             request.after = *number;
             for event in log.see(entry) {
-                for observer in &screen.run.observers {
-                    observer.see(&event);
-                }
+                screen.run.observer.see(&event);
             }
         }
         request.questions = reply.questions.len();
@@ -173,13 +170,13 @@ async fn has_ended(server: &Restate, invocation: &str) -> Result<bool, CliError>
     match server.output(invocation).await {
         Ok(answered) => Ok(matches!(answered, RequestState::Ended(_))),
         Err(RestateError::Unreachable { .. }) => Ok(false),
-        Err(error) => Err(stop_of(error)),
+        Err(error) => Err(error.into()),
     }
 }
 
 impl<'a> Screen<'a> {
     fn new(args: &RunArgs, address: &'a str) -> Result<Self, CliError> {
-        let root = std::env::current_dir().map_err(CliError::failed)?;
+        let root = std::env::current_dir()?;
         let run = RunScreen::new(args, &root);
         let gate = match (args.yes, ask::can_ask()) {
             (true, _) => Some(run.gate(PermissionMode::Yes, &root)?),
@@ -221,7 +218,7 @@ impl<'a> Screen<'a> {
         match server.approve(session, &Approval { key, answer }).await {
             // The run has ended in the meantime.
             Ok(()) | Err(RestateError::Refused { status: 404, .. }) => Ok(()),
-            Err(error) => Err(stop_of(error)),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -263,9 +260,7 @@ fn limits_only(sources: &Sources) -> Result<AgentConfig, CliError> {
         )));
     }
     let over = sources.flags.overrides();
-    Config::default()
-        .resolve(None, &over)
-        .map_err(CliError::usage)
+    Ok(Config::default().resolve(None, &over)?)
 }
 
 #[cfg(test)]

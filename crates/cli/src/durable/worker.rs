@@ -11,13 +11,12 @@ use plimsoll::permissions::AllowAll;
 use plimsoll::store::{
     MAX_POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore,
 };
-use plimsoll::{Event, Gate, Observer, PermissionMode, SessionEvent};
+use plimsoll::{Event, Gate, PermissionMode, SessionEvent};
 
-use crate::agent::{self, ReadyAgent};
+use crate::agent::{self, ReadyAgent, UserSide};
 use crate::asked_to_end;
 use crate::error::{CliError, DONE};
 use crate::settings::Sources;
-use crate::terminal::Verbosity;
 use crate::terminal::text::{counted, lines_of};
 
 const EXAMPLES: &str = include_str!("../../help/worker.txt").trim_ascii_end();
@@ -75,12 +74,11 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
              as a user of its own",
         );
     }
-    let store = PostgresStore::connect_with(&args.store, options).await;
-    let store = store.map_err(CliError::failed)?;
+    let store = PostgresStore::connect_with(&args.store, options).await?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     let kept = Arc::new(store.clone());
-    let prepared = agent::prepare(&sources, Verbosity::Everything, kept, None).await?;
+    let prepared = agent::prepare(&sources, false, kept, None).await?;
     let gate: Arc<dyn Gate> = match prepared.config.settings().permission_mode() {
         PermissionMode::Yes => Arc::new(AllowAll),
         _ => Arc::new(PostgresGate::new(store.clone())),
@@ -95,7 +93,11 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
         config,
         choice,
         mcp,
-    } = prepared.build(gate, [Arc::new(warnings) as Arc<dyn Observer>])?;
+    } = prepared.build(&UserSide {
+        gate_of_sub_agents: Arc::clone(&gate),
+        gate,
+        observer: Arc::new(warnings),
+    })?;
     let options = WorkerOptions {
         identity_keys: args.identity_keys.clone(),
         on_database: Some(Box::new(tell)),
@@ -109,7 +111,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
     if let Some(admin) = &args.register {
         let own = format!("http://{}", args.listen);
         let address = args.advertise.as_ref().unwrap_or(&own);
-        register(admin, address).await.map_err(CliError::failed)?;
+        register(admin, address).await?;
     }
     out!("http://{}", args.listen);
     if !args.listen.ip().is_loopback() && args.identity_keys.is_empty() {
@@ -123,7 +125,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
         format!("tools in {}", config.settings().root.display()),
         "Ctrl-C ends it".to_owned(),
     ]));
-    asked_to_end().await.map_err(CliError::failed)?;
+    asked_to_end().await?;
     let _ = end.send(());
     // Its sessions are free at once for the next worker.
     let _ = serving.await;

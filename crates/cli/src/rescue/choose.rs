@@ -30,7 +30,7 @@ struct Listed {
 
 impl Listed {
     /// Reads a session. The title of one that cannot be read is the error.
-    fn of(candidate: Candidate) -> Result<Self, CliError> {
+    fn of(candidate: Candidate) -> Self {
         let mut listed = Self {
             id: id_of(&candidate),
             title: String::new(),
@@ -44,7 +44,7 @@ impl Listed {
         match SessionLog::read(&one.path, one.session.as_deref()) {
             Err(error) => listed.title = error.to_string(),
             Ok(log) => {
-                let (diagnosis, _) = Diagnosis::of(log, Reasoning::Keep)?;
+                let (diagnosis, _) = Diagnosis::of(log, Reasoning::Keep);
                 listed.wrong = diagnosis.wrong();
                 listed.tokens = diagnosis.used;
                 listed.is_copy = diagnosis.log.is_copy();
@@ -52,7 +52,7 @@ impl Listed {
                 listed.directory = diagnosis.log.directory;
             }
         }
-        Ok(listed)
+        listed
     }
 
     /// Describes the session on a few lines.
@@ -91,7 +91,7 @@ pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
     }
     let more = found.len().saturating_sub(LISTED);
     for candidate in found.into_iter().take(LISTED) {
-        let one = Listed::of(candidate)?;
+        let one = Listed::of(candidate);
         if !args.json {
             for line in one.lines() {
                 stdout::prose(&line)?;
@@ -122,8 +122,7 @@ pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
 /// something wrong. Asks if there are several. Never chooses a copy with nothing wrong.
 pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candidate, CliError> {
     let found = logs::find(&paths::variable, from).into_iter().take(LISTED);
-    let sessions: Result<Vec<Listed>, CliError> = found.map(Listed::of).collect();
-    let mut sessions = sessions?;
+    let mut sessions: Vec<Listed> = found.map(Listed::of).collect();
     if sessions.is_empty() {
         return Err(none_found(from, "rescue"));
     }

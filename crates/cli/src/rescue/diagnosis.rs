@@ -6,9 +6,7 @@ use plimsoll::providers::{ModelBook, ModelRef};
 use plimsoll::tokens::Bytes;
 use plimsoll::wire::overflow::{Overflow, Verdict, classify};
 
-use crate::error::CliError;
 use crate::input::target_of;
-use crate::model_facts;
 
 /// The share of the window, in percent, above which a session is too long. The next answer, and the
 /// agent's own additions to the request, need the rest.
@@ -42,10 +40,7 @@ pub(super) struct Diagnosis {
 
 impl Diagnosis {
     /// Examines a session. Returns its messages, repaired.
-    pub(super) fn of(
-        mut log: SessionLog,
-        reasoning: Reasoning,
-    ) -> Result<(Self, Chat<'static>), CliError> {
+    pub(super) fn of(mut log: SessionLog, reasoning: Reasoning) -> (Self, Chat<'static>) {
         let verdict = log.last_error.as_deref().map(|error| classify(None, error));
         let is_refused = matches!(
             verdict,
@@ -59,7 +54,7 @@ impl Diagnosis {
         let used = used.map(|used| used.0).or(log.used_tokens());
         let window = match window {
             Some(window) => Some(window.0),
-            None => known_window(&log)?,
+            None => known_window(&log),
         };
         let target = target_of(&log);
         let mut chat = log.take_chat();
@@ -73,7 +68,7 @@ impl Diagnosis {
             window,
             is_refused,
         };
-        Ok((diagnosis, chat))
+        (diagnosis, chat)
     }
 
     pub(super) fn is_too_long(&self) -> bool {
@@ -122,25 +117,21 @@ fn first_line(text: &str) -> &str {
 
 /// Returns the window of the model: that of the log, otherwise the known one. It is at least as
 /// large as the largest answered request.
-fn known_window(log: &SessionLog) -> Result<Option<u64>, CliError> {
+fn known_window(log: &SessionLog) -> Option<u64> {
     if log.window.is_some() {
-        return Ok(log.window);
+        return log.window;
     }
     let answered = log.reported.map_or(0, |reported| reported.tokens);
     if log.agent == Agent::ClaudeCode && answered <= CLAUDE_CODE {
-        return Ok(Some(CLAUDE_CODE));
+        return Some(CLAUDE_CODE);
     }
-    let Some(model) = &log.model else {
-        return Ok(None);
-    };
-    let vendor = match model.as_str() {
+    let model = log.model.as_deref()?;
+    let vendor = match model {
         name if name.starts_with("claude") => "anthropic",
         name if name.starts_with("gemini") => "gemini",
         _ => "openai",
     };
-    let Ok(model) = ModelRef::parse(&format!("{vendor}/{model}")) else {
-        return Ok(None);
-    };
-    let facts = model_facts::facts(&model, &ModelBook::default())?;
-    Ok(facts.window.map(|fact| fact.value.0.max(answered)))
+    let model = ModelRef::parse(&format!("{vendor}/{model}")).ok()?;
+    let facts = ModelBook::built_in().facts(&model);
+    facts.window.map(|fact| fact.value.0.max(answered))
 }

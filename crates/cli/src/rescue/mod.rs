@@ -93,8 +93,7 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
         Some(name) => choose::named(name, args.from)?,
         None => choose::broken(args.from, !args.json).await?,
     };
-    let log =
-        SessionLog::read(&chosen.path, chosen.session.as_deref()).map_err(CliError::failed)?;
+    let log = SessionLog::read(&chosen.path, chosen.session.as_deref())?;
     let counter = chat_file::counter("o200k")?;
     let reasoning = if args.drop_thinking {
         Reasoning::Drop

@@ -26,7 +26,7 @@ pub(super) struct SavedCopy {
 pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCopy, CliError> {
     let log = &treatment.diagnosis.log;
     let (units, tokens) = (&treatment.chat().units, treatment.new_tokens());
-    let copy = logs::copy(log, units, tokens, &mut new_ids(log)).map_err(CliError::failed)?;
+    let copy = logs::copy(log, units, tokens, &mut new_ids(log))?;
     // The log may come from another machine.
     let directory = log
         .directory
@@ -37,7 +37,7 @@ pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCop
     let resumed_in = directory.clone().map_or_else(here, Ok)?;
     let place = logs::place_of_copy(log, &copy.path, &resumed_in, &paths::variable);
     let path = match &args.output {
-        Some(path) => std::path::absolute(path).map_err(CliError::failed)?,
+        Some(path) => std::path::absolute(path)?,
         None => place.clone(),
     };
     save(&path, &copy.text, &log.path).map_err(|error| match error.kind() {

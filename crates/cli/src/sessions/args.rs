@@ -99,13 +99,7 @@ pub(crate) enum AnyStoreCommand {
     /// Print sessions as JSON lines, for `import`: title, settings, forks and whole logs
     Export(super::export::ExportArgs),
     /// List the runs: task, result, usage and log entries of each
-    Runs {
-        /// The session
-        id: String,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
+    Runs(OneSession),
     /// Start a new session from the first entries of this one and print its name
     Fork {
         /// The session
@@ -121,21 +115,9 @@ pub(crate) enum AnyStoreCommand {
         json: bool,
     },
     /// List what was evicted: when, why, its size, and where it can be recalled from
-    Ledger {
-        /// The session
-        id: String,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
+    Ledger(OneSession),
     /// List pinned messages, which are never evicted or shortened
-    Pins {
-        /// The session
-        id: String,
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
+    Pins(OneSession),
     /// Remove a pin
     Unpin {
         /// The session
@@ -145,6 +127,16 @@ pub(crate) enum AnyStoreCommand {
     },
     /// Print the exact bytes of an evicted item
     Recall(crate::sessions::recall::RecallArgs),
+}
+
+/// The arguments of a list about one session.
+#[derive(Debug, Args)]
+pub(crate) struct OneSession {
+    /// The session
+    pub(crate) id: String,
+    /// Print JSON lines
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 impl AnyStoreCommand {

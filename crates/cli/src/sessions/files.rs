@@ -15,7 +15,7 @@ use crate::diff::{ASKED, Diff};
 use crate::error::{CliError, DONE};
 use crate::listing::{self, when};
 use crate::terminal::Terminal;
-use crate::terminal::style::{Colours, colours};
+use crate::terminal::style::Colours;
 use crate::terminal::text::clean;
 
 pub(crate) use restore::{RestoreSet, offer};
@@ -59,7 +59,7 @@ pub(crate) async fn run(
     if !args.diff {
         return list(store, id, args.json).await;
     }
-    let colours = Terminal::direct(colours()).answer_colours();
+    let colours = Terminal::direct(false).answer_colours();
     for line in changed_lines(store, id, colours).await? {
         out!("{line}");
     }
@@ -264,7 +264,7 @@ async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Cli
     if rows.is_empty() && !json {
         crate::say(&unchanged(id));
     }
-    let heading = ["file", "lines", ">entry", "last changed", "state"];
+    let heading = ["file", "lines", ">entry?1", "last changed?2", "state"];
     listing::print(&rows, json, heading, |row| {
         let last = row.entries.last().copied().unwrap_or_default();
         [

@@ -1,9 +1,9 @@
 //! `plimsoll sessions fork`: creates a session that begins with the first entries of another.
 //! Nothing is run; `plimsoll run --session` continues it.
 
+use plimsoll::SessionId;
 use plimsoll::session::{fork_session, new_session_id};
-use plimsoll::store::{SessionReader, StoreError};
-use plimsoll::{Error, SessionId};
+use plimsoll::store::SessionReader;
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
@@ -18,14 +18,11 @@ pub(crate) async fn run(
     json: bool,
 ) -> Result<u8, CliError> {
     let to = match to {
-        Some(name) => SessionId::new(name).map_err(CliError::usage)?,
+        Some(name) => SessionId::new(name)?,
         None => new_session_id(),
     };
     let forked = fork_session(store, from, at, &to).await;
-    let _lease = forked.map_err(|error| match error {
-        Error::Store(StoreError::CannotFork { .. }) => CliError::usage(error),
-        error => CliError::failed(error),
-    })?;
+    let _lease = forked?;
     let info = store.head(&to).await?;
     let fork = info.and_then(|info| info.fork);
     if json {

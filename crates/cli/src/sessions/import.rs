@@ -51,7 +51,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
             let text = input::whole(input::open(args.file.as_deref())?)?;
             if !Export::is_one(&text) {
                 InputChat::of_body(text)
-            } else if let Some(rest) = Export::parse_rest(&text).map_err(CliError::failed)? {
+            } else if let Some(rest) = Export::parse_rest(&text)? {
                 // Missing parts are repaired as in a chat of another client.
                 InputChat::of_body(as_chat(&rest)?)
             } else {
@@ -105,7 +105,7 @@ fn log(args: &ImportArgs) -> Result<Option<SessionLog>, CliError> {
         (None, from) => {
             let found = crate::rescue::newest(from)?;
             let log = SessionLog::read(&found.path, found.session.as_deref());
-            log.map(Some).map_err(CliError::failed)?
+            log.map(Some)?
         }
         (Some(path), _) => input::session_log(path)?,
     };
@@ -135,7 +135,7 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
             "an export is imported unchanged; leave out --protocol and --drop-thinking",
         ));
     }
-    let mut export = Export::parse(text).map_err(CliError::failed)?;
+    let mut export = Export::parse(text)?;
     name(&mut export, args.to.as_deref())?;
     let mut imported = Vec::new();
     let is_alone = export.sessions().len() == 1;
@@ -190,10 +190,7 @@ fn note(imported: &[(SessionId, u64)]) {
 
 /// Gives the only session of an export the chosen name.
 fn name(export: &mut Export, to: Option<&str>) -> Result<(), CliError> {
-    let to = to
-        .map(SessionId::new)
-        .transpose()
-        .map_err(CliError::usage)?;
+    let to = to.map(SessionId::new).transpose()?;
     match (export.sessions_mut(), to) {
         ([only], Some(to)) => only.id = to,
         (many, Some(_)) => {
@@ -222,7 +219,7 @@ fn taken(id: &SessionId, is_alone: bool) -> CliError {
 /// Creates the new session and acquires its lease.
 async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lease), CliError> {
     let id = match &args.to {
-        Some(name) => SessionId::new(name).map_err(CliError::usage)?,
+        Some(name) => SessionId::new(name)?,
         None => new_session_id(),
     };
     let lease = store.acquire(&id).await?;

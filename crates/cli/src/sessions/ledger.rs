@@ -15,7 +15,7 @@ use plimsoll::{Message, SessionId, Tokens};
 use serde::Serialize;
 
 use crate::error::{CliError, DONE};
-use crate::listing::when;
+use crate::listing::{self, when};
 use crate::sessions::entries::each_entry;
 use crate::terminal::fitted;
 use crate::terminal::text::counted;
@@ -72,9 +72,7 @@ pub(crate) async fn run(
     each_entry(store, id, 0, |line| reader.read(line)).await?;
     let LedgerReader { rows, plans, .. } = reader;
     if json {
-        for row in &rows {
-            out!("{}", serde_json::to_string(row)?);
-        }
+        listing::json_lines(&rows)?;
         return Ok(DONE);
     }
     let Some(first) = rows.first() else {
@@ -126,7 +124,7 @@ impl LedgerReader {
             self.rows.extend(rows);
         }
         let next = self.state.transcript().next_seq();
-        self.state.absorb(&line.entry).map_err(CliError::failed)?;
+        self.state.absorb(&line.entry)?;
         let items = self.state.transcript().items();
         for item in items.iter().rev().take_while(|item| item.seq >= next) {
             self.bytes

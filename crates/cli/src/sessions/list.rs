@@ -16,7 +16,7 @@ use crate::terminal::fitted;
 
 const HEADING: [&str; 6] = [
     "session",
-    "last written",
+    "last written?4",
     ">entries?1",
     ">size?2",
     "model?3",
@@ -40,11 +40,7 @@ pub(crate) async fn run(
     is_here: bool,
     json: bool,
 ) -> Result<u8, CliError> {
-    let sessions = if is_here {
-        here(store).await
-    } else {
-        sessions(store).await
-    }?;
+    let sessions = sessions(store, is_here).await?;
     if sessions.is_empty() && !json {
         crate::say(if is_here {
             "there are no sessions of this folder yet; leave out --here to list those of all \
@@ -57,8 +53,12 @@ pub(crate) async fn run(
     Ok(DONE)
 }
 
-/// Returns all sessions, newest first.
-pub(crate) async fn sessions(store: &impl SessionReader) -> Result<Vec<ListedSession>, CliError> {
+/// Returns all sessions, or those that were last run in this folder, newest first.
+pub(crate) async fn sessions(
+    store: &impl SessionReader,
+    is_here: bool,
+) -> Result<Vec<ListedSession>, CliError> {
+    let folder = is_here.then(folder).transpose()?;
     // If the store is damaged, the sessions are listed without settings.
     let settings = store.all_settings().await.unwrap_or_default();
     let sessions = store.list().await?;
@@ -73,20 +73,14 @@ pub(crate) async fn sessions(store: &impl SessionReader) -> Result<Vec<ListedSes
             folder: last.folder,
         }
     });
-    Ok(listed.collect())
-}
-
-/// Returns the sessions that were last run in this folder, newest first.
-pub(crate) async fn here(store: &impl SessionReader) -> Result<Vec<ListedSession>, CliError> {
-    let folder = folder()?;
-    let mut listed = sessions(store).await?;
-    listed.retain(|session| session.folder.as_ref() == Some(&folder));
-    Ok(listed)
+    Ok(listed
+        .filter(|session| folder.is_none() || session.folder == folder)
+        .collect())
 }
 
 /// Returns this folder.
 pub(crate) fn folder() -> Result<PathBuf, CliError> {
-    env::current_dir().map_err(CliError::failed)
+    Ok(env::current_dir()?)
 }
 
 /// Returns the parents of all forks.

@@ -42,8 +42,8 @@ impl PlaceArgs {
     pub(crate) async fn open(&self) -> Result<OpenStore, CliError> {
         #[cfg(feature = "restate")]
         if let Some(url) = self.url() {
-            let store = plimsoll::store::PostgresStore::connect(url).await;
-            return store.map(OpenStore::Database).map_err(CliError::failed);
+            let store = plimsoll::store::PostgresStore::connect(url).await?;
+            return Ok(OpenStore::Database(store));
         }
         #[cfg(not(feature = "restate"))]
         no_database()?;

@@ -57,27 +57,25 @@ pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Res
     for id in &args.ids {
         wanted.insert(known(store, id).await?);
     }
-    let mut chosen = list::sessions(store).await?;
+    let mut chosen = list::sessions(store, false).await?;
     chosen.retain(|session| wanted.contains(&session.info.id));
     if !is_confirmed(&chosen, &args.consent).await? {
         return Ok(DONE);
     }
     store.delete_all(&wanted).await?;
-    let chosen: Vec<SessionInfo> = chosen.into_iter().map(|session| session.info).collect();
-    deleted(store, &chosen, &args.consent).await?;
+    deleted(store, &infos(&chosen), &args.consent).await?;
     Ok(DONE)
 }
 
 /// Runs `prune`.
 pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Result<u8, CliError> {
-    let outdated = store
-        .outdated(&Retention {
-            max_age: args.older_than,
-            max_bytes: args.max_size,
-        })
-        .await?;
+    let retention = Retention {
+        max_age: args.older_than,
+        max_bytes: args.max_size,
+    };
+    let outdated = store.outdated(&retention).await?;
     let ids: BTreeSet<&SessionId> = outdated.iter().map(|info| &info.id).collect();
-    let mut chosen = list::sessions(store).await?;
+    let mut chosen = list::sessions(store, false).await?;
     chosen.retain(|session| ids.contains(&session.info.id));
     if chosen.is_empty() {
         crate::note("nothing to delete: no session is that old, or the logs are small enough");
@@ -108,9 +106,8 @@ async fn is_confirmed(chosen: &[ListedSession], consent: &Consent) -> Result<boo
     for line in list::lines(chosen) {
         list::note(&line);
     }
-    let infos: Vec<SessionInfo> = chosen.iter().map(|session| session.info.clone()).collect();
     let sessions = counted(chosen.len(), "session");
-    let question = format!("Delete {sessions}: {}, for good?", total(&infos));
+    let question = format!("Delete {sessions}: {}, for good?", total(&infos(chosen)));
     let refusal = "nothing was deleted; --yes deletes without asking";
     let is_confirmed = confirm(&question, refusal).await?;
     if !is_confirmed {
@@ -146,6 +143,11 @@ fn print(sessions: &[SessionInfo], as_json: bool) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+fn infos(sessions: &[ListedSession]) -> Vec<SessionInfo> {
+    let infos = sessions.iter().map(|session| session.info.clone());
+    infos.collect()
 }
 
 fn total(sessions: &[SessionInfo]) -> String {

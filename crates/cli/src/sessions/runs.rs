@@ -118,7 +118,7 @@ pub(crate) async fn undo(
 /// so the fastest counter is used.
 pub(crate) fn idle_run(log: &[Entry]) -> Result<Run, CliError> {
     let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
-    Run::resume(log, setup).map_err(CliError::failed)
+    Ok(Run::resume(log, setup)?)
 }
 
 /// Returns the entries that a run wants to record while it is idle.

@@ -21,9 +21,7 @@ pub(crate) struct SalvageArgs {
 
 /// Runs the command. The exit code is 1 if entries are lost.
 pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, CliError> {
-    let salvaged = SqliteStore::salvage(from, &args.to)
-        .await
-        .map_err(CliError::failed)?;
+    let salvaged = SqliteStore::salvage(from, &args.to).await?;
     let heading = [
         "session",
         ">entries",

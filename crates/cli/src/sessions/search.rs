@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::list::{self, ListedSession};
 use crate::error::{CliError, DONE};
-use crate::listing::minute;
+use crate::listing::{self, minute};
 use crate::terminal::fitted;
 use crate::terminal::text::counted;
 use crate::which_session::NOTHING;
@@ -57,9 +57,7 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
     let terminal = Term::stdout();
     for (session, places) in &found {
         if args.json {
-            for place in places {
-                out!("{}", serde_json::to_string(place)?);
-            }
+            listing::json_lines(places)?;
             continue;
         }
         for line in lines(session, places) {
@@ -85,14 +83,10 @@ pub(crate) async fn find(
     is_here: bool,
     most: usize,
 ) -> Result<Vec<(SessionInfo, Vec<SearchHit>)>, CliError> {
-    let query = query(words)?;
+    let none = "there is no word to search for; words consist of letters or digits";
+    let query = SearchQuery::parse(words).ok_or_else(|| CliError::usage(none))?;
     let mut found = Vec::new();
-    let sessions = if is_here {
-        list::here(store).await?
-    } else {
-        list::sessions(store).await?
-    };
-    for ListedSession { info, .. } in sessions {
+    for ListedSession { info, .. } in list::sessions(store, is_here).await? {
         let places = places(store, &info, &query).await;
         if !places.is_empty() {
             found.push((info, places));
@@ -102,12 +96,6 @@ pub(crate) async fn find(
         }
     }
     Ok(found)
-}
-
-/// Parses a query, which must contain a word.
-fn query(text: &str) -> Result<SearchQuery, CliError> {
-    let none = "there is no word to search for; words consist of letters or digits";
-    SearchQuery::parse(text).ok_or_else(|| CliError::usage(none))
 }
 
 /// Returns the places in a session that contain all words of the query, in the order of its log. If a

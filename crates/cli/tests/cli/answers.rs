@@ -38,6 +38,7 @@ fn an_answer_that_never_matches_is_not_printed() {
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{}", ran.err);
     let why = "the answer does not match --json-schema";
     assert!(ran.err.contains(why), "{}", ran.err);
+    assert!(!ran.err.contains("check_answer"), "{}", ran.err);
     assert_eq!(fake.asked().len(), 4);
 }
 

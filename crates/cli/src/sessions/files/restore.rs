@@ -26,7 +26,7 @@ pub(crate) struct RestoreSet {
     to: Option<u64>,
     restores: Vec<FileRestore>,
     /// The reasons why other files are not restored.
-    pub(crate) refused: Vec<String>,
+    refused: Vec<String>,
 }
 
 struct FileRestore {
@@ -51,7 +51,7 @@ pub(super) async fn restore(
             restoring.refused.join("; ")
         )));
     }
-    if restoring.is_empty() {
+    if restoring.restores.is_empty() {
         note!("nothing to restore: the files are as they were then");
         return Ok(DONE);
     }
@@ -78,17 +78,13 @@ pub(super) async fn restore(
 /// Returns the named files, or all files if none was named.
 fn chosen(
     id: &SessionId,
-    files: Vec<ChangedFile>,
+    mut files: Vec<ChangedFile>,
     paths: &[PathBuf],
 ) -> Result<Vec<ChangedFile>, CliError> {
-    if paths.is_empty() {
-        return Ok(files);
-    }
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
     let here = here.unwrap_or_default();
     let is_named = |file: &ChangedFile, path: &Path| {
-        let whole = file.root.join(&file.path);
-        path == file.path || here.join(path) == whole
+        path == file.path || here.join(path) == file.root.join(&file.path)
     };
     for path in paths {
         if !files.iter().any(|file| is_named(file, path)) {
@@ -98,8 +94,7 @@ fn chosen(
             )));
         }
     }
-    let mut files = files;
-    files.retain(|file| paths.iter().any(|path| is_named(file, path)));
+    files.retain(|file| paths.is_empty() || paths.iter().any(|path| is_named(file, path)));
     Ok(files)
 }
 
@@ -138,28 +133,19 @@ pub(crate) async fn offer(
     at_once: bool,
 ) -> Result<Vec<String>, CliError> {
     let restoring = RestoreSet::of_runs(store, id, runs).await?;
-    for why in &restoring.refused {
-        crate::say(why);
-    }
-    if restoring.is_empty() {
-        return Ok(Vec::new());
-    }
-    if !at_once {
-        let mut is_allowed = can_ask();
-        if is_allowed {
-            for line in restoring.lines(Colours::None) {
-                crate::note(&line);
-            }
-            is_allowed = confirm(&restoring.question(), REFUSAL).await?;
+    let ask = async |restoring: &RestoreSet| {
+        if at_once || !can_ask() {
+            return Ok(at_once);
         }
-        if !is_allowed {
-            crate::note(&restoring.hint(id));
-            return Ok(Vec::new());
+        for line in restoring.lines(Colours::None) {
+            crate::note(&line);
         }
+        confirm(&restoring.question(), REFUSAL).await
+    };
+    let names = restoring.offer(store, id, crate::note, ask).await?;
+    if !names.is_empty() {
+        note!("restored {}", names.join(", "));
     }
-    let names = restoring.names();
-    restoring.make(store, id).await?;
-    note!("restored {}", names.join(", "));
     Ok(names)
 }
 
@@ -221,22 +207,42 @@ impl RestoreSet {
         id: &SessionId,
         runs: &[u64],
     ) -> Result<Self, CliError> {
-        let mut files = ChangedFile::all(store, id).await?;
-        let mut to = None;
-        if !files.is_empty() {
-            let records = runs::records(store, id).await?;
-            let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
-            let first = runs.iter().filter_map(newest).map(|it| it.first).min();
-            to = first.map(|first| first.saturating_sub(1));
+        let files = ChangedFile::all(store, id).await?;
+        if files.is_empty() {
+            return Self::plan(store, files, None, false).await;
         }
-        if to.is_none() {
-            files.clear();
-        }
+        let records = runs::records(store, id).await?;
+        let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
+        let first = runs.iter().filter_map(newest).map(|it| it.first).min();
+        // Without such a run, no change is later than this.
+        let to = Some(first.map_or(u64::MAX, |first| first.saturating_sub(1)));
         Self::plan(store, files, to, false).await
     }
 
+    /// Restores the files if `ask` returns `true`. Otherwise says how to do it later. Returns the
+    /// restored files.
+    pub(crate) async fn offer(
+        self,
+        store: &SqliteStore,
+        id: &SessionId,
+        say: impl Fn(&str),
+        ask: impl AsyncFnOnce(&Self) -> Result<bool, CliError>,
+    ) -> Result<Vec<String>, CliError> {
+        self.refused.iter().for_each(|why| say(why));
+        if self.restores.is_empty() {
+            return Ok(Vec::new());
+        }
+        if !ask(&self).await? {
+            say(&self.hint(id));
+            return Ok(Vec::new());
+        }
+        let names = self.names();
+        self.make(store, id).await?;
+        Ok(names)
+    }
+
     /// Returns a note with the command that restores the files.
-    pub(crate) fn hint(&self, id: &SessionId) -> String {
+    fn hint(&self, id: &SessionId) -> String {
         let to = self.to.map(|entry| format!(" --to {entry}"));
         format!(
             "not restored: {}; to restore: plimsoll sessions files {id} --restore{}",
@@ -245,12 +251,8 @@ impl RestoreSet {
         )
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.restores.is_empty()
-    }
-
     /// Returns the names of the files for display.
-    pub(crate) fn names(&self) -> Vec<String> {
+    fn names(&self) -> Vec<String> {
         self.restores.iter().map(|it| it.file.shown()).collect()
     }
 
@@ -283,7 +285,7 @@ impl RestoreSet {
     }
 
     /// Restores the files. Keeps the current content of each one first.
-    pub(crate) async fn make(self, store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
+    async fn make(self, store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
         for FileRestore { file, now, wanted } in self.restores {
             let shown = file.shown();
             if file.now().as_ref() != Ok(&now) {
