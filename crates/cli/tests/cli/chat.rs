@@ -225,3 +225,26 @@ fn a_line_that_is_no_text_is_passed_over() {
     assert_eq!((said.code, said.out.as_str()), (Some(0), "Hello.\n"));
     assert!(said.err.contains("not UTF-8"), "{}", said.err);
 }
+
+#[test]
+fn a_session_whose_runs_are_undone_is_not_called_new() {
+    let home = Home::new();
+    let fake = Fake::new([FakeAnswer::say("one")]);
+    let tour = ["--session", "tour"];
+    Chat::start(&home, &fake, &tour).lines("First.\n/undo\n");
+    let said = Chat::start(&home, &fake, &tour).lines("");
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("session tour"), "{}", said.err);
+    assert!(!said.err.contains("this session is new"), "{}", said.err);
+}
+
+#[test]
+fn a_session_with_nothing_but_a_pin_belongs_to_its_folder() {
+    let home = Home::new();
+    let fake = Fake::new([]);
+    let pinned = Chat::start(&home, &fake, &["--session", "pinned"]);
+    pinned.lines("/pin Be brief.\n");
+    let said = Chat::start(&home, &fake, &["--continue"]).lines("/pins\n");
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.out.contains("Be brief."), "{}", said.out);
+}

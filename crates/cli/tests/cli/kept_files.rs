@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::chatting::Chat;
 use super::command::{CommandOutput, Home};
 use super::fake::{Fake, FakeAnswer};
-use super::terminal::Terminal;
+use super::terminal::{END, Terminal};
 
 const WINDOW: [&str; 2] = ["--max-context", "20000"];
 const MAIN: &str = "fn main() {\n    serve(8430);\n}\n";
@@ -289,6 +289,25 @@ fn a_chat_offers_the_files_of_the_run_that_it_undoes() {
             said.out
         );
     }
+}
+
+#[test]
+fn the_prompt_of_a_chat_asks_while_files_are_offered() {
+    let home = home();
+    let fake = Fake::new(answers().into_iter().take(2));
+    let mut chat = Terminal::chat(&home, &fake, &["--yes", "--max-context", "20000"], &[], 80);
+    chat.until_prompt(">");
+    chat.keys("Change it.\r");
+    chat.until("cached)");
+    chat.until_prompt(">");
+    chat.keys("/undo\r");
+    chat.until("Restore 1 file? [y]es, [n]o");
+    chat.until_prompt("?");
+    chat.keys("y\r");
+    chat.until("restored main.rs");
+    chat.until_prompt(">");
+    chat.keys(END);
+    assert_eq!(chat.end(), Some(0));
 }
 
 #[test]
