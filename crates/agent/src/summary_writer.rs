@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     CachePlan, Gap, MESSAGE_OVERHEAD, Message, Ppm, ReadySummary, Reply, SUMMARY_FRAME, StopReason,
-    SummaryRange, TokenCounter, Tokens, Usage, extract, shorten, split_model_text, with_model_text,
+    SummaryRange, TokenCounter, Tokens, Usage, extract, split_model_text, with_model_text,
     without_frames,
 };
 
@@ -150,11 +150,11 @@ impl SummaryWriter {
             Err(why) => return Progress::Failed(why),
         };
         let most = self.model_part();
-        let short = shorten(&text, most, self.counter.as_ref());
-        if short.is_none() && self.counter.text(&text) > most {
+        let text = material::cut(&text, most, self.counter.as_ref());
+        if self.counter.text(&text) > most {
             return Progress::Failed(format!("it cannot be cut to {most} tokens"));
         }
-        self.so_far = Some(short.unwrap_or(text));
+        self.so_far = Some(text);
         self.pieces.pop_front();
         if self.pieces.is_empty() {
             return Progress::Done(self.ready());
@@ -205,20 +205,13 @@ impl SummaryWriter {
 
     /// Returns the former summary, in full if it fits. The model may use its quotes.
     fn former(&self) -> Option<String> {
-        let former = self
-            .messages
-            .iter()
-            .rev()
-            .find_map(|message| match message.as_ref() {
-                Message::Summary { text } => Some(text.as_str()),
-                _ => None,
-            })?;
+        let mut newest = self.messages.iter().rev();
+        let former = newest.find_map(|message| match message.as_ref() {
+            Message::Summary { text } => Some(text.as_str()),
+            _ => None,
+        })?;
         let most = self.part_of_window().times(2);
-        if self.counter.text(former) <= most {
-            Some(former.to_owned())
-        } else {
-            shorten(former, most, self.counter.as_ref())
-        }
+        Some(material::cut(former, most, self.counter.as_ref()))
     }
 
     /// Returns the maximum size of a summary's text.

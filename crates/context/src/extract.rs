@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::counter::TokenCounter;
 use crate::handover::{self, MessageTexts, TextAuthor};
-use crate::message::{File, Image, Message, Part, Source};
+use crate::message::{Image, Message, Part, Source};
 use crate::tokens::Tokens;
 
 /// The maximum length of an address or file name in the summary, in bytes.
@@ -68,7 +68,10 @@ fn blocks(parts: &[Part]) -> Vec<Cow<'_, str>> {
                 continue;
             }
             Part::Image(image) => image_note(image),
-            Part::File(file) => file_note(file),
+            Part::File(file) => match (&file.name, &file.source) {
+                (Some(name), _) | (None, Source::Url { url: name }) => note("file ", name),
+                (None, Source::Data { .. }) => note("file", ""),
+            },
             Part::Thinking(_) | Part::ToolCall(_) | Part::Opaque(_) => continue,
         };
         match blocks.last_mut() {
@@ -80,26 +83,16 @@ fn blocks(parts: &[Part]) -> Vec<Cow<'_, str>> {
 }
 
 fn image_note(image: &Image) -> String {
-    let size = image
-        .size
-        .map(|(width, height)| format!(" of {width} × {height}"));
-    match &image.source {
-        Source::Url { url } => format!("[image {}]", short(url)),
-        Source::Data { .. } => format!("[image{}]", size.unwrap_or_default()),
+    match (&image.source, image.size) {
+        (Source::Url { url }, _) => note("image ", url),
+        (_, Some((width, height))) => note("image of ", &format!("{width} × {height}")),
+        _ => note("image", ""),
     }
 }
 
-fn file_note(file: &File) -> String {
-    match (&file.name, &file.source) {
-        (Some(name), _) => format!("[file {}]", short(name)),
-        (None, Source::Url { url }) => format!("[file {}]", short(url)),
-        (None, Source::Data { .. }) => "[file]".to_owned(),
-    }
-}
-
-fn short(name: &str) -> &str {
-    name.lines()
-        .next()
-        .and_then(|line| line.get(..line.floor_char_boundary(NAME_MAX)))
-        .unwrap_or_default()
+/// Returns a note with the beginning of a name.
+fn note(kind: &str, name: &str) -> String {
+    let name = name.lines().next().unwrap_or_default();
+    let name = name.get(..name.floor_char_boundary(NAME_MAX));
+    format!("[{kind}{}]", name.unwrap_or_default())
 }

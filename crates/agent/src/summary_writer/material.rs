@@ -145,7 +145,8 @@ fn pack(
     pieces
 }
 
-fn cut(text: &str, most: Tokens, counter: &dyn TokenCounter) -> String {
+/// Shortens a text that is larger than `most`.
+pub(crate) fn cut(text: &str, most: Tokens, counter: &dyn TokenCounter) -> String {
     shorten(text, most, counter)
         .or_else(|| head_tail_tokens(text, most, counter))
         .unwrap_or_else(|| text.to_owned())

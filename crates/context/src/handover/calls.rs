@@ -7,7 +7,7 @@ use super::shell;
 use super::words::{is_in, list};
 
 /// The maximum length of a signature, in bytes.
-pub(crate) const SIGNATURE_MAX: usize = 200;
+pub(crate) const SIGNATURE_MAX: usize = 300;
 /// The length above which an argument counts as content and is left out of signatures, in bytes.
 const CONTENT: usize = 1_000;
 /// The maximum number of recorded files of one call.

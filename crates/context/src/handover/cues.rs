@@ -52,6 +52,7 @@ pub(crate) fn is_machine(line: &str) -> bool {
     let signs = line.chars().filter(is_sign).count();
     signs * 4 > line.chars().count().max(24)
         || line.starts_with("at ")
+        || line.starts_with("File \"")
         || line.ends_with(['{', ';', '}', '('])
         || line.ends_with(',') && line.contains(": ")
         || line.starts_with("@@")

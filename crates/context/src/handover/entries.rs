@@ -159,7 +159,7 @@ impl<'a> EntryReader<'a> {
         if is_body || self.bodies > 0 {
             self.bodies = self.bodies.saturating_sub(1);
             self.texts.push(Text::Host(text));
-        } else if self.has_spoken && !self.has_called && is_output(text) {
+        } else if is_output(text) && (in_text.is_some() || self.has_spoken && !self.has_called) {
             // An agent without tools acts in its text, and reads the output in the user's role.
             let call = in_text.map(|arguments| {
                 let name = "";

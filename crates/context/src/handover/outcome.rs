@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use super::calls::{CallKind, TranscriptCall};
+use super::cues::is_machine;
 use super::sentences::{clip, clip_start, one_line, without_escapes};
 use super::words::{any_in, behind, behind_form, is_in, list};
 
@@ -57,24 +58,25 @@ pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outc
 }
 
 fn is_failure(call: &TranscriptCall, text: &str) -> bool {
-    let text_of = bare(text);
-    if !call.is_reader && behind("refusal_openings", text).is_some() {
+    let output = bare(text);
+    let acts = !call.is_reader;
+    if acts && behind("refusal_openings", text).is_some() {
         return true;
     }
     match call.kind {
         CallKind::Command => match exit_code(text) {
-            Some(0) => !call.is_reader && output_failed(call, text_of),
+            Some(0) => acts && output_failed(call, output),
             // `grep` and `diff` report an empty or a differing result with this code.
-            Some(1) => !call.is_reader,
+            Some(1) => acts,
             Some(_) => true,
-            None => !call.is_reader && output_failed(call, text_of) || shell_failed(text_of),
+            None => acts && output_failed(call, output) || shell_failed(output),
         },
         CallKind::Search => false,
         CallKind::File | CallKind::Other => {
             // The result of a change is no content: a refusal may repeat the whole text.
-            let is_message = text_of.len() <= MESSAGE_MAX || !call.is_reader;
-            is_message && behind("failure_openings", text_of).is_some()
-                || call.kind == CallKind::File && !call.is_reader && says_failure(call, text_of)
+            let is_message = acts || output.len() <= MESSAGE_MAX;
+            is_message && behind("failure_openings", output).is_some()
+                || acts && call.kind == CallKind::File && says_failure(call, output)
         }
     }
 }
@@ -187,11 +189,12 @@ fn error_line(call: &TranscriptCall, text: &str) -> String {
     let lines: Vec<&str> = lines
         .filter(|line| !line.to_lowercase().starts_with("exit code"))
         .collect();
-    // "ERROR:" and "### Error" alone are useless.
+    // "ERROR:" and "### Error" alone are useless, and "$ lint --error" is an echo.
     let is_error = |line: &&&str| {
         let words = line.split_whitespace();
         let mut words = words.filter(|word| !word.starts_with('#'));
-        words.nth(1).is_some() && any_in("error_words", &line.to_lowercase())
+        let is_told = words.nth(1).is_some() && !line.starts_with('>') && !is_machine(line);
+        is_told && any_in("error_words", &line.to_lowercase())
     };
     let mut assertions = list("assertions").filter(|_| call.is_test());
     let has = |mark: &str| lines.iter().find(|line| line.contains(mark));

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::DENSE;
 use super::format::{Section, SectionItem};
 use super::names::each_name;
+use super::sentences::clip;
 use super::tokens::TokenBudget;
 use super::words::is_in;
 use super::work::Order;
@@ -18,12 +19,11 @@ const NAMES_OF_FILE: &str = ": ";
 /// The maximum number of texts in which names for a line are searched.
 const SOURCES_MAX: usize = 8;
 
+/// The length up to which a text is read as JSON, in bytes.
+const JSON_MAX: usize = 100_000;
+
 /// The number of names beside a line, and whether numbers of lines are among them.
-#[derive(Clone, Copy)]
-pub(crate) struct NameLimit {
-    pub(crate) most: usize,
-    pub(crate) with_lines: bool,
-}
+pub(crate) type NameLimit = (usize, bool);
 
 /// A possible entry of the handover.
 #[derive(Debug, Default)]
@@ -105,13 +105,13 @@ impl<'t> Row<'t> {
     /// Adds names that are not `known` yet, up to a limit.
     pub(crate) fn add_names(
         &mut self,
-        limit: NameLimit,
+        (most, with_lines): NameLimit,
         known: &mut HashSet<String>,
         budget: &mut TokenBudget<'_>,
     ) {
         let first = self.separator();
         let mut tell = |name: &str| {
-            if self.names.len() >= limit.most || budget.is_spent() {
+            if self.names.len() >= most || budget.is_spent() {
                 return false;
             }
             let separator = if self.names.is_empty() { first } else { ", " };
@@ -121,9 +121,8 @@ impl<'t> Row<'t> {
             }
             true
         };
-        let with_lines = limit.with_lines;
         for source in self.sources.iter().rev().take(SOURCES_MAX) {
-            match serde_json::from_str(source) {
+            match serde_json::from_str(clip(source, JSON_MAX)) {
                 Ok(value @ Value::Object(_)) => each_name_in(&value, with_lines, &mut tell),
                 _ => each_name(source, with_lines, &mut tell),
             }

@@ -22,8 +22,20 @@ pub(crate) fn source(path: &str) -> Option<&str> {
 /// Returns the rules in a text from this file: whole sentences that oblige or forbid something.
 pub(crate) fn of_file(source: &str, text: &str) -> Vec<String> {
     let paragraphs = paragraphs(clip(text, FILE_MAX));
-    let sentences = paragraphs.iter().flat_map(|text| sentences(text));
-    let rules = sentences.map(str::trim).filter(|line| is_rule(line));
+    rules(source, paragraphs.iter().flat_map(|text| sentences(text)))
+}
+
+/// Returns the obligations that the agent notes in its own text.
+pub(crate) fn of_agent(text: &str) -> Vec<String> {
+    if !any_in("own", text) {
+        return Vec::new();
+    }
+    let notes = sentences(text).into_iter();
+    rules("agent's note", notes.filter(|line| any_in("own", line)))
+}
+
+fn rules<'t>(source: &str, lines: impl Iterator<Item = &'t str>) -> Vec<String> {
+    let rules = lines.map(str::trim).filter(|line| is_rule(line));
     let rules = rules.map(|line| format!("{source}: {}", one_line(line, RULE_MAX)));
     rules.collect()
 }
@@ -65,15 +77,4 @@ fn is_rule(line: &str) -> bool {
     let is_long = words.next().is_some() || !line.is_ascii();
     let is_torn = line.starts_with(char::is_lowercase) || line.ends_with([':', '：']);
     is_long && !is_torn && !is_in("leans", &first) && Cues::of(line).has("must")
-}
-
-/// Returns the obligations that the agent notes in its own text.
-pub(crate) fn of_agent(text: &str) -> Vec<String> {
-    if !any_in("own", text) {
-        return Vec::new();
-    }
-    let notes = sentences(text).into_iter();
-    let rules = notes.filter(|line| any_in("own", line) && Cues::of(line).has("must"));
-    let rules = rules.map(|line| format!("agent's note: {}", one_line(line, RULE_MAX)));
-    rules.collect()
 }

@@ -26,13 +26,10 @@ const LINES: [(Section, u8, (u64, u64)); 5] = [
 const FILES: (u64, u64) = (25, 0);
 /// The names beside a line: none for the shares of lines, some as long as there are further lines, then
 /// all of them, and at last the numbers of lines.
-const NO_NAMES: NameLimit = limit(0, false);
-const SOME_NAMES: NameLimit = limit(6, false);
-const MORE_NAMES: [NameLimit; 2] = [limit(usize::MAX, false), limit(usize::MAX, true)];
-
-const fn limit(most: usize, with_lines: bool) -> NameLimit {
-    NameLimit { most, with_lines }
-}
+const NO_NAMES: NameLimit = (0, false);
+const SOME_NAMES: NameLimit = (6, false);
+const ALL_NAMES: NameLimit = (usize::MAX, false);
+const ALL_NUMBERS: NameLimit = (usize::MAX, true);
 
 /// Returns a handover of at most `tokens` tokens, or `None` if there is no content.
 pub(crate) fn select(
@@ -70,7 +67,7 @@ pub(crate) fn select(
     // The rest goes to the user's words, then to what was done, then to further names.
     user_words::choose(rows, u64::MAX, &mut budget);
     budget.share(u64::MAX);
-    for limit in [SOME_NAMES].into_iter().chain(MORE_NAMES) {
+    for limit in [SOME_NAMES, ALL_NAMES, ALL_NUMBERS] {
         take(rows, limit, &mut known, &mut budget, |row| {
             matches!(row.section, Section::Transcript | Section::Files)
         });

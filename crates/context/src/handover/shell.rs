@@ -8,8 +8,8 @@ use super::words::{any_in, is_in, list};
 
 /// The maximum number of lines of a here-document whose end is searched.
 const BODY_MAX: usize = 4_000;
-/// The number of words of a program that may name a test.
-const WORDS_MAX: usize = 4;
+/// The number of words behind a program that may name a test.
+const WORDS_MAX: usize = 3;
 /// The folder of relative paths if it cannot be known.
 const UNKNOWN: &str = "?";
 
@@ -82,6 +82,7 @@ impl Stage {
                 "-m" if stage.words.len() == 1 && stage.word(0).starts_with("python") => {
                     stage.words.clear();
                 }
+                _ if word.starts_with('#') => break,
                 // `2>&1`, `<a` and `$(`.
                 _ if word.starts_with(['<', '$', '(']) || word.contains('>') => {}
                 _ if word.starts_with('-') => stage.options.push(word),
@@ -156,17 +157,18 @@ impl Stage {
         is_in(name, program) || is_in(name, &format!("{program} {}", self.word(1)))
     }
 
-    /// Returns `true` for a build, a check or a test: by the first words, or by the script that an
-    /// interpreter runs, such as `tests/test_lexer.py`.
+    /// Returns `true` for a build, a check or a test: by the program, by one of the words behind it that
+    /// is no file, or by the script that an interpreter runs, such as `tests/test_lexer.py`.
     fn tests(&self) -> bool {
         let program = self.word(0);
-        let is_script = |word: &String| {
-            let name = word.rsplit('/').next().unwrap_or(word);
-            has_extension(name) && is_test_word(name)
-        };
-        let mut first = self.words.iter().take(WORDS_MAX);
-        let is_test = first.any(|word| is_test_word(word))
-            || is_in("interpreters", program) && self.words.iter().any(is_script);
+        let is_interpreter = is_in("interpreters", program);
+        let mut words = self.words.iter().skip(1).take(WORDS_MAX);
+        let is_test = is_test_word(program)
+            || words.any(|word| {
+                let name = word.rsplit('/').next().unwrap_or(word);
+                let is_file = word.contains('/') || has_extension(name);
+                (!is_file || is_interpreter && has_extension(name)) && is_test_word(name)
+            });
         let asks_only = self.options.iter().any(|word| is_in("asks_only", word));
         is_test && !asks_only && program != "git"
     }

@@ -1,7 +1,7 @@
 //! Selects the user's words that are kept, unchanged and in their order.
 //!
-//! If not all of them fit, short messages are kept as a whole, and long ones in sentences. No sentence
-//! is left out because of another one.
+//! If not all of them fit, short messages are kept as a whole, and long ones in sentences. Pasted lines
+//! come last. No sentence is left out because of another one.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,9 @@ use super::tokens::TokenBudget;
 
 /// The maximum length of a message that is kept whole or not at all, in bytes.
 const SHORT: usize = 400;
-/// The number of sentences at each end of a long message that are kept before those in it.
-const ENDS: usize = 2;
-/// The number of pasted lines that are kept at each end.
-const PASTED_ENDS: usize = 3;
+/// The rank of pasted lines of long messages, and the part of the tokens that they may take.
+const PASTED: u8 = 7;
+const PASTED_PART: u64 = 4;
 /// The number of digits from which a line counts as one of a log.
 const LOG_DIGITS: usize = 6;
 /// The tokens of the mark of a message, or of the sign for omitted words.
@@ -40,26 +39,39 @@ pub(crate) fn choose(rows: &mut [Row<'_>], tokens: u64, budget: &mut TokenBudget
         words.iter_mut().for_each(|row| row.keep(budget));
         return;
     }
-    let texts: Vec<String> = words.iter().map(|row| without_pasted(&row.text)).collect();
+    let texts: Vec<String> = words.iter().map(|row| row.text.clone()).collect();
     let mut pieces: Vec<Piece<'_>> = Vec::new();
     for (n, (row, text)) in words.iter().zip(&texts).enumerate() {
         pieces.extend(pieces_of(n, text, row.is_answer));
     }
     pieces.sort_unstable();
+    let most = budget.share / PASTED_PART;
+    let (typed, pasted) = pieces.split_at(pieces.partition_point(|(rank, ..)| *rank < PASTED));
     let mut parts = vec![(BTreeMap::new(), 0); words.len()];
-    for (_, _, row, n, text) in pieces {
-        let cost = budget.count(text) + MARK;
-        if let Some((part, spent)) = parts.get_mut(row).filter(|_| budget.spend(cost)) {
-            part.insert(n, text);
-            *spent += cost;
-        }
-        if budget.is_spent() {
-            break;
-        }
-    }
+    keep_pieces(typed, &mut parts, budget);
+    budget.share(most.min(budget.share));
+    keep_pieces(pasted, &mut parts, budget);
     for ((row, text), (part, spent)) in words.into_iter().zip(&texts).zip(parts) {
         if !part.is_empty() {
             row.keep_part(joined(&part, text), spent);
+        }
+    }
+}
+
+/// Keeps pieces for which there are enough tokens, in the part of their message, with the spent tokens.
+fn keep_pieces<'t>(
+    pieces: &[Piece<'t>],
+    parts: &mut [(BTreeMap<usize, &'t str>, u64)],
+    budget: &mut TokenBudget<'_>,
+) {
+    for (_, _, row, n, text) in pieces {
+        if budget.is_spent() {
+            return;
+        }
+        let cost = budget.count(text) + MARK;
+        if let Some((part, spent)) = parts.get_mut(*row).filter(|_| budget.spend(cost)) {
+            part.insert(*n, *text);
+            *spent += cost;
         }
     }
 }
@@ -81,7 +93,8 @@ fn pieces_of(row: usize, text: &str, is_answer: bool) -> Vec<Piece<'_>> {
         let rank = match is_short {
             true if cues.has("must") => 0,
             true if is_answer => 1,
-            false if depth < ENDS => 2,
+            false if depth == 0 => 2,
+            false if is_pasted(text) => PASTED,
             true if cues.has("states") => 3,
             true => 4,
             false if cues.has("must") => 5,
@@ -113,30 +126,7 @@ fn joined(part: &BTreeMap<usize, &str>, whole: &str) -> String {
     text
 }
 
-/// Returns a text in which only the first and last of many pasted lines stand.
-fn without_pasted(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    let mut kept: Vec<&str> = Vec::new();
-    for run in lines.chunk_by(|a, b| is_pasted(a) == is_pasted(b)) {
-        let is_long = run.len() > 2 * PASTED_ENDS + 1 && run.iter().any(|line| is_pasted(line));
-        match (
-            run.first_chunk::<PASTED_ENDS>(),
-            run.last_chunk::<PASTED_ENDS>(),
-        ) {
-            (Some(first), Some(last)) if is_long => {
-                kept.extend(first);
-                kept.push("…");
-                kept.extend(last);
-            }
-            _ => kept.extend(run),
-        }
-    }
-    kept.join("\n")
-}
-
-/// Checks whether a line may be one of a log, a stack trace or code. Blank lines stand in them, too.
+/// Checks whether a line may be one of a log, a stack trace or code.
 fn is_pasted(line: &str) -> bool {
-    let digits = line.bytes().filter(u8::is_ascii_digit).count();
-    let is_indented = line.starts_with([' ', '\t']) && !line.trim_start().starts_with(['-', '*']);
-    line.trim().is_empty() || is_indented || digits >= LOG_DIGITS || is_machine(line)
+    line.bytes().filter(u8::is_ascii_digit).count() >= LOG_DIGITS || is_machine(line)
 }
