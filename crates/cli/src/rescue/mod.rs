@@ -100,7 +100,7 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
     } else {
         Reasoning::Keep
     };
-    let (diagnosis, chat) = Diagnosis::of(log, reasoning)?;
+    let (diagnosis, chat) = Diagnosis::of(log, reasoning);
     let mut treatment = Treatment::begin(diagnosis, chat, counter)?;
     if !args.json {
         let log = &treatment.diagnosis.log;
