@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
-use plimsoll_core::process::{Command, GRACE, ProcessEnd, ServerProcess};
+use plimsoll_core::process::{GRACE, ProcessEnd, ServerProcess};
 use plimsoll_core::{Secret, ToolContext};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, JsonObject,
@@ -75,21 +75,49 @@ pub(crate) enum Failure {
 impl Connection {
     /// Starts or contacts a server and initializes the connection, within the server's timeout.
     pub(crate) async fn open(server: &McpServer) -> Result<Self, McpError> {
-        match &server.reach {
-            Reach::Command(command) => Self::to_child(server, command).await,
+        let absent = |why| McpError::Absent {
+            server: server.name.clone(),
+            why: server.strike_out(why),
+        };
+        let (child, initializing) = match &server.reach {
+            Reach::Command(command) => {
+                let started = command.talk(MCP_STDERR);
+                let (child, talk) = started.map_err(|error| absent(chain(&error)))?;
+                let transport = AsyncRwTransport::new_client(talk.output, talk.input);
+                (Some(child), initialize(transport))
+            }
             Reach::Url(url) => {
                 let bearer = server.bearer.as_ref().map(Secret::expose);
-                let config = http::config(url, &server.headers, bearer);
-                let config = config.map_err(|why| absent(server, why))?;
-                let client = HttpClient::new(server).map_err(|why| absent(server, why))?;
+                let config = http::config(url, &server.headers, bearer).map_err(absent)?;
+                let client = HttpClient::new(server).map_err(absent)?;
                 let transport = StreamableHttpClientTransport::with_client(client, config);
-                match timeout(server.timeout, initialize(transport)).await {
-                    Ok(Ok(service)) => Ok(Self::new(service, None)),
-                    Ok(Err(error)) => Err(absent(server, initialize_error(&error))),
-                    Err(_) => Err(late(server, String::new())),
-                }
+                (None, initialize(transport))
             }
-        }
+        };
+        let error = match timeout(server.timeout, initializing).await {
+            Ok(Ok(service)) => return Ok(Self::new(service, child)),
+            Ok(Err(error)) => error,
+            Err(_) => {
+                let words = child.as_ref().map_or(String::new(), log_text);
+                if let Some(child) = child {
+                    let _ = child.stop().await;
+                }
+                return Err(McpError::Late {
+                    server: server.name.clone(),
+                    secs: server.timeout.as_secs_f32(),
+                    words: server.strike_out(words),
+                });
+            }
+        };
+        let Some(child) = child else {
+            return Err(absent(initialize_error(&error)));
+        };
+        let why = match error {
+            // It ended before the message could be written.
+            ClientInitializeError::TransportError { .. } => ENDED.to_owned(),
+            error => initialize_error(&error),
+        };
+        Err(absent(format!("{why}{}", last_words(child).await)))
     }
 
     /// Returns `true` if the connection is open, as far as known.
@@ -191,29 +219,6 @@ impl Connection {
             // The server has read the end of its input.
             let _ = timeout(GRACE, child.exited()).await;
             let _ = child.stop().await;
-        }
-    }
-
-    async fn to_child(server: &McpServer, command: &Command) -> Result<Self, McpError> {
-        let started = command.talk(MCP_STDERR);
-        let (child, talk) = started.map_err(|error| absent(server, chain(&error)))?;
-        let transport = AsyncRwTransport::new_client(talk.output, talk.input);
-        match timeout(server.timeout, initialize(transport)).await {
-            Ok(Ok(service)) => Ok(Self::new(service, Some(child))),
-            Ok(Err(error)) => {
-                let why = match error {
-                    // It ended before the message could be written.
-                    ClientInitializeError::TransportError { .. } => ENDED.to_owned(),
-                    error => initialize_error(&error),
-                };
-                let last = last_words(child).await;
-                Err(absent(server, format!("{why}{last}")))
-            }
-            Err(_) => {
-                let words = log_text(&child);
-                let _ = child.stop().await;
-                Err(late(server, words))
-            }
         }
     }
 
@@ -325,21 +330,6 @@ fn initialize_error(error: &ClientInitializeError) -> String {
             short(format!("it refuses: {}", error.message))
         }
         error => chain(error),
-    }
-}
-
-fn absent(server: &McpServer, why: String) -> McpError {
-    McpError::Absent {
-        server: server.name.clone(),
-        why: server.strike_out(why),
-    }
-}
-
-fn late(server: &McpServer, words: String) -> McpError {
-    McpError::Late {
-        server: server.name.clone(),
-        secs: server.timeout.as_secs_f32(),
-        words: server.strike_out(words),
     }
 }
 

@@ -55,7 +55,8 @@ pub struct RenderInput<'a> {
     /// The breakpoints, the key and the lifetime of the prompt cache, as far as the protocol supports
     /// them.
     pub cache: Option<&'a CachePlan>,
-    /// Additional keys of the body, sent last. A known key replaces the value set here.
+    /// Additional keys of the body, sent last and as they are given. A known key replaces the value set
+    /// here, and `null` removes it.
     pub extra: Option<&'a Map<String, Value>>,
 }
 
