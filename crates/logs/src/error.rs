@@ -29,13 +29,12 @@ pub enum LogError {
     /// The file is larger than [`MAX_LOG`](crate::MAX_LOG).
     #[error(
         "{path} has more than {max} bytes, which is the limit; take its newest part with \
-         `tail -c 500M FILE > part.jsonl` and rescue that"
+         `tail -c 500M FILE > part.jsonl` and rescue that",
+        max = crate::MAX_LOG
     )]
     TooLarge {
         /// The file.
         path: PathBuf,
-        /// The limit in bytes.
-        max: u64,
     },
     /// The content matches no known log format.
     #[error(

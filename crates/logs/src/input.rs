@@ -58,7 +58,6 @@ pub fn unpack(mut input: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>>
 fn too_large(path: &Path) -> LogError {
     LogError::TooLarge {
         path: path.to_owned(),
-        max: MAX_LOG,
     }
 }
 

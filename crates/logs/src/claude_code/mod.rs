@@ -210,16 +210,17 @@ fn with_parallel(tree: &Tree<Links>, chain: &[usize]) -> Vec<usize> {
         calls.filter_map(move |call| Some((*call, (place?, at))))
     });
     let calls: HashMap<LinkId, (usize, usize)> = calls.collect();
-    // By the place of the answer, with its results behind it. A result for several answers follows the last one.
+    // By the place of the answer, with its results behind it in the order of the calls. A result for several answers
+    // follows the last one.
     let active = nodes.filter_map(|(at, node)| {
         let asked = node.data.results.iter().filter_map(|call| calls.get(call));
         let own = places.get(&at);
         let asked = asked.max().filter(|(_, call)| own.is_some() || *call < at);
-        let result = asked.map(|(place, _)| (*place, true, at));
+        let result = asked.map(|(place, call)| (*place, true, *call, at));
         let other = place_of(&node.data).or(own.copied());
-        result.or(other.map(|place| (place, false, at)))
+        result.or(other.map(|place| (place, false, at, at)))
     });
-    let mut active: Vec<(usize, bool, usize)> = active.collect();
+    let mut active: Vec<(usize, bool, usize, usize)> = active.collect();
     active.sort_unstable();
     active.into_iter().map(|(.., at)| at).collect()
 }
@@ -247,8 +248,9 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
             text.map(|text| blocks::text(&text)).into_iter().collect()
         }
     };
+    let attached_as = |key: &str| attachment.get(key).unwrap_or(&Value::Null);
     let is_of_host = is_of_host(&entry.value("isMeta")?, &entry.value("origin")?)
-        || is_of_host(&attachment["isMeta"], &attachment["origin"]);
+        || is_of_host(attached_as("isMeta"), attached_as("origin"));
     if role == Role::User && is_of_host {
         content.iter_mut().for_each(mark_as_host);
     }
