@@ -9,7 +9,7 @@ use plimsoll_context::{
     Author, CacheRetention, Chars4, ContextStrategy, Delta, HostedTool, PriceSheet, Rates, Reply,
     Threshold,
 };
-use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, ToolError, sub_agent, tool};
+use plimsoll_core::{Agent, AgentBuilder, Error, Provider, Tool, ToolError, sub_agent, tool};
 use plimsoll_providers::{BaseUrl, ModelRef, Wire};
 use plimsoll_tools::{Root, Toolbox};
 use plimsoll_wire::openai_chat::ToolStyle;
@@ -72,9 +72,8 @@ impl AgentConfig {
             }
         }
         self.place_all(self.hosted_faults(), &Self::hosted_faults, faults);
-        if let Err(error) = self.trial() {
-            faults.add(error);
-        }
+        let faults_of = |agent: &Self| agent.trial_faults(None);
+        self.place_all(faults_of(self), &faults_of, faults);
     }
 
     /// Checks whether the settings of a model that writes summaries have an effect. Those of a lower layer
@@ -118,14 +117,17 @@ impl AgentConfig {
     /// # Errors
     /// If the settings contradict each other.
     pub fn trial(&self) -> Result<Agent, ConfigError> {
-        self.trial_of(None)
+        let make = |agent: &Self| Ok(agent.trial_builder(None));
+        let built = self.trial_builder(None).build();
+        built.map_err(|error| self.place(&error, &make))
     }
 
-    /// Builds the agent with tools, and the rules for them if there are any.
-    fn trial_of(&self, tools: Option<&[Arc<dyn Tool>]>) -> Result<Agent, ConfigError> {
-        let make = |agent: &Self| Ok(agent.trial_builder(tools));
-        let built = self.trial_builder(tools).build();
-        built.map_err(|error| self.place(&error, &make))
+    /// Returns the faults of the agent with tools, and with the rules for them if there are any.
+    fn trial_faults(&self, tools: Option<&[Arc<dyn Tool>]>) -> Vec<String> {
+        match self.trial_builder(tools).build() {
+            Err(Error::Build(texts)) => texts,
+            _ => Vec::new(),
+        }
     }
 
     fn trial_builder(&self, tools: Option<&[Arc<dyn Tool>]>) -> AgentBuilder {
@@ -269,9 +271,9 @@ impl AgentConfig {
             };
             self.report(&["max_calls_per_tool"], &text, &mut faults);
         }
-        if let Err(error) = self.trial_of(Some(&self.own_tools())) {
-            faults.add(error);
-        }
+        let tools = self.own_tools();
+        let faults_of = |agent: &Self| agent.trial_faults(Some(&tools));
+        self.place_all(faults_of(self), &faults_of, &mut faults);
         faults.check().map(|_| ())
     }
 }

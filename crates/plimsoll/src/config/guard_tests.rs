@@ -276,3 +276,12 @@ fn a_file_of_models_beside_the_users_configuration_is_named() {
         "{warning}"
     );
 }
+
+#[test]
+fn the_place_of_a_fault_of_many_agents_is_found_in_bounded_time() {
+    let agents = (0..900).map(|number| format!("[[agents]]\nname = \"a{number}\"\n"));
+    let agents: String = agents.collect();
+    let text = format!("max_parallel_tools = 65\nseed = 1\nmax_turns = 3\n{agents}");
+    let error = Config::parse(&text).unwrap_err().to_string();
+    assert_eq!(error, "line 1: max_parallel_tools is 65; choose 1 to 64");
+}

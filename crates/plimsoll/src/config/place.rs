@@ -1,5 +1,7 @@
 //! Finds the settings that cause a builder's fault: those without which it would not arise.
 
+use std::cell::Cell;
+
 use plimsoll_core::{AgentBuilder, Error};
 
 use super::agent::AgentConfig;
@@ -8,6 +10,10 @@ use super::fault::{ConfigError, Faults, Origin};
 use super::key;
 use super::layer::{FoundSetting, Layer};
 use super::settings::AgentSettings;
+
+/// Maximum number of builders that are tried to place the faults of a file, which may come from anybody.
+/// Further faults have no place.
+const MAX_TRIES: usize = 2_000;
 
 /// Returns the faults of an agent.
 type FaultsOf<'a> = dyn Fn(&AgentConfig) -> Vec<String> + 'a;
@@ -42,9 +48,19 @@ impl AgentConfig {
         faults_of: &FaultsOf<'_>,
         faults: &mut Faults,
     ) {
+        let tries = Cell::new(faults.tries);
         for text in texts {
-            let arises = |layer: Layer| faults_of(&self.with(layer)).contains(&text);
-            let causes = if arises(self.layer.clone()) {
+            let arises = |layer: Layer| {
+                tries.set(tries.get() + 1);
+                faults_of(&self.with(layer)).contains(&text)
+            };
+            let causes = if tries.get() > MAX_TRIES {
+                let mut known = faults.faults.iter();
+                if known.any(|fault| fault.text.starts_with(&text)) {
+                    continue;
+                }
+                Vec::new()
+            } else if arises(self.layer.clone()) {
                 self.causes(&arises)
             } else {
                 // The program has changed the settings.
@@ -56,6 +72,7 @@ impl AgentConfig {
                 None => report(&causes, &text, faults),
             }
         }
+        faults.tries = tries.get();
     }
 
     /// Reports a fault at the first of some settings. Names the places of all that are set.
