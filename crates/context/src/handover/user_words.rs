@@ -21,10 +21,10 @@ const LOG_DIGITS: usize = 6;
 /// The tokens of the mark of a message, or of the sign for omitted words.
 const MARK: u64 = 2;
 
-/// A short message, or a sentence of a long one: its rank in the order of choice, the number of
-/// sentences between it and the nearer end of the message, the number of the message, the newest first,
-/// and that of the sentence.
-type Piece<'t> = (u8, usize, usize, usize, &'t str);
+/// A short message, or a sentence of a long one. The order of choice: the rank, the length of a long
+/// message, the number of sentences between this one and the nearer end of the message, and the number
+/// of the message, the newest first. Then the number of the sentence.
+type Piece<'t> = (u8, usize, usize, usize, usize, &'t str);
 
 /// Chooses words of at most `tokens` among `rows`, in place of the former choice.
 pub(crate) fn choose(rows: &mut [Row<'_>], tokens: u64, budget: &mut TokenBudget<'_>) {
@@ -64,7 +64,7 @@ fn keep_pieces<'t>(
     parts: &mut [(BTreeMap<usize, &'t str>, u64)],
     budget: &mut TokenBudget<'_>,
 ) {
-    for (_, _, row, n, text) in pieces {
+    for (.., row, n, text) in pieces {
         if budget.is_spent() {
             return;
         }
@@ -80,7 +80,8 @@ fn keep_pieces<'t>(
 /// prohibitions come first, then answers, the ends of long messages, and short messages with a fact or
 /// a wish.
 fn pieces_of(row: usize, text: &str, is_answer: bool) -> Vec<Piece<'_>> {
-    let is_short = text.len() <= SHORT;
+    let length = text.len();
+    let is_short = length <= SHORT;
     let found = if is_short {
         vec![text]
     } else {
@@ -94,13 +95,14 @@ fn pieces_of(row: usize, text: &str, is_answer: bool) -> Vec<Piece<'_>> {
             true if cues.has("must") => 0,
             true if is_answer => 1,
             false if depth == 0 => 2,
-            false if is_pasted(text) => PASTED,
             true if cues.has("states") => 3,
             true => 4,
+            false if is_pasted(text) => PASTED,
             false if cues.has("must") => 5,
             false => 6,
         };
-        (rank, depth, row, n, text)
+        let length = if rank > 4 { length } else { 0 };
+        (rank, length, depth, row, n, text)
     });
     pieces.collect()
 }
@@ -126,7 +128,8 @@ fn joined(part: &BTreeMap<usize, &str>, whole: &str) -> String {
     text
 }
 
-/// Checks whether a line may be one of a log, a stack trace or code.
+/// Checks whether a line may be one of a log, a stack trace or code. An entry of a list is typed.
 fn is_pasted(line: &str) -> bool {
-    line.bytes().filter(u8::is_ascii_digit).count() >= LOG_DIGITS || is_machine(line)
+    let digits = line.bytes().filter(u8::is_ascii_digit).count();
+    digits >= LOG_DIGITS || is_machine(line) && !line.starts_with("- ")
 }
