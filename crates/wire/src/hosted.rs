@@ -1,5 +1,5 @@
-//! Describes a provider's own tools for people: calls and results for those who watch a run. The blocks
-//! themselves are opaque, are sent back unchanged, and are not changed here.
+//! Describes a provider's own tools for the user: calls and results for a caller that shows a run. The
+//! blocks themselves are opaque, are sent back unchanged, and are not changed here.
 
 use plimsoll_context::{Bytes, CallId, Delta, Opaque, clip};
 use serde_json::Value;

@@ -100,7 +100,7 @@ fn signed(kind: u8, text: &str) -> Part {
     })
 }
 
-/// What a model of another provider wrote beside its texts and calls.
+/// A block of a model of another provider, beside its texts and calls.
 fn of_another() -> impl Strategy<Value = Part> {
     let search = r#"{"type":"web_search_call","id":"ws_1","status":"completed"}"#;
     let details = r#"{"reasoning_details":[{"type":"reasoning.text","text":"hm"}]}"#;

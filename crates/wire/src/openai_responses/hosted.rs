@@ -1,4 +1,4 @@
-//! OpenAI's own tools, and who runs them.
+//! OpenAI's own tools, and whether the provider or the caller runs them.
 
 use plimsoll_context::HostedTool;
 use serde_json::Value;
