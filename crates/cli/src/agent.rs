@@ -11,11 +11,12 @@ use plimsoll::config::{
 };
 use plimsoll::permissions::{Answer, DenyAll, Question};
 use plimsoll::store::{Retention, SessionReader, SqliteStore, StoreError};
+use plimsoll::tools::mcp::McpServers;
 use plimsoll::tools::{SandboxMode, Skills};
 use plimsoll::{Agent, AgentBuilder, Gate, Observer, PermissionMode, SessionStore, Tokens, Tool};
 
 use crate::error::CliError;
-use crate::mcp::Mcp;
+use crate::mcp;
 use crate::model_choice::{self, ModelChoice, ModelLimits};
 use crate::paths;
 use crate::sandbox;
@@ -41,7 +42,7 @@ pub(crate) struct PreparedAgent {
     tools: Vec<Arc<dyn Tool>>,
     /// The gate of called agents.
     asked: DeferredGate,
-    mcp: Mcp,
+    mcp: Arc<McpServers>,
 }
 
 /// The side of a session that faces the user.
@@ -62,7 +63,7 @@ pub(crate) struct ReadyAgent {
     /// Keeps Plimsoll's own model server running.
     pub(crate) choice: ModelChoice,
     /// The connected MCP servers.
-    pub(crate) mcp: Mcp,
+    pub(crate) mcp: Arc<McpServers>,
 }
 
 /// The gate of called agents. Until it is set, all questions are denied.
@@ -75,7 +76,7 @@ struct CallingAgent {
     model: AgentModel,
     fit: ModelLimits,
     asked: DeferredGate,
-    mcp: Mcp,
+    mcp: Arc<McpServers>,
 }
 
 impl PreparedAgent {
@@ -135,7 +136,7 @@ impl CallingAgent {
         settings.sandbox = settings.sandbox.min(self.settings.sandbox);
         trust::project(&config.settings().root).add_skills(&mut config);
         let mut tools = config.tools()?;
-        tools.extend(self.mcp.tools(&config, &tools));
+        tools.extend(self.mcp.tools_of(|name| config.uses_mcp(name), &tools));
         Ok(config.builder_with(model, tools)?.gate(self.asked.clone()))
     }
 }
@@ -176,7 +177,7 @@ pub(crate) async fn prepare(
     sources: &Sources,
     is_quiet: bool,
     store: Arc<dyn SessionStore>,
-    mcp: Option<Mcp>,
+    mcp: Option<Arc<McpServers>>,
 ) -> Result<PreparedAgent, CliError> {
     sources.name_config();
     trust::ask(&sources.root()).await?;
@@ -221,9 +222,9 @@ pub(crate) async fn prepare(
     adapt(agent.settings_mut(), choice.fit);
     let mcp = match mcp {
         Some(mcp) => mcp,
-        None => Mcp::connect(&agent, is_quiet).await?,
+        None => mcp::start(&agent, is_quiet).await?,
     };
-    tools.extend(mcp.tools(&agent, &tools));
+    tools.extend(mcp.tools_of(|name| agent.uses_mcp(name), &tools));
     let asked = DeferredGate::default();
     let built_in = match choice.fit.system {
         SYSTEM => format!("{}\n{}", SYSTEM.trim_end(), project.surroundings()),
@@ -235,7 +236,7 @@ pub(crate) async fn prepare(
         model: choice.model.clone(),
         fit: choice.fit,
         asked: asked.clone(),
-        mcp: mcp.clone(),
+        mcp: Arc::clone(&mcp),
     };
     let make: MakeAgent = Arc::new(move |config| caller.make(config));
     tools.extend(agent.sub_agents(&make)?);

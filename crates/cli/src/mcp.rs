@@ -11,42 +11,19 @@ use crate::error::CliError;
 use crate::lock;
 use crate::terminal::text::{counted, one_line};
 
-/// The servers of a command.
-#[derive(Clone)]
-pub(crate) struct Mcp(Arc<McpServers>);
-
-impl Mcp {
-    /// Connects to the servers of an agent and of its sub-agents.
-    pub(crate) async fn connect(agent: &AgentConfig, is_quiet: bool) -> Result<Self, CliError> {
-        let told = |status: &McpStatus| {
-            if !is_quiet {
-                for line in lines(status) {
-                    crate::say(&line);
-                }
+/// Connects to the servers of an agent and of its sub-agents.
+pub(crate) async fn start(
+    agent: &AgentConfig,
+    is_quiet: bool,
+) -> Result<Arc<McpServers>, CliError> {
+    let told = |status: &McpStatus| {
+        if !is_quiet {
+            for line in lines(status) {
+                crate::say(&line);
             }
-        };
-        connect(agent, &agent.mcp(), told).await
-    }
-
-    /// Returns the tools of an agent's servers, with names that differ from those of its other
-    /// tools.
-    pub(crate) fn tools(
-        &self,
-        agent: &AgentConfig,
-        others: &[Arc<dyn Tool>],
-    ) -> Vec<Arc<dyn Tool>> {
-        self.0.tools_of(|name| agent.uses_mcp(name), others)
-    }
-
-    /// Refreshes the servers between two runs. Returns `true` if the tools have changed.
-    pub(crate) async fn has_changed(&self) -> bool {
-        self.0.refresh().await
-    }
-
-    /// Closes the connections.
-    pub(crate) async fn close(&self) {
-        self.0.close().await;
-    }
+        }
+    };
+    Ok(Arc::new(connect(agent, &agent.mcp(), told).await?))
 }
 
 /// Connects to servers as an agent would. Returns lines about each and its tools, and whether all of
@@ -64,7 +41,7 @@ pub(crate) async fn check(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<St
             told.extend(lines(status));
         }
         match mcp {
-            Ok(Mcp(servers)) => {
+            Ok(servers) => {
                 told.extend(servers.tools(&[]).iter().map(|tool| described(&**tool)));
                 servers.close().await;
             }
@@ -92,7 +69,7 @@ async fn connect(
     agent: &AgentConfig,
     servers: &[&McpServer],
     told: impl Fn(&McpStatus) + Send + Sync,
-) -> Result<Mcp, CliError> {
+) -> Result<McpServers, CliError> {
     let variables = &plimsoll::providers::environment;
     let inherited = agent.inherited_variables(variables);
     let root = &agent.settings().root;
@@ -111,8 +88,7 @@ async fn connect(
             }),
         }
     }
-    let servers = McpServers::connect(clients, told).await;
-    Ok(Mcp(Arc::new(servers?)))
+    Ok(McpServers::connect(clients, told).await?)
 }
 
 /// Describes the state of a server, and the tools that were left out.

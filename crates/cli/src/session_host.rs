@@ -96,7 +96,7 @@ impl SessionHost {
     }
 
     async fn agent_of(&self, sources: &Sources) -> Result<ReadyAgent, CliError> {
-        let mcp = Some(self.ready.mcp.clone());
+        let mcp = Some(Arc::clone(&self.ready.mcp));
         let prepared = agent::prepare(sources, true, self.store.clone(), mcp).await?;
         prepared.build(&self.user)
     }

@@ -209,7 +209,7 @@ impl OpenSession {
     async fn renew(&self, host: &mut SessionHost) -> Result<(), CliError> {
         let mode = self.mode();
         let is_other = mode != host.ready.config.settings().permission_mode();
-        if !is_other && !host.ready.mcp.has_changed().await {
+        if !is_other && !host.ready.mcp.refresh().await {
             return Ok(());
         }
         let mut sources = host.sources.clone();

@@ -177,7 +177,7 @@ impl Chat {
 
     /// Reads the tools of MCP servers again if a server has reported a change. Called between runs.
     pub(super) async fn read_tools(&mut self) {
-        if !self.host.ready.mcp.has_changed().await {
+        if !self.host.ready.mcp.refresh().await {
             return;
         }
         let told = match self.host.rebuild(self.host.sources.clone()).await {
