@@ -37,7 +37,8 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
         is_certain &= !is_in("conditions", program);
         let acts = stage.acts();
         let reads = acts.is_empty() && stage.is_listed("readers");
-        call.is_reader &= reads || program.is_empty() || stage.is_listed("aside_programs");
+        let is_aside = program.is_empty() || stage.is_listed("aside_programs");
+        call.is_reader &= reads || is_aside;
         for (act, path) in acts {
             let is_perhaps = act == Act::Removed && !is_certain;
             let act = if is_perhaps { Act::PerhapsRemoved } else { act };
@@ -45,7 +46,7 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
             let file = path.map(|path| (act, one_line(&path, SIGNATURE_MAX)));
             call.files.extend(file);
         }
-        if stage.tests() && !reads {
+        if stage.tests() && !reads && !is_aside {
             call.test = [stage.variables, stage.words].concat();
             call.test_folder = folder;
         }
