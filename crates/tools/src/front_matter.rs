@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use yaml_rust2::parser::{Event, Parser};
 use yaml_rust2::{Yaml, YamlLoader};
 
-/// Maximum nesting of values. Deeper values are a mistake or an attempt to exhaust the stack.
+/// Maximum nesting of values. Deeper ones are a mistake or an attempt to exhaust the stack.
 const MAX_DEPTH: usize = 16;
 
 /// Returns the fields at the top of a Markdown file, in order, and the text after them.
@@ -25,26 +25,35 @@ pub fn front_matter(text: &str) -> Result<(Map<String, Value>, &str), String> {
     }
 }
 
-/// Parses the first document of a text in YAML. Values that are nested too deeply are null.
+/// Parses the first document of a text in YAML.
 ///
 /// # Errors
-/// If the text is not YAML, or has an alias (`*name`): a few lines of them can expand to a value of any
-/// size.
+/// If the text is not YAML, if it is nested more than 16 levels deep, or if it has an alias (`*name`): a
+/// few lines of them can expand to a value of any size.
 pub fn yaml(text: &str) -> Result<Value, String> {
     let mut parser = Parser::new_from_str(text);
+    let mut depth = 0;
+    // The loader recurses, so that it must not see what is nested too deeply.
     while let Ok((event, place)) = parser.next_token() {
+        let line = place.line();
         match event {
             Event::Alias(_) => {
-                let line = place.line();
                 return Err(format!("line {line} has an alias; write its value instead"));
             }
+            Event::SequenceStart(..) | Event::MappingStart(..) if depth == MAX_DEPTH => {
+                return Err(format!(
+                    "line {line} is nested more than {MAX_DEPTH} levels deep"
+                ));
+            }
+            Event::SequenceStart(..) | Event::MappingStart(..) => depth += 1,
+            Event::SequenceEnd | Event::MappingEnd => depth -= 1,
             Event::StreamEnd => break,
             _ => {}
         }
     }
     let documents = YamlLoader::load_from_str(text).map_err(|error| error.to_string())?;
     let first = documents.into_iter().next();
-    Ok(first.map_or(Value::Null, |yaml| json(yaml, MAX_DEPTH)))
+    Ok(first.map_or(Value::Null, json))
 }
 
 fn parts(text: &str) -> Result<(&str, &str), String> {
@@ -63,10 +72,7 @@ fn parts(text: &str) -> Result<(&str, &str), String> {
     Err("a second line --- after its fields is missing".to_owned())
 }
 
-fn json(yaml: Yaml, depth: usize) -> Value {
-    if depth == 0 {
-        return Value::Null;
-    }
+fn json(yaml: Yaml) -> Value {
     match yaml {
         Yaml::Real(text) => text
             .parse()
@@ -74,13 +80,10 @@ fn json(yaml: Yaml, depth: usize) -> Value {
         Yaml::Integer(whole) => whole.into(),
         Yaml::String(text) => text.into(),
         Yaml::Boolean(flag) => flag.into(),
-        Yaml::Array(items) => {
-            let items = items.into_iter().map(|item| json(item, depth - 1));
-            Value::Array(items.collect())
-        }
+        Yaml::Array(items) => Value::Array(items.into_iter().map(json).collect()),
         Yaml::Hash(fields) => {
             let fields = fields.into_iter().filter_map(|(key, value)| match key {
-                Yaml::String(key) => Some((key, json(value, depth - 1))),
+                Yaml::String(key) => Some((key, json(value))),
                 _ => None,
             });
             Value::Object(fields.collect())
@@ -127,11 +130,10 @@ mod tests {
         let bomb = format!("---\na0: &a0 x\n{}---\n", bomb.collect::<String>());
         let error = front_matter(&bomb).err().unwrap_or_default();
         assert!(error.contains("line 3 has an alias"), "{error}");
-        let deep = format!(
-            "---\na: {}{}\n---\n",
-            "[".repeat(120_000),
-            "]".repeat(120_000)
-        );
-        let _ = front_matter(&deep);
+        for deep in ["[".repeat(100), "\n - ".to_owned() + &"- ".repeat(120_000)] {
+            let error = front_matter(&format!("---\na: {deep}x\n---\n")).err();
+            let error = error.unwrap_or_default();
+            assert!(error.contains("nested more than 16 levels deep"), "{error}");
+        }
     }
 }
