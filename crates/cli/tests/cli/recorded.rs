@@ -82,7 +82,7 @@ fn fits(out: &str, original: &str, budget: u64, place: &str) -> bool {
     let messages = original["messages"].as_array().unwrap();
     let last = messages.iter().rfind(|one| one["content"] != "").unwrap();
     if last["role"] == "assistant" {
-        faults.retain(|fault| !fault.contains("rule: Oc8"));
+        faults.retain(|fault| !fault.contains("rule: \"OC8\""));
     }
     assert_eq!(faults, [""; 0], "{place}");
     assert_eq!(value["id"], original["id"], "{place}");

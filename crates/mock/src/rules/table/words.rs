@@ -95,7 +95,7 @@ impl Words {
         let found = self.failures.iter().find_map(|(head, words)| {
             let mut head = head.strip_prefix(name)?.strip_prefix(' ')?.split(' ');
             let status = head.next()?.parse().ok()?;
-            Some((status, head.next()?, head.next(), filled(words, &value)))
+            Some((status, head.next()?, head.next(), filled(words, value)))
         });
         found.or_else(|| self.named(name.split_once('+')?.0, values))
     }
