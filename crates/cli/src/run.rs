@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal, Read};
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use crate::answer_schema::AnswerSchema;
 use crate::args::RunArgs;
 use crate::attach::{Recipient, image};
 use crate::error::{self, CliError};
+use crate::lock;
 use crate::outcome::code_of;
 use crate::resume;
 use crate::run_screen::RunScreen;
@@ -65,8 +67,14 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let task = task.transpose()?;
     let screen = RunScreen::new(args, root);
     let user = screen.user(settings.permission_mode(), root)?;
+    let mismatch = Arc::new(Mutex::new(None));
     if let Some(schema) = schema.clone() {
-        let check = move |answer: String| schema.check(&answer).map(drop);
+        let last = Arc::clone(&mismatch);
+        let check = move |answer: String| {
+            let checked = schema.check(&answer).map(drop);
+            *lock(&last) = checked.clone().err();
+            checked
+        };
         prepared.builder = prepared.builder.check_answer(check);
     }
     let mut host = SessionHost::open(prepared, sources, store, id, user).await?;
@@ -85,15 +93,16 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
         None => Ok(output.text.as_str()),
     };
     let mut code = code_of(&output.reason);
-    let was_refused =
-        matches!(&output.reason, EndReason::Refused { by, .. } if by == "check_answer");
-    if let Err(why) = &answer
-        && (code == error::DONE || was_refused)
-    {
+    let mismatch = match &output.reason {
+        // Another hook may have refused it, too.
+        EndReason::Refused { by, .. } if by == "check_answer" => lock(&mismatch).take(),
+        _ => answer.clone().err().filter(|_| code == error::DONE),
+    };
+    if let Some(why) = &mismatch {
         code = error::FAILED;
         say!("the answer does not match --json-schema: {why}");
     }
-    screen.close(config.settings(), &output, answer.ok())?;
+    screen.close(config.settings(), &output, answer.ok(), mismatch.is_some())?;
     if let (Some(hint), false) = (hint(&output), args.is_quiet()) {
         crate::note(&hint);
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, EndReason, Gate, Observer, PermissionMode, SessionEvent};
+use plimsoll::{AgentOutput, Gate, Observer, PermissionMode, SessionEvent};
 
 use crate::agent::UserSide;
 use crate::approvals::Approvals;
@@ -89,21 +89,20 @@ impl RunScreen {
         failed.map_or(Ok(()), |error| Err(stdout::failed(&error)))
     }
 
-    /// Prints the answer, or the reason why there is none, and the usage. Without an `answer`, that
-    /// of the run is not printed.
+    /// Prints the answer, or the reason why there is none unless it `is_told` already, and the usage.
+    /// Without an `answer`, that of the run is not printed.
     pub(crate) fn close(
         &self,
         settings: &AgentSettings,
         output: &AgentOutput,
         answer: Option<&str>,
+        is_told: bool,
     ) -> Result<(), CliError> {
         let terminal = &self.terminal;
-        let is_of_schema =
-            matches!(&output.reason, EndReason::Refused { by, .. } if by == "check_answer");
-        if is_of_schema {
-            // The command has said what is wrong with the answer.
-        } else if !matches!(code_of(&output.reason), error::DONE | error::LIMIT) {
-            crate::say(&reason_text(settings, &output.reason));
+        if !matches!(code_of(&output.reason), error::DONE | error::LIMIT) {
+            if !is_told {
+                crate::say(&reason_text(settings, &output.reason));
+            }
         } else if let (Some(answer), None) = (answer, &self.lines)
             // A streamed answer is on the terminal already.
             && !terminal.is_live()

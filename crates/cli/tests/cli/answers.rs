@@ -40,6 +40,29 @@ fn an_answer_that_never_matches_is_not_printed() {
     assert!(ran.err.contains(why), "{}", ran.err);
     assert!(!ran.err.contains("check_answer"), "{}", ran.err);
     assert_eq!(fake.asked().len(), 4);
+    let fake = Fake::new(vec![FakeAnswer::say("{\"licence\":\"GPL\"}"); 4]);
+    let ran = home.agent(&fake, &args);
+    assert!(ran.err.contains("at '/licence': "), "{}", ran.err);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_answer_that_a_hook_refuses_is_told_with_its_reason() {
+    let home = Home::new();
+    let hook = "on = \"check_answer\"\ncommand = [\"sh\", \"-c\", \"echo no good >&2; exit 2\"]\n";
+    home.file("c.toml", format!("[[hooks]]\n{hook}"));
+    let schema = ["--json-schema", SCHEMA];
+    for schema in [&[][..], &schema] {
+        let fake = Fake::new(vec![FakeAnswer::say("{\"licence\":\"MIT\"}"); 4]);
+        let args = [&["-q", "--config", "c.toml"], schema, &["Which licence?"]].concat();
+        let ran = home.agent(&fake, &args);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(1), ""), "{}", ran.err);
+        assert!(
+            ran.err.contains("check_answer refused: no good"),
+            "{}",
+            ran.err
+        );
+    }
 }
 
 #[test]
