@@ -283,9 +283,11 @@ impl RunInput {
             Reply::Overtaken => "skipped: the model reads your message first",
             Reply::Nobody => "denied: nobody answered",
         };
-        if asked.answer.send(reply).is_ok() {
+        // The call begins as soon as it has the answer, and prints its own lines.
+        if asked.is_open() {
             self.terminal.note(&self.terminal.dim(&format!("· {word}")));
         }
+        let _ = asked.answer.send(reply);
     }
 
     fn give_all(&mut self, reply: &Reply) {
