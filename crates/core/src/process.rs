@@ -44,6 +44,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 pub use capture::{CapturedOutput, CapturedText};
+pub(crate) use environment::has_password;
 pub use environment::{InheritedVariables, looks_secret};
 pub use server::ServerProcess;
 

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use plimsoll_context::Part;
 
-use crate::process::looks_secret;
+use crate::process::{has_password, looks_secret};
 
 /// Shorter keys are usually placeholders (`none`, `dummy`, `local`). Removing them would only
 /// garble texts.
@@ -146,7 +146,8 @@ impl Secrets {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             let (name, value) = (name.into_string().ok()?, value.into_string().ok()?);
             let secret = Secret::new(&value);
-            let is_secret = looks_secret(&name) && secret.looks_like_a_key();
+            let is_secret =
+                looks_secret(&name) && secret.looks_like_a_key() || has_password(&value);
             (is_secret && !Path::new(&value).exists()).then(|| secret.named(&name))
         });
         let mut all: Vec<Secret> = Vec::new();

@@ -223,8 +223,9 @@ fn a_pattern_allows_one_simple_command_and_denies_it_anywhere() {
 fn a_command_cannot_give_keys_away() {
     const KEY: &str = "sk-SUPERSECRETKEY1234567890";
     let home = Home::new();
+    home.file("db.txt", "postgres://bo:hush-hush@host/db\n");
     // Its own environment, and that of every process that it may look into.
-    let look = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a -e KEY= -e TOKEN=; env; echo looked";
+    let look = "cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n' | grep -a -e KEY= -e TOKEN=; env; cat db.txt; echo looked";
     let call = serde_json::json!({ "command": look }).to_string();
     let fake = Fake::new([
         FakeAnswer::call(&[("bash", &call)]),
@@ -233,7 +234,8 @@ fn a_command_cannot_give_keys_away() {
     let mut command = home.command(with(&fake, &["--yes", "Look."]));
     command
         .env("OPENAI_COMPATIBLE_API_KEY", KEY)
-        .env("DEPLOY_TOKEN", "tok-0123456789abcdef");
+        .env("DEPLOY_TOKEN", "tok-0123456789abcdef")
+        .env("STORE_AT", "postgres://bo:hush-hush@host/db");
     let said: CommandOutput = feed(command, b"").done();
     let sent = fake.asked()[1].to_string();
     assert!(sent.contains("looked"), "{sent}");
@@ -246,7 +248,9 @@ fn a_command_cannot_give_keys_away() {
     assert!(kept.contains("looked"));
     for text in [&sent, &kept, &said.err, &said.out] {
         assert!(
-            !text.contains("SUPERSECRET") && !text.contains("tok-0123456789"),
+            !["SUPERSECRET", "tok-0123456789", "hush-hush"]
+                .iter()
+                .any(|key| text.contains(key)),
             "{text}"
         );
     }

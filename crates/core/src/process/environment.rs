@@ -77,7 +77,7 @@ impl InheritedVariables {
 }
 
 /// Checks whether a value contains an address with a password, as in `postgres://user:password@host`.
-fn has_password(value: &str) -> bool {
+pub(crate) fn has_password(value: &str) -> bool {
     let mut addresses = value.split("://").skip(1);
     addresses.any(|address| {
         let authority = address.split(['/', '?', '#', ' ']).next();
