@@ -3,7 +3,7 @@
 
 use super::document::{Located, parse_value};
 use super::fault::{Faults, Origin};
-use super::key::{self, Scope, keys};
+use super::key::{self, keys};
 use super::layer::Layer;
 
 /// Settings that override a file.
@@ -59,7 +59,7 @@ impl Overrides {
     /// ```
     #[must_use]
     pub fn environment(mut self, variables: &dyn Fn(&str) -> Option<String>) -> Self {
-        for key in keys().filter(|key| key.scope == Scope::Everywhere) {
+        for key in keys() {
             let name = key.variable();
             // An empty variable counts as unset.
             if let Some(text) = variables(&name).filter(|text| !text.trim().is_empty()) {

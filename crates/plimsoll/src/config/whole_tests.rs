@@ -203,6 +203,26 @@ fn the_schema_takes_what_reading_takes() {
     }
 }
 
+#[test]
+fn every_key_has_a_variable() {
+    for key in keys() {
+        let read = |name: &str| (name == key.variable()).then(|| "[\"no such\"]".to_owned());
+        let over = Overrides::default().environment(&read);
+        let set = Overrides::default().set(&format!("{}=[\"no such\"]", key.path()));
+        let fault = |over: &Overrides| {
+            let resolved = Config::default().resolve(None, over);
+            resolved.err().map(|error| error.to_string())
+        };
+        let [by_variable, by_flag] = [fault(&over), fault(&set)];
+        assert_eq!(
+            by_variable.is_some(),
+            by_flag.is_some(),
+            "{}: {by_variable:?}, {by_flag:?}",
+            key.path()
+        );
+    }
+}
+
 /// Methods of the builder that take code or objects, which a file cannot express.
 const CODE: [&str; 16] = [
     "settings",
