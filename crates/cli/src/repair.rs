@@ -1,7 +1,7 @@
 //! `plimsoll repair`: repairs a chat so that its model's API accepts it. It needs no model and no
 //! network, and its output is deterministic. The `foreign` crate repairs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll::foreign::{Reasoning, Repair, Target, repair};
@@ -63,6 +63,15 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
         target: of_log,
         mut repairs,
     } = input::chat(args.file.as_deref())?;
+    if let (Some(file), Some(output), Some(_)) = (&args.file, &args.output, &of_log)
+        && is_same(file, output)
+    {
+        return Err(CliError::usage(format!(
+            "{} is the session log of an agent, and --output would replace it by a request; name \
+             another file, or repair the session with `plimsoll rescue`",
+            file.display()
+        )));
+    }
     let parsed = chat_file::parse(&text)?;
     let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
     let target = target(model, protocol, parsed.value(), of_log.as_ref())?;
@@ -93,6 +102,12 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
         None => crate::stdout::exactly(&whole)?,
     }
     Ok(DONE)
+}
+
+/// Checks whether two paths lead to one file.
+fn is_same(file: &Path, other: &Path) -> bool {
+    let (file, other) = (file.canonicalize(), other.canonicalize());
+    file.is_ok_and(|file| other.is_ok_and(|other| file == other))
 }
 
 /// Returns the rules that apply: those of the named model, otherwise of the named protocol,

@@ -229,3 +229,17 @@ fn the_reason_for_a_repair_is_explained() {
          \x20 because each tool call must have one result\n"
     );
 }
+
+#[test]
+fn a_session_log_is_not_replaced_by_a_request() {
+    let home = Home::new();
+    let log = include_str!("../../../logs/tests/data/claude-code.jsonl");
+    let (log, _) = log.trim_end().rsplit_once('\n').unwrap();
+    let path = home.file("log.jsonl", log);
+    let args = ["repair", "-q", "log.jsonl", "-o", "./log.jsonl"];
+    home.run(args)
+        .refused(2, &["is the session log of an agent", "`plimsoll rescue`"]);
+    assert_eq!(std::fs::read_to_string(path).unwrap(), log);
+    home.run(["repair", "-q", "log.jsonl", "-o", "request.json"])
+        .done();
+}
