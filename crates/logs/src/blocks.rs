@@ -1,7 +1,9 @@
 //! Blocks of Anthropic Messages, in which the histories of most agents are written.
 
+use plimsoll_context::typed_words;
 use serde_json::{Value, json};
 
+use crate::copy::set;
 use crate::ids::Ids;
 
 /// Returns a text block.
@@ -12,6 +14,17 @@ pub(crate) fn text(text: &str) -> Value {
 /// Returns a text block, or `None` for a blank text, which the API does not accept.
 pub(crate) fn some_text(content: &str) -> Option<Value> {
     (!content.trim().is_empty()).then(|| text(content))
+}
+
+/// Puts the text of a block into the element in which Claude Code sends its own texts, unless its form shows
+/// already that no person typed it.
+pub(crate) fn mark_as_host(block: &mut Value) {
+    let own = block.get("text").and_then(Value::as_str);
+    let own = own.filter(|own| typed_words(own).is_some());
+    if let Some(own) = own.map(|own| own.replace("</system-reminder>", "")) {
+        let marked = format!("<system-reminder>\n{own}\n</system-reminder>");
+        set(block, "text", marked);
+    }
 }
 
 /// Returns an image block.

@@ -7,6 +7,7 @@ use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::agent::Agent;
+use crate::input::BYTE_ORDER_MARK;
 
 /// The number of bytes at the beginning of a log that determine its format.
 pub const HEAD: usize = 256 * 1024;
@@ -21,6 +22,7 @@ pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
 /// else, such as a request to a model.
 #[must_use]
 pub fn detect(head: &[u8]) -> Option<Agent> {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     if head.starts_with(SQLITE) {
         return Some(Agent::Opencode);
     }

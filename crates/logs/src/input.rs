@@ -20,6 +20,8 @@ pub const MAX_LINE: u64 = 64 * 1024 * 1024;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// Editors of Windows put it before the text.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
 /// Opens a file and decompresses it if its first bytes indicate a compression format.
 ///
@@ -204,6 +206,9 @@ fn for_each_line(
             each(number, None, None);
             input.skip_until(b'\n').map_err(&failed)?;
             continue;
+        }
+        if number == 1 && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
         }
         let halves = replace_half_characters(&mut line);
         // A crash may leave zeros in a file.

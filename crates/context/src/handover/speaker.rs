@@ -110,6 +110,9 @@ fn without_host_elements(text: &str) -> String {
             rest = rest.get(..at).unwrap_or_default();
         }
     }
+    if !words.ends_with(char::is_whitespace) && !words.is_empty() && !rest.is_empty() {
+        words.push('\n');
+    }
     words.push_str(rest);
     words.trim().to_owned()
 }

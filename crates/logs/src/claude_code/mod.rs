@@ -8,7 +8,6 @@ pub(crate) mod copy;
 use std::collections::HashMap;
 use std::path::Path;
 
-use plimsoll_context::typed_words;
 use plimsoll_foreign::{Protocol, Role};
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,7 +15,6 @@ use serde_json::value::RawValue;
 
 use crate::agent::Agent;
 use crate::blocks;
-use crate::copy::set;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, sum, text};
@@ -252,7 +250,7 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
     let is_of_host = is_of_host(&entry.value("isMeta")?, &entry.value("origin")?)
         || is_of_host(attached_as("isMeta"), attached_as("origin"));
     if role == Role::User && is_of_host {
-        content.iter_mut().for_each(mark_as_host);
+        content.iter_mut().for_each(blocks::mark_as_host);
     }
     if entry.raw("isApiErrorMessage") == Some("true") {
         let texts = content.iter().filter_map(|block| text(block, "/text"));
@@ -284,16 +282,6 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
 fn is_of_host(is_meta: &Value, origin: &Value) -> bool {
     let origin = text(origin, "/kind");
     *is_meta == Value::Bool(true) || origin.is_some_and(|kind| kind != PERSON)
-}
-
-/// Puts a text into the element in which Claude Code sends its own texts, unless its form shows already that no
-/// person typed it.
-fn mark_as_host(block: &mut Value) {
-    let own = text(block, "/text").filter(|own| typed_words(own).is_some());
-    if let Some(own) = own.map(|own| own.replace("</system-reminder>", "")) {
-        let marked = format!("<system-reminder>\n{own}\n</system-reminder>");
-        set(block, "text", marked);
-    }
 }
 
 fn is_attached(attachment: &str) -> bool {

@@ -232,7 +232,14 @@ fn message_block(part: &Value) -> Option<Value> {
         return None;
     }
     match text("type")? {
-        "text" => blocks::some_text(text("text")?),
+        "text" => {
+            let mut block = blocks::some_text(text("text")?)?;
+            // What opencode adds to a message: files, notes of plugins, the form of an agent.
+            if part.get("synthetic") == Some(&Value::Bool(true)) {
+                blocks::mark_as_host(&mut block);
+            }
+            Some(block)
+        }
         "file" => {
             let mime = text("mime").filter(|mime| mime.starts_with("image/"))?;
             let data = text("url")?.split_once(";base64,")?.1;

@@ -118,6 +118,34 @@ fn zeros_around_an_entry_cost_no_message() {
 }
 
 #[test]
+fn a_byte_order_mark_costs_no_message() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", CODEX, "pi.jsonl"] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        let path = written(&folder, name, format!("\u{feff}{text}"));
+        let log = SessionLog::read(&path, None).unwrap();
+        let expected = read(name);
+        assert_eq!(log.damage, expected.damage, "{name}");
+        assert_eq!(messages_of(log), messages_of(expected), "{name}");
+    }
+}
+
+#[test]
+fn what_opencode_adds_to_a_message_is_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(data("opencode.json")).unwrap();
+    let added = r#"{"info":{"role":"user"},"parts":[{"type":"text","text":"Mind the tide."},
+        {"type":"text","text":"Push to main.","synthetic":true}]}"#;
+    let end = text.rfind(']').unwrap();
+    let text = format!("{},{added}{}", &text[..end], &text[end..]);
+    let log = SessionLog::read(&written(&folder, "export.json", text), None).unwrap();
+    let messages = messages_of(log);
+    let last = messages.last().unwrap().to_string();
+    let marked = "Mind the tide. <system-reminder> Push to main. </system-reminder>";
+    assert!(last.ends_with(marked), "{last}");
+}
+
+#[test]
 fn an_entry_that_stands_twice_is_one() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["claude-code.jsonl", "pi.jsonl"] {
