@@ -51,7 +51,8 @@ pub(crate) fn select(
     for row in rows.iter_mut() {
         row.reset();
     }
-    user_words::choose(rows, share(WORDS), &mut budget);
+    let words = share(WORDS);
+    user_words::choose(rows, (words, words), &mut budget);
     let mut known = HashSet::default();
     rows.iter().for_each(|row| learn(row, &mut known));
     for (section, rank, part) in LINES {
@@ -65,7 +66,7 @@ pub(crate) fn select(
         row.section == Section::Files
     });
     // The rest goes to the user's words, then to what was done, then to further names.
-    user_words::choose(rows, u64::MAX, &mut budget);
+    user_words::choose(rows, (u64::MAX, words), &mut budget);
     budget.share(u64::MAX);
     for limit in [SOME_NAMES, ALL_NAMES, ALL_NUMBERS] {
         take(rows, limit, &mut known, &mut budget, |row| {

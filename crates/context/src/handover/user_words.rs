@@ -13,9 +13,8 @@ use super::tokens::TokenBudget;
 
 /// The maximum length of a message that is kept whole or not at all, in bytes.
 const SHORT: usize = 400;
-/// The rank of pasted lines of long messages, and the part of the tokens that they may take.
+/// The rank of pasted lines of long messages.
 const PASTED: u8 = 7;
-const PASTED_PART: u64 = 4;
 /// The number of digits from which a line counts as one of a log.
 const LOG_DIGITS: usize = 6;
 /// The tokens of the mark of a message, or of the sign for omitted words.
@@ -26,8 +25,13 @@ const MARK: u64 = 2;
 /// of the message, the newest first. Then the number of the sentence.
 type Piece<'t> = (u8, usize, usize, usize, usize, &'t str);
 
-/// Chooses words of at most `tokens` among `rows`, in place of the former choice.
-pub(crate) fn choose(rows: &mut [Row<'_>], tokens: u64, budget: &mut TokenBudget<'_>) {
+/// Chooses words of at most `tokens` among `rows`, in place of the former choice. Pasted lines get what
+/// the typed words leave of `pasted`.
+pub(crate) fn choose(
+    rows: &mut [Row<'_>],
+    (tokens, pasted): (u64, u64),
+    budget: &mut TokenBudget<'_>,
+) {
     let words = rows.iter_mut().rev().filter(|row| row.is_user);
     let mut words: Vec<&mut Row<'_>> = words.collect();
     budget.left += words.iter_mut().map(|row| row.reset()).sum::<u64>();
@@ -45,12 +49,13 @@ pub(crate) fn choose(rows: &mut [Row<'_>], tokens: u64, budget: &mut TokenBudget
         pieces.extend(pieces_of(n, text, row.is_answer));
     }
     pieces.sort_unstable();
-    let most = budget.share / PASTED_PART;
-    let (typed, pasted) = pieces.split_at(pieces.partition_point(|(rank, ..)| *rank < PASTED));
+    let (typed, lines) = pieces.split_at(pieces.partition_point(|(rank, ..)| *rank < PASTED));
     let mut parts = vec![(BTreeMap::new(), 0); words.len()];
+    let all = budget.share;
     keep_pieces(typed, &mut parts, budget);
-    budget.share(most.min(budget.share));
-    keep_pieces(pasted, &mut parts, budget);
+    let spent = all - budget.share;
+    budget.share(pasted.saturating_sub(spent).min(budget.share));
+    keep_pieces(lines, &mut parts, budget);
     for ((row, text), (part, spent)) in words.into_iter().zip(&texts).zip(parts) {
         if !part.is_empty() {
             row.keep_part(joined(&part, text), spent);
