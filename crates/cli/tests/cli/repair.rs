@@ -233,8 +233,7 @@ fn the_reason_for_a_repair_is_explained() {
 #[test]
 fn a_session_log_is_not_replaced_by_a_request() {
     let home = Home::new();
-    let log = include_str!("../../../logs/tests/data/claude-code.jsonl");
-    let (log, _) = log.trim_end().rsplit_once('\n').unwrap();
+    let log = include_str!("../../../logs/tests/data/claude-code-compacted.jsonl");
     let path = home.file("log.jsonl", log);
     let args = ["repair", "-q", "log.jsonl", "-o", "./log.jsonl"];
     home.run(args)
