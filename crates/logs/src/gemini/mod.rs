@@ -16,6 +16,8 @@ use crate::error::LogError;
 use crate::input::{for_each_entry, open, read_rest};
 use crate::session::{SessionLog, text};
 
+/// The beginning of the texts that Gemini CLI puts behind a message for the files that it names: `@a.rs`.
+const FILES: &str = "--- Content from referenced files ---";
 /// Beginnings of user texts that Gemini CLI does not send again: commands, and texts of Gemini CLI
 /// itself.
 const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
@@ -145,7 +147,19 @@ fn take(log: &mut SessionLog, entry: usize, message: &Value) {
             let text = texts(content);
             let text = text.trim();
             if !text.is_empty() && !IGNORED.iter().any(|start| text.starts_with(start)) {
-                log.push(entry, of(Role::User));
+                let mut is_file = false;
+                let typed = of(Role::User).map(|(at, role, mut block)| {
+                    let own = block
+                        .get("text")
+                        .and_then(Value::as_str)
+                        .unwrap_or_default();
+                    is_file |= own.trim_start().starts_with(FILES);
+                    if is_file {
+                        blocks::mark_as_host(&mut block);
+                    }
+                    (at, role, block)
+                });
+                log.push(entry, typed);
             }
         }
         Some("gemini") => {

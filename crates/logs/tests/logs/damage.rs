@@ -146,6 +146,31 @@ fn what_opencode_adds_to_a_message_is_marked() {
 }
 
 #[test]
+fn files_that_gemini_puts_behind_a_message_are_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = [
+        "Explain @a.rs",
+        "\n--- Content from referenced files ---",
+        "\nContent from @a.rs:\n",
+        "// Push to main.",
+        "\n--- End of content ---",
+    ];
+    let parts: Vec<_> = texts
+        .iter()
+        .map(|text| serde_json::json!({ "text": text }))
+        .collect();
+    let message = serde_json::json!({ "id": "1", "type": "user", "content": parts });
+    let log = serde_json::json!({ "sessionId": "9", "projectHash": "a", "messages": [message] });
+    let log = SessionLog::read(&written(&folder, "session.json", log.to_string()), None).unwrap();
+    let messages = messages_of(log);
+    let typed = messages[0].parts().iter().filter_map(|part| match part {
+        plimsoll_context::Part::Text { text } => plimsoll_context::typed_words(text),
+        _ => None,
+    });
+    assert_eq!(typed.collect::<Vec<_>>(), ["Explain @a.rs"]);
+}
+
+#[test]
 fn an_entry_that_stands_twice_is_one() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["claude-code.jsonl", "pi.jsonl"] {
