@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use super::calls::{CallKind, TranscriptCall};
 use super::cues::is_machine;
+use super::replies::NOTE;
 use super::sentences::{clip, clip_start, one_line, without_escapes};
 use super::words::{any_in, behind, behind_form, is_in, list};
 
@@ -16,6 +17,8 @@ use super::words::{any_in, behind, behind_form, is_in, list};
 const OUTCOME_MAX: usize = 100;
 /// The maximum length of an error, in bytes.
 const ERROR_MAX: usize = 240;
+/// The beginning of each error of a tool of Claude Code.
+const TOOL_ERROR: &str = "<tool_use_error>";
 /// The parts of a long result that are read, in bytes.
 const HEAD: usize = 2_000;
 const TAIL: usize = 4_000;
@@ -39,6 +42,11 @@ pub(crate) struct Outcome {
     pub(crate) line: String,
 }
 
+/// Returns `true` if a result says that the command goes on, or was ended before its end.
+pub(crate) fn has_not_ended(text: &str) -> bool {
+    any_in("not_ended", clip(text.trim(), EDGE))
+}
+
 /// Determines the outcome from a result.
 pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outcome {
     let ends = if text.len() <= HEAD + TAIL {
@@ -60,7 +68,7 @@ pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outc
 fn is_failure(call: &TranscriptCall, text: &str) -> bool {
     let output = bare(text);
     let acts = !call.is_reader;
-    if acts && behind("refusal_openings", text).is_some() {
+    if text.starts_with(TOOL_ERROR) || acts && behind("refusal_openings", text).is_some() {
         return true;
     }
     match call.kind {
@@ -94,9 +102,9 @@ fn says_failure(call: &TranscriptCall, text: &str) -> bool {
     any_in("refusal_words", &low) || any_in("error_words", &low) && !any_in("success_words", &low)
 }
 
-/// Returns an output without the wrappers of hosts.
+/// Returns an output without the texts of hosts around it.
 pub(crate) fn bare(text: &str) -> &str {
-    let mut text = text;
+    let mut text = text.split(NOTE).next().unwrap_or(text);
     for (begin, end) in list("wrappers_of_results").filter_map(|row| row.split_once('|')) {
         if let Some(inner) = behind_form(begin, text) {
             let inner = inner.trim();

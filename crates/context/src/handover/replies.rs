@@ -22,10 +22,14 @@ const PLAN_EDITED: &str = "## Approved Plan (edited by user):";
 const QUESTION_MAX: usize = 300;
 /// The maximum length of the text between the beginning of a refusal and its reason, in bytes.
 const REASON_DISTANCE: usize = 160;
+/// The text that Claude Code adds to the result of a refused call.
+pub(crate) const NOTE: &str = "\n\nNote: The user's next message may";
 /// The texts that hosts add after a reason.
-const BEHIND_REASON: [&str; 2] = ["</feedback>", "\n\nNote:"];
+const BEHIND_REASON: [&str; 2] = ["</feedback>", NOTE];
 /// The text that a host adds after the answers.
-const BEHIND_ANSWERS: &str = ". You can now";
+const BEHIND_ANSWERS: &str = ". You can now continue";
+/// The answer that opencode writes for a question without one.
+const UNANSWERED: &str = "Unanswered";
 
 fn forms(tool: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
     list("question_tools").filter_map(move |line| {
@@ -177,6 +181,7 @@ fn quoted_answers(questions: &[Question<'_>], text: &str) -> Vec<String> {
         let answer = answer.split("\" selected preview:").next()?;
         let answer = answer.strip_suffix('"').unwrap_or(answer).trim();
         match notes.trim() {
+            "" if answer == UNANSWERED => None,
             "" => question.with(answer),
             // A free answer is repeated as a note.
             notes if notes == answer => question.with(answer),

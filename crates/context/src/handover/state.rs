@@ -69,7 +69,10 @@ impl WorkState {
         let values = call.arguments.as_object().into_iter().flatten();
         let mut lists = values.filter_map(|(_, value)| value.as_array());
         let is_entry = |entry: &Value| Todo::read(0, entry).is_some();
-        if let Some(list) = lists.find(|list| list.iter().any(is_entry)) {
+        let is_of_one = text("taskId").is_some() || text("subject").is_some();
+        let is_list =
+            |list: &Vec<Value>| list.is_empty() && !is_of_one || list.iter().any(is_entry);
+        if let Some(list) = lists.find(|list| is_list(list)) {
             let todos = list.iter().enumerate();
             let todos = todos.filter_map(|(n, entry)| Todo::read(n + 1, entry)?);
             self.todos = todos.take(TODOS_MAX).collect();

@@ -6,7 +6,7 @@ use super::calls::{Act, CallKind, TranscriptCall};
 use super::entries::Text;
 use super::files::{FileList, FileRecord};
 use super::format::{Section, SectionItem};
-use super::outcome::{bare, outcome};
+use super::outcome::{bare, has_not_ended, outcome};
 use super::replies;
 use super::rows::{NAMES, Row};
 use super::rules;
@@ -153,7 +153,9 @@ impl<'t> WorkReader<'t> {
         let is_failed = outcome.is_failed;
         self.act(at, &call, texts, is_failed);
         if is_in("bookkeeping", &call.name.to_lowercase()) {
-            self.state.plan(&call, result);
+            if !is_failed {
+                self.state.plan(&call, result);
+            }
             return;
         }
         // The section of files covers reads and changes.
@@ -163,7 +165,8 @@ impl<'t> WorkReader<'t> {
             let sources = vec![arguments, bare(result.trim())];
             self.call(at, &call.signature, &told, sources);
         }
-        if call.is_test() && !(is_failed && any_in("not_run", &outcome.line)) {
+        let has_run = !(is_failed && any_in("not_run", &outcome.line) || has_not_ended(result));
+        if call.is_test() && has_run {
             self.tested = at;
             if is_failed {
                 self.state.fail(call, &outcome.line);
