@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -110,11 +110,14 @@ fn zeros_around_an_entry_cost_no_message() {
         let lines: Vec<String> = { text.lines() }
             .map(|line| format!("{line}{zeros}\n{zeros}"))
             .collect();
-        let log = SessionLog::read(&written(&folder, name, lines.concat()), None).unwrap();
-        let expected = read(name);
-        assert_eq!(log.damage, expected.damage, "{name}");
-        assert_eq!(messages_of(log), messages_of(expected), "{name}");
+        is_read_like_the_original(&written(&folder, name, lines.concat()), name);
     }
+}
+
+fn is_read_like_the_original(path: &Path, name: &str) {
+    let (log, expected) = (SessionLog::read(path, None).unwrap(), read(name));
+    assert_eq!(log.damage, expected.damage, "{name}");
+    assert_eq!(messages_of(log), messages_of(expected), "{name}");
 }
 
 #[test]
@@ -123,10 +126,7 @@ fn a_byte_order_mark_costs_no_message() {
     for name in ["claude-code.jsonl", CODEX, "pi.jsonl"] {
         let text = fs::read_to_string(data(name)).unwrap();
         let path = written(&folder, name, format!("\u{feff}{text}"));
-        let log = SessionLog::read(&path, None).unwrap();
-        let expected = read(name);
-        assert_eq!(log.damage, expected.damage, "{name}");
-        assert_eq!(messages_of(log), messages_of(expected), "{name}");
+        is_read_like_the_original(&path, name);
     }
 }
 
