@@ -63,7 +63,7 @@ impl Todo {
 
 impl WorkState {
     /// Updates the todo list with a call of a planning tool: a new list, a change of an entry, or a new
-    /// entry, of which `result` contains the number.
+    /// entry. `result` contains the number of a new entry.
     pub(crate) fn plan(&mut self, call: &TranscriptCall, result: &str) {
         let text = |key: &str| call.arguments.get(key).and_then(Value::as_str);
         let values = call.arguments.as_object().into_iter().flatten();

@@ -165,8 +165,8 @@ impl<'t> WorkReader<'t> {
             let sources = vec![arguments, bare(result.trim())];
             self.call(at, &call.signature, &told, sources);
         }
-        let has_run = !(is_failed && any_in("not_run", &outcome.line) || has_not_ended(result));
-        if call.is_test() && has_run {
+        let has_not_run = is_failed && any_in("not_run", &outcome.line);
+        if call.is_test() && !has_not_run && !has_not_ended(result) {
             self.tested = at;
             if is_failed {
                 self.state.fail(call, &outcome.line);
