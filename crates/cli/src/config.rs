@@ -64,7 +64,7 @@ fn checked(file: Option<&Path>, connects: bool) -> Result<Config, CliError> {
     let found = sources.found();
     let path = file.unwrap_or(&found);
     let users = users_file();
-    let is_users = |users: &PathBuf| users.canonicalize().ok() == found.canonicalize().ok();
+    let is_users = |users: &PathBuf| paths::is_same(users, &found);
     let is_of_project = file.is_none() && found.is_file() && !users.as_ref().is_some_and(is_users);
     let project = paths::project(&sources.root()).found();
     if is_of_project && !trust::is_trusted(&project) {

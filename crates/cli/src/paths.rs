@@ -57,3 +57,9 @@ pub(crate) fn project(root: &Path) -> ProjectFiles {
         .user_folder(config().ok())
         .home(home)
 }
+
+/// Checks whether two paths lead to one existing file.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    one.canonicalize()
+        .is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}

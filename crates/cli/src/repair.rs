@@ -1,7 +1,7 @@
 //! `plimsoll repair`: repairs a chat so that its model's API accepts it. It needs no model and no
 //! network, and its output is deterministic. The `foreign` crate repairs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll::foreign::{Reasoning, Repair, Target, repair};
@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::chat_file;
 use crate::error::{CliError, DONE};
 use crate::input;
+use crate::paths;
 use crate::write;
 
 const EXAMPLES: &str = "\
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
         mut repairs,
     } = input::chat(args.file.as_deref())?;
     if let (Some(file), Some(output), Some(_)) = (&args.file, &args.output, &of_log)
-        && is_same(file, output)
+        && paths::is_same(file, output)
     {
         return Err(CliError::usage(format!(
             "{} is the session log of an agent, and --output would replace it by a request; name \
@@ -102,12 +103,6 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
         None => crate::stdout::exactly(&whole)?,
     }
     Ok(DONE)
-}
-
-/// Checks whether two paths lead to one file.
-fn is_same(file: &Path, other: &Path) -> bool {
-    let (file, other) = (file.canonicalize(), other.canonicalize());
-    file.is_ok_and(|file| other.is_ok_and(|other| file == other))
 }
 
 /// Returns the rules that apply: those of the named model, otherwise of the named protocol,
