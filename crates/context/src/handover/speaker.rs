@@ -104,12 +104,9 @@ fn without_host_elements(text: &str) -> String {
         rest = element.behind.trim_start();
     }
     // Elements at the end begin at the beginning of a line.
-    for (at, _) in rest.rmatch_indices("\n<") {
-        let last = rest.get(at + 1..).and_then(element);
-        if last.is_some_and(|last| last.typed.is_none() && last.behind.trim().is_empty()) {
-            rest = rest.get(..at).unwrap_or_default();
-        }
-    }
+    let mut lines = rest.match_indices("\n<").map(|(at, _)| rest.split_at(at));
+    let end = lines.find(|(_, lines)| is_of_host(lines));
+    let rest = end.map_or(rest, |(typed, _)| typed);
     if !words.ends_with(char::is_whitespace) && !words.is_empty() && !rest.is_empty() {
         words.push('\n');
     }
@@ -117,9 +114,19 @@ fn without_host_elements(text: &str) -> String {
     words.trim().to_owned()
 }
 
-/// Returns the known element with which a text begins. An element without an end tag, and a message
-/// of another agent, extend to the end. An element with a name of one word stands on lines of its
-/// own: in `<file>a.rs</file> must stay` it is the person's.
+/// Returns `true` if a text consists of elements of the host.
+fn is_of_host(text: &str) -> bool {
+    let mut rest = text.trim();
+    while let Some(element) = element(rest).filter(|element| element.typed.is_none()) {
+        rest = element.behind.trim_start();
+    }
+    rest.is_empty()
+}
+
+/// Returns the known element with which a text begins. It extends to its last end tag, because a file
+/// in it may contain another one; without an end tag, or as a message of another agent, to the end. An
+/// element with a name of one word stands on lines of its own: in `<file>a.rs</file> must stay` it is
+/// the person's.
 fn element(text: &str) -> Option<HostElement<'_>> {
     let text = text.strip_prefix('<')?;
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
@@ -135,10 +142,16 @@ fn element(text: &str) -> Option<HostElement<'_>> {
     let typed = around.split_once('|');
     let is_plain = !name.contains(['-', '_']);
     let (_, inner) = text.split_once('>')?;
-    let ended = inner.split_once(&format!("</{name}>"));
+    let end = format!("</{name}>");
+    let ended = match typed {
+        Some(_) => inner.split_once(&end),
+        None => inner.rsplit_once(&end),
+    };
     let own = ended.filter(|_| !form.ends_with('+'));
     let (content, behind) = own.unwrap_or((inner, ""));
-    let is_alone = behind.is_empty() || behind.starts_with(['\n', '\r', '<']);
+    let is_open =
+        own.is_none() || content.starts_with(['\n', '\r', '<']) || !content.contains(&end);
+    let is_alone = is_open && (behind.is_empty() || behind.starts_with(['\n', '\r', '<']));
     let is_hosts = !is_plain || ended.is_some() && (is_alone || typed.is_some());
     let element = HostElement {
         typed,
