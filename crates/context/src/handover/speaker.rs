@@ -7,6 +7,9 @@ use std::borrow::Cow;
 use super::entries::Text;
 use super::words::{behind, list};
 
+/// The maximum number of elements that are tried as the first of those at the end of a text.
+const ENDS_MAX: usize = 100;
+
 /// Analyses a text in the user's role: it is the user's, the host's, or a summary by the host.
 pub(crate) fn speech(text: &str) -> Text<'_> {
     let text = text.trim();
@@ -104,8 +107,9 @@ fn without_host_elements(text: &str) -> String {
         rest = element.behind.trim_start();
     }
     // Elements at the end begin at the beginning of a line.
-    let mut lines = rest.match_indices("\n<").map(|(at, _)| rest.split_at(at));
-    let end = lines.find(|(_, lines)| is_of_host(lines));
+    let lines = rest.match_indices("\n<").map(|(at, _)| rest.split_at(at));
+    let tagged = lines.filter(|(_, lines)| tag(lines.trim_start()).is_some());
+    let end = tagged.take(ENDS_MAX).find(|(_, lines)| is_of_host(lines));
     let rest = end.map_or(rest, |(typed, _)| typed);
     if !words.ends_with(char::is_whitespace) && !words.is_empty() && !rest.is_empty() {
         words.push('\n');
@@ -123,35 +127,55 @@ fn is_of_host(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Returns the known element with which a text begins. It extends to its last end tag, because a file
-/// in it may contain another one; without an end tag, or as a message of another agent, to the end. An
-/// element with a name of one word stands on lines of its own: in `<file>a.rs</file> must stay` it is
-/// the person's.
-fn element(text: &str) -> Option<HostElement<'_>> {
+/// The tag of a known element.
+struct Tag<'t> {
+    name: &'t str,
+    /// Whether the host wrote all that follows.
+    is_endless: bool,
+    /// The texts that replace the tags if a person typed the content.
+    typed: Option<(&'static str, &'static str)>,
+    behind: &'t str,
+}
+
+/// Returns the tag of a known element with which a text begins.
+fn tag(text: &str) -> Option<Tag<'_>> {
     let text = text.strip_prefix('<')?;
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
     let name = text.get(..text.find(|c| !is_of_name(c))?)?;
-    let (form, around) = list("tags").find_map(|row| {
+    list("tags").find_map(|row| {
         let (form, around) = row.split_once('|').unwrap_or((row, ""));
         let is_known = match form.strip_suffix('*') {
             Some(start) => name.starts_with(start),
             None => form.trim_end_matches('+') == name,
         };
-        is_known.then_some((form, around))
-    })?;
-    let typed = around.split_once('|');
-    let is_plain = !name.contains(['-', '_']);
-    let (_, inner) = text.split_once('>')?;
-    let end = format!("</{name}>");
+        is_known.then_some(Tag {
+            name,
+            is_endless: form.ends_with('+'),
+            typed: around.split_once('|'),
+            behind: text.split_at(name.len()).1,
+        })
+    })
+}
+
+/// Returns the known element with which a text begins. It extends to its last end tag, because a file
+/// in it may contain another one; without an end tag, or as a message of another agent, to the end. An
+/// element with a name of one word stands on lines of its own: in `<file>a.rs</file> must stay` it is
+/// the person's.
+fn element(text: &str) -> Option<HostElement<'_>> {
+    let tag = tag(text)?;
+    let typed = tag.typed;
+    let (_, inner) = tag.behind.split_once('>')?;
+    let end = format!("</{}>", tag.name);
     let ended = match typed {
         Some(_) => inner.split_once(&end),
         None => inner.rsplit_once(&end),
     };
-    let own = ended.filter(|_| !form.ends_with('+'));
+    let own = ended.filter(|_| !tag.is_endless);
     let (content, behind) = own.unwrap_or((inner, ""));
     let is_open =
         own.is_none() || content.starts_with(['\n', '\r', '<']) || !content.contains(&end);
     let is_alone = is_open && (behind.is_empty() || behind.starts_with(['\n', '\r', '<']));
+    let is_plain = !tag.name.contains(['-', '_']);
     let is_hosts = !is_plain || ended.is_some() && (is_alone || typed.is_some());
     let element = HostElement {
         typed,
