@@ -94,18 +94,22 @@ struct EntryReader<'a> {
     open: HashMap<&'a str, usize>,
     /// A command within the agent's text. It counts as a call if its output follows.
     in_text: Option<&'a str>,
-    /// Whether the agent has spoken, and whether it has called a tool.
-    has_spoken: bool,
+    /// Whether the agent has written code in its text, and whether it has called a tool.
+    has_coded: bool,
     has_called: bool,
     /// The number of results whose bodies the host adds next.
     bodies: usize,
     /// Whether the text before brings a body.
     is_body_next: bool,
+    /// Whether the rest of the message is a body.
+    is_in_body: bool,
 }
 
 impl<'a> EntryReader<'a> {
     fn read(&mut self, message: &'a Message, texts: &'a [Cow<'a, str>]) {
-        self.is_body_next &= message.is_user();
+        let is_user = matches!(message, Message::User { .. } | Message::Summary { .. });
+        self.is_body_next &= is_user;
+        self.is_in_body = false;
         match message {
             // System messages are never removed from a view.
             Message::System { .. } => {}
@@ -118,6 +122,8 @@ impl<'a> EntryReader<'a> {
             }
             Message::Notice { .. } if Gap::of(message).is_some() => {}
             Message::Notice { text } => self.texts.push(Text::Host(text)),
+            // A file may contain one.
+            Message::Summary { text } if self.is_body() => self.texts.push(Text::Host(text)),
             Message::Summary { text } => {
                 let text = Gap::split_summary(text).1;
                 let (words, model) = format::split_model_text(text).unwrap_or((text, ""));
@@ -136,9 +142,9 @@ impl<'a> EntryReader<'a> {
         match part {
             Part::Text { text } => {
                 self.bodies = 0;
-                self.has_spoken = true;
                 self.texts.push(Text::Agent(text));
                 self.in_text = fenced_command(text).or(self.in_text);
+                self.has_coded |= text.contains("```");
             }
             Part::ToolCall(call) => {
                 self.has_called = true;
@@ -152,14 +158,23 @@ impl<'a> EntryReader<'a> {
         }
     }
 
+    /// Returns `true` if the next text is the body of a command, a skill, a result or a file, which the
+    /// host adds.
+    fn is_body(&mut self) -> bool {
+        // All further texts of the message belong to it.
+        self.is_in_body |= std::mem::take(&mut self.is_body_next) || self.bodies > 0;
+        self.bodies = self.bodies.saturating_sub(1);
+        self.is_in_body
+    }
+
     fn user(&mut self, text: &'a str) {
-        // The host adds the body of a command or a skill in the next message.
-        let is_body = std::mem::replace(&mut self.is_body_next, brings_a_body(text));
         let in_text = self.in_text.take();
-        if is_body || self.bodies > 0 {
-            self.bodies = self.bodies.saturating_sub(1);
+        if self.is_body() {
             self.texts.push(Text::Host(text));
-        } else if is_output(text) && (in_text.is_some() || self.has_spoken && !self.has_called) {
+            return;
+        }
+        self.is_body_next = brings_a_body(text);
+        if is_output(text) && (in_text.is_some() || self.has_coded && !self.has_called) {
             // An agent without tools acts in its text, and reads the output in the user's role.
             let call = in_text.map(|arguments| {
                 let name = "";

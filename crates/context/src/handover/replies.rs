@@ -18,6 +18,8 @@ const PLAN_TOOL: &str = "ExitPlanMode";
 const PLAN_APPROVED: &str = "User has approved your plan";
 /// The heading of the plan that the user changed.
 const PLAN_EDITED: &str = "## Approved Plan (edited by user):";
+/// The maximum number of questions of one call whose answers are read.
+const QUESTIONS_MAX: usize = 100;
 /// The maximum length of a question that is repeated with its answer, in bytes.
 const QUESTION_MAX: usize = 300;
 /// The maximum length of the text between the beginning of a refusal and its reason, in bytes.
@@ -59,7 +61,11 @@ pub(crate) fn replies(tool: &str, arguments: &str, text: &str, is_error: bool) -
         Some(match form {
             "pairs" => quoted_answers(&questions, behind),
             "keys" => keyed_answers(&questions, text),
-            _ => only(&questions, behind.split("</answer>").next()?),
+            _ => {
+                let ends = ["</answer>", "</user_message>"].map(|end| behind.find(end));
+                let end = ends.into_iter().flatten().min();
+                only(&questions, behind.get(..end.unwrap_or(behind.len()))?)
+            }
         })
     });
     answers.unwrap_or_default()
@@ -165,28 +171,47 @@ fn keyed_answers(questions: &[Question<'_>], text: &str) -> Vec<String> {
     answers.collect()
 }
 
-/// Reads `"question"="answer"` pairs of the questions that were asked.
+/// Reads `"question"="answer"` pairs of the questions that were asked, in their order.
 fn quoted_answers(questions: &[Question<'_>], text: &str) -> Vec<String> {
     let begin = |question: &Question<'_>| format!("\"{}\"=\"", question.text);
-    let begins: Vec<String> = questions.iter().map(begin).collect();
-    let pairs = questions.iter().zip(&begins);
-    let answers = pairs.filter_map(|(question, begin)| {
-        let (_, behind) = text.split_once(begin.as_str())?;
+    let begins: Vec<String> = questions.iter().take(QUESTIONS_MAX).map(begin).collect();
+    // Such a question would pass for a pair.
+    if questions
+        .iter()
+        .any(|question| question.text.contains("\"=\""))
+    {
+        return Vec::new();
+    }
+    let mut rest = text;
+    let mut found = Vec::new();
+    for (n, (question, begin)) in questions.iter().zip(&begins).enumerate() {
+        let Some((_, behind)) = rest.split_once(begin.as_str()) else {
+            continue;
+        };
+        rest = behind;
         // An answer may contain quotes. It ends before the next pair, or before the host's text.
-        let ends = begins.iter().map(String::as_str).chain([BEHIND_ANSWERS]);
-        let end = ends.filter_map(|end| behind.find(end)).min();
-        let behind = behind.get(..end.unwrap_or(behind.len()))?;
-        let behind = behind.trim_end_matches([',', ' ']);
-        let (answer, notes) = behind.split_once("\" user notes:").unwrap_or((behind, ""));
-        let answer = answer.split("\" selected preview:").next()?;
-        let answer = answer.strip_suffix('"').unwrap_or(answer).trim();
-        match notes.trim() {
-            "" if answer == UNANSWERED => None,
-            "" => question.with(answer),
-            // A free answer is repeated as a note.
-            notes if notes == answer => question.with(answer),
-            notes => question.with(&format!("{answer} ({notes})")),
-        }
-    });
-    answers.collect()
+        let next = begins.iter().skip(n + 1).map(String::as_str);
+        let ends = next
+            .chain([BEHIND_ANSWERS])
+            .filter_map(|end| behind.find(end));
+        let behind = behind
+            .get(..ends.min().unwrap_or(behind.len()))
+            .unwrap_or(behind);
+        found.extend(quoted_answer(question, behind.trim_end_matches([',', ' '])));
+    }
+    found
+}
+
+/// Reads the answer to a question, with its notes.
+fn quoted_answer(question: &Question<'_>, text: &str) -> Option<String> {
+    let (answer, notes) = text.split_once("\" user notes:").unwrap_or((text, ""));
+    let answer = answer.split("\" selected preview:").next()?;
+    let answer = answer.strip_suffix('"').unwrap_or(answer).trim();
+    match notes.trim() {
+        "" if answer == UNANSWERED => None,
+        "" => question.with(answer),
+        // A free answer is repeated as a note.
+        notes if notes == answer => question.with(answer),
+        notes => question.with(&format!("{answer} ({notes})")),
+    }
 }

@@ -3,6 +3,9 @@
 //! user's. The forms are data, in `words/hosts.txt`; a host that is not listed there is not known.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use foldhash::HashMap;
 
 use super::entries::Text;
 use super::words::{behind, list};
@@ -16,20 +19,29 @@ pub(crate) fn speech(text: &str) -> Text<'_> {
     if behind("summary_openings", text).is_some() {
         return Text::Foreign(summary_body(text));
     }
-    let typed = without_ending(task_of_template(text).unwrap_or(text)).trim();
-    let words = if typed.contains('<') {
-        Cow::Owned(without_host_elements(typed))
-    } else {
-        Cow::Borrowed(typed)
+    if begins_as_hosts(text) || is_shell(text) {
+        return Text::Host(text);
+    }
+    let words = match task_of_template(text) {
+        Some(task) => Cow::Borrowed(task),
+        None if text.contains('<') => Cow::Owned(without_host_elements(text)),
+        None => Cow::Borrowed(text),
     };
-    let is_host = [text, &words].iter().any(|text| {
-        behind("host_openings", text).is_some() || behind("result_headings", text).is_some()
-    });
-    if words.is_empty() || is_shell(text) || is_host {
+    let words = match words {
+        Cow::Borrowed(words) => Cow::Borrowed(without_ending(words).trim()),
+        Cow::Owned(words) => Cow::Owned(without_ending(&words).trim().to_owned()),
+    };
+    if words.is_empty() || begins_as_hosts(&words) {
         return Text::Host(text);
     }
     let is_answer = false;
     Text::Person { words, is_answer }
+}
+
+/// Returns `true` if a text begins as those that a host writes completely.
+fn begins_as_hosts(text: &str) -> bool {
+    let lists = ["host_openings", "body_openings", "result_headings"];
+    lists.iter().any(|list| behind(list, text).is_some())
 }
 
 /// Returns the words that a person typed in a text in the user's role. Returns `None` if a host
@@ -48,8 +60,13 @@ fn task_of_template(text: &str) -> Option<&str> {
         let (opening, line) = line.split_once('|')?;
         let (before, line) = line.split_once('|')?;
         let (behind, rest) = line.split_once('|')?;
-        let (_, task) = text.strip_prefix(opening)?.split_once(before)?;
-        let (task, end) = task.rsplit_once(behind)?;
+        let text = text.strip_prefix(opening)?;
+        // Files before the task may contain the text before it.
+        let at = match before {
+            "" => 0,
+            before => text.rfind(before)? + before.len(),
+        };
+        let (task, end) = text.get(at..)?.rsplit_once(behind)?;
         end.trim_start().starts_with(rest).then_some(task)
     })
 }
@@ -69,11 +86,15 @@ fn without_ending(text: &str) -> &str {
     typed.unwrap_or(text).trim_end()
 }
 
-/// Returns `true` if the next text is the body of this one: of a user's command, or of a result. A
-/// command of the host itself begins with another element.
+/// Returns `true` if the texts behind this one are its body: that of a user's command, a result, or a
+/// file. A command of the host itself begins with another element.
 pub(crate) fn brings_a_body(text: &str) -> bool {
     let text = text.trim();
-    text.starts_with("<command-message>") || behind("result_headings", text) == Some("")
+    let is_heading = behind("result_headings", text).is_some();
+    let is_command = text.starts_with("<command-message>");
+    is_command
+        || behind("body_openings", text).is_some()
+        || is_heading && text.ends_with("] Result:")
 }
 
 /// Returns `true` if a text is the output of a command that stands in the agent's text.
@@ -87,12 +108,73 @@ fn is_shell(text: &str) -> bool {
     text.ends_with("\nbash-$") && text.contains("\n(Current directory: ")
 }
 
-/// An element that a host writes, with which a text begins.
-struct HostElement<'t> {
+/// A known element.
+struct Tag {
     /// The texts that replace the tags if a person typed the content.
     typed: Option<(&'static str, &'static str)>,
-    content: &'t str,
-    behind: &'t str,
+    /// Whether the host wrote all that follows the element.
+    is_endless: bool,
+}
+
+static TAGS: LazyLock<HashMap<&str, Tag>> = LazyLock::new(|| {
+    let tags = list("tags").map(|row| {
+        let (name, around) = row.split_once('|').unwrap_or((row, ""));
+        let tag = Tag {
+            typed: around.split_once('|'),
+            is_endless: name.ends_with('+'),
+        };
+        (name.trim_end_matches('+'), tag)
+    });
+    tags.collect()
+});
+
+/// Splits the name of an element from the text behind it.
+fn name(text: &str) -> Option<(&str, &str)> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
+    Some(text.split_at(text.find(|c| !is_of_name(c))?))
+}
+
+/// Returns the start tag of a known element with which a text begins, its name and the text behind it.
+fn start_tag(text: &str) -> Option<(&'static Tag, &str, &str)> {
+    let (name, behind) = name(text.strip_prefix('<')?)?;
+    let tag = TAGS.get(name)?;
+    let (_, inner) = behind.split_once('>')?;
+    Some((tag, name, inner))
+}
+
+/// Returns the text behind the last end tag of the host's elements.
+fn behind_last_end(text: &str) -> Option<&str> {
+    text.rmatch_indices("</").find_map(|(at, end)| {
+        let (name, behind) = name(text.get(at + end.len()..)?)?;
+        let is_hosts = TAGS.get(name)?.typed.is_none();
+        behind.strip_prefix('>').filter(|_| is_hosts)
+    })
+}
+
+/// Checks for a name of one word, as a person may write it. Such an element stands on lines of its own:
+/// in `<file>a.rs</file> must stay` it is the person's.
+fn is_plain(name: &str) -> bool {
+    !name.contains(['-', '_'])
+}
+
+/// Returns the text behind the elements of a host with which a text begins. They extend to the last end
+/// tag of such elements, because a file in one of them may contain any tag; without an end tag, or as a
+/// message of another agent, to the end.
+fn behind_host_elements(text: &str) -> Option<&str> {
+    let (tag, name, inner) = start_tag(text).filter(|(tag, ..)| tag.typed.is_none())?;
+    let begins_line = |text: &str| text.starts_with(['\n', '\r', '<']);
+    let ended = inner.split_once(&format!("</{name}>"));
+    let is_hosts = match ended {
+        _ if begins_line(inner) => true,
+        Some((_, behind)) => !is_plain(name) || behind.is_empty() || begins_line(behind),
+        // A person may write of an element.
+        None => !is_plain(name) && !inner.starts_with(' '),
+    };
+    let behind = match ended {
+        Some(_) if !tag.is_endless => behind_last_end(inner),
+        _ => Some(""),
+    };
+    behind.filter(|_| is_hosts)
 }
 
 /// Removes the host's elements at the beginning and the end, and the tags around typed text at the
@@ -100,87 +182,56 @@ struct HostElement<'t> {
 fn without_host_elements(text: &str) -> String {
     let mut words = String::new();
     let mut rest = text.trim_start();
-    while let Some(element) = element(rest) {
-        if let Some((before, after)) = element.typed {
-            words.extend([before, element.content.trim(), after]);
+    loop {
+        if let Some(behind) = behind_host_elements(rest) {
+            rest = behind.trim_start();
+        } else if let Some((before, content, after, behind)) = typed_element(rest) {
+            separate(&mut words);
+            words.extend([before, content.trim(), after]);
+            rest = behind.trim_start();
+        } else {
+            break;
         }
-        rest = element.behind.trim_start();
     }
-    // Elements at the end begin at the beginning of a line.
-    let lines = rest.match_indices("\n<").map(|(at, _)| rest.split_at(at));
-    let tagged = lines.filter(|(_, lines)| tag(lines.trim_start()).is_some());
-    let end = tagged.take(ENDS_MAX).find(|(_, lines)| is_of_host(lines));
-    let rest = end.map_or(rest, |(typed, _)| typed);
-    if !words.ends_with(char::is_whitespace) && !words.is_empty() && !rest.is_empty() {
-        words.push('\n');
+    let rest = without_last_elements(rest);
+    if !rest.is_empty() {
+        separate(&mut words);
     }
     words.push_str(rest);
     words.trim().to_owned()
 }
 
-/// Returns `true` if a text consists of elements of the host.
-fn is_of_host(text: &str) -> bool {
-    let mut rest = text.trim();
-    while let Some(element) = element(rest).filter(|element| element.typed.is_none()) {
-        rest = element.behind.trim_start();
+/// Ends a line, unless there is none or a blank separates it from what follows.
+fn separate(words: &mut String) {
+    if !words.is_empty() && !words.ends_with(char::is_whitespace) {
+        words.push('\n');
     }
-    rest.is_empty()
 }
 
-/// The tag of a known element.
-struct Tag<'t> {
-    name: &'t str,
-    /// Whether the host wrote all that follows.
-    is_endless: bool,
-    /// The texts that replace the tags if a person typed the content.
-    typed: Option<(&'static str, &'static str)>,
-    behind: &'t str,
+/// Splits the element with typed text with which a text begins: the text that replaces the start tag, the
+/// content, the text for the end tag, and what follows.
+fn typed_element(text: &str) -> Option<(&str, &str, &str, &str)> {
+    let (tag, name, inner) = start_tag(text)?;
+    let (before, after) = tag.typed?;
+    let ended = inner.split_once(&format!("</{name}>"));
+    let (content, behind) = ended.or((!is_plain(name)).then_some((inner, "")))?;
+    Some((before, content, after, behind))
 }
 
-/// Returns the tag of a known element with which a text begins.
-fn tag(text: &str) -> Option<Tag<'_>> {
-    let text = text.strip_prefix('<')?;
-    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ':');
-    let name = text.get(..text.find(|c| !is_of_name(c))?)?;
-    list("tags").find_map(|row| {
-        let (form, around) = row.split_once('|').unwrap_or((row, ""));
-        let is_known = match form.strip_suffix('*') {
-            Some(start) => name.starts_with(start),
-            None => form.trim_end_matches('+') == name,
-        };
-        is_known.then_some(Tag {
-            name,
-            is_endless: form.ends_with('+'),
-            typed: around.split_once('|'),
-            behind: text.split_at(name.len()).1,
+/// Removes the host's elements with which a text ends, and the messages of other agents behind a text.
+fn without_last_elements(text: &str) -> &str {
+    let is_ended = behind_last_end(text).is_some_and(|behind| behind.trim().is_empty());
+    let last = text.rfind('>').unwrap_or_default();
+    let starts = text.match_indices('<').take_while(|(at, _)| *at < last);
+    let starts = starts.map(|(at, _)| text.split_at(at));
+    let starts = starts.filter(|(before, element)| {
+        let begins_line = before.is_empty() || before.ends_with('\n');
+        start_tag(element).is_some_and(|(tag, name, _)| {
+            let may_end = is_ended || tag.is_endless;
+            may_end && (begins_line || !is_plain(name))
         })
-    })
-}
-
-/// Returns the known element with which a text begins. It extends to its last end tag, because a file
-/// in it may contain another one; without an end tag, or as a message of another agent, to the end. An
-/// element with a name of one word stands on lines of its own: in `<file>a.rs</file> must stay` it is
-/// the person's.
-fn element(text: &str) -> Option<HostElement<'_>> {
-    let tag = tag(text)?;
-    let typed = tag.typed;
-    let (_, inner) = tag.behind.split_once('>')?;
-    let end = format!("</{}>", tag.name);
-    let ended = match typed {
-        Some(_) => inner.split_once(&end),
-        None => inner.rsplit_once(&end),
-    };
-    let own = ended.filter(|_| !tag.is_endless);
-    let (content, behind) = own.unwrap_or((inner, ""));
-    let is_open =
-        own.is_none() || content.starts_with(['\n', '\r', '<']) || !content.contains(&end);
-    let is_alone = is_open && (behind.is_empty() || behind.starts_with(['\n', '\r', '<']));
-    let is_plain = !tag.name.contains(['-', '_']);
-    let is_hosts = !is_plain || ended.is_some() && (is_alone || typed.is_some());
-    let element = HostElement {
-        typed,
-        content,
-        behind,
-    };
-    is_hosts.then_some(element)
+    });
+    let mut starts = starts.take(ENDS_MAX);
+    let typed = starts.find(|(_, element)| behind_host_elements(element).is_some());
+    typed.map_or(text, |(typed, _)| typed)
 }
