@@ -94,7 +94,8 @@ struct EntryReader<'a> {
     open: HashMap<&'a str, usize>,
     /// A command within the agent's text. It counts as a call if its output follows.
     in_text: Option<&'a str>,
-    /// Whether the agent has written code in its text, and whether it has called a tool.
+    /// Whether the agent has spoken, has written code in its text, and has called a tool.
+    has_spoken: bool,
     has_coded: bool,
     has_called: bool,
     /// The number of results whose bodies the host adds next.
@@ -142,6 +143,7 @@ impl<'a> EntryReader<'a> {
         match part {
             Part::Text { text } => {
                 self.bodies = 0;
+                self.has_spoken = true;
                 self.texts.push(Text::Agent(text));
                 self.in_text = fenced_command(text).or(self.in_text);
                 self.has_coded |= text.contains("```");
@@ -174,7 +176,8 @@ impl<'a> EntryReader<'a> {
             return;
         }
         self.is_body_next = brings_a_body(text);
-        if is_output(text) && (in_text.is_some() || self.has_coded && !self.has_called) {
+        let acts_in_text = in_text.is_some() || self.has_spoken && !self.has_called;
+        if acts_in_text && is_output(text, self.has_coded) {
             // An agent without tools acts in its text, and reads the output in the user's role.
             let call = in_text.map(|arguments| {
                 let name = "";

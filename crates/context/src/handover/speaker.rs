@@ -97,10 +97,11 @@ pub(crate) fn brings_a_body(text: &str) -> bool {
         || is_heading && text.ends_with("] Result:")
 }
 
-/// Returns `true` if a text is the output of a command that stands in the agent's text.
-pub(crate) fn is_output(text: &str) -> bool {
+/// Returns `true` if a text is the output of a command that stands in the agent's text, or of code there.
+pub(crate) fn is_output(text: &str, has_coded: bool) -> bool {
     let text = text.trim();
-    behind("output_openings", text).is_some() || is_shell(text)
+    let is_of_code = has_coded && behind("outputs_of_code", text).is_some();
+    is_of_code || behind("output_openings", text).is_some() || is_shell(text)
 }
 
 /// Returns `true` if a text ends with the prompt of the shell that SWE-agent drives.
