@@ -3,7 +3,7 @@
 //!
 //! Results are released in call order, regardless of the order in which they arrive.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub struct CallKey {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     calls: Vec<BatchCall>,
-    /// The first call of each id that has no result. Avoids searching in large batches.
+    /// The calls without a result by id. Avoids searching in large batches.
     open: HashMap<CallId, usize>,
     /// Number of results that have entered the view.
     pushed: usize,
@@ -46,8 +46,20 @@ pub(crate) struct BatchCall {
     pub(crate) call: Arc<ToolCall>,
     pub(crate) began: bool,
     pub(crate) result: Option<Arc<Message>>,
-    /// The next call with the same id. Ids should be unique, but some providers repeat them.
-    namesake: Option<usize>,
+}
+
+/// Makes the ids of the calls of a reply unique, since some providers repeat them.
+pub(crate) fn with_unique_ids(mut parts: Vec<Part>) -> Vec<Part> {
+    let mut ids = HashSet::new();
+    for (at, part) in parts.iter_mut().enumerate() {
+        let Part::ToolCall(call) = part else {
+            continue;
+        };
+        while !ids.insert(call.id.clone()) {
+            call.id.0.push_str(&format!("_{at}"));
+        }
+    }
+    parts
 }
 
 /// Shortens calls that no tool can run: names longer than any tool's, and long arguments that are not
@@ -81,19 +93,14 @@ fn cut(text: &mut String, max: usize) {
 
 impl Batch {
     pub(crate) fn of(message: &Message) -> Option<Self> {
-        let mut calls: Vec<BatchCall> = message
-            .calls()
-            .map(|call| BatchCall {
-                call: Arc::new(call.clone()),
-                began: false,
-                result: None,
-                namesake: None,
-            })
-            .collect();
-        let mut open = HashMap::with_capacity(calls.len());
-        for (at, call) in calls.iter_mut().enumerate().rev() {
-            call.namesake = open.insert(call.call.id.clone(), at);
-        }
+        let calls = message.calls().map(|call| BatchCall {
+            call: Arc::new(call.clone()),
+            began: false,
+            result: None,
+        });
+        let calls: Vec<BatchCall> = calls.collect();
+        let open = calls.iter().enumerate();
+        let open = open.map(|(at, call)| (call.call.id.clone(), at)).collect();
         (!calls.is_empty()).then_some(Self {
             calls,
             open,
@@ -115,11 +122,6 @@ impl Batch {
         Some(&call.call.name)
     }
 
-    /// Returns the index of the first open call with this id, from 0.
-    pub(crate) fn at(&self, id: &CallId) -> Option<usize> {
-        self.open.get(id).copied()
-    }
-
     /// Stores a result. Returns `false` if no call with this id is open.
     pub(crate) fn take(&mut self, id: &CallId, result: Arc<Message>) -> bool {
         let Some(at) = self.open.remove(id) else {
@@ -127,9 +129,6 @@ impl Batch {
         };
         if let Some(call) = self.calls.get_mut(at) {
             call.result = Some(result);
-            if let Some(next) = call.namesake {
-                self.open.insert(id.clone(), next);
-            }
         }
         true
     }

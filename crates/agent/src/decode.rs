@@ -11,9 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::arguments::{fit, misfits, read_arguments};
 use crate::batch::{BatchCall, MAX_BATCH};
-use crate::call_hashes::identity;
 use crate::call_target::CallTarget;
-use crate::doom_loop::LoopVerdict;
+use crate::doom_loop::{LoopVerdict, identity};
 use crate::event::{Event, ToolPhase};
 use crate::hook_input::HookPoint;
 use crate::notice;
@@ -31,9 +30,6 @@ pub(crate) struct PreparedCall {
     pub(crate) whom: Option<Approver>,
     /// `true` if the call would change a protected file.
     pub(crate) is_protected: bool,
-    /// The result in place of running the call. It waits for an earlier call with the same id, which
-    /// would receive it otherwise.
-    pub(crate) instead: Option<NotRun>,
 }
 
 /// The result of a call that does not run.
@@ -196,7 +192,6 @@ fn permit(
         call,
         whom,
         is_protected: matches!(&target, CallTarget::Path(path) if path.is_protected),
-        instead: None,
     })
 }
 

@@ -3,11 +3,12 @@
 //! It stores hashes only, never the messages. `tool_calls.rs` decides how the run reacts.
 
 use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use plimsoll_context::{Message, ToolResult};
+use plimsoll_context::{Message, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
-use crate::call_hashes::{hash, identity, outcome};
+use crate::arguments::read_arguments;
 
 /// Minimum number of remembered batches.
 pub const MIN_HISTORY: usize = 10;
@@ -236,4 +237,23 @@ fn verdict(what: Repetition, times: u64, most: u64) -> LoopVerdict {
         times if times > 1 && times + 1 == most => LoopVerdict::Nudge(what),
         _ => LoopVerdict::No,
     }
+}
+
+/// Returns the hash of a call within this process. The id, the order of keys and the whitespace of
+/// the arguments are ignored. Missing arguments are equal to an empty object.
+pub(crate) fn identity(call: &ToolCall) -> u64 {
+    let written = call.arguments.trim();
+    hash(&(&call.name, read_arguments(written).map_err(|_| written)))
+}
+
+/// Returns the hash of a result's content.
+fn outcome(result: &ToolResult) -> u64 {
+    let parts = serde_json::to_string(&result.parts).ok();
+    hash(&(result.is_error, parts))
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

@@ -12,7 +12,6 @@ mod arguments;
 mod batch;
 mod between_runs;
 mod cache_use;
-mod call_hashes;
 mod call_target;
 mod decode;
 mod display;
@@ -92,8 +91,7 @@ pub use setup::{KnownTool, QueueMode, RunConfigSnapshot, Setup, SummaryModel, Tu
 pub use spend::{Amounts, Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{
-    AffectedItem, Answer, Approver, Input, Now, PartialAnswer, PendingPlan, Question, Step,
-    UserInput,
+    AffectedItem, Answer, Approver, Input, Now, PartialAnswer, Question, Step, UserInput,
 };
 pub use summary::MAX_SUMMARY_FAILURES;
 pub use summary_writer::MAX_SUMMARY_CALLS;

@@ -57,10 +57,9 @@ impl RunId {
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        escape(&self.session, f)?;
-        f.write_str(".")?;
-        escape(&self.config, f)?;
-        write!(f, ".{}", self.n)
+        let escaped = |part: &str| part.replace('%', "%25").replace('.', "%2E");
+        let (session, config) = (escaped(&self.session), escaped(&self.config));
+        write!(f, "{session}.{config}.{}", self.n)
     }
 }
 
@@ -85,42 +84,14 @@ impl From<RunId> for String {
     }
 }
 
-fn escape(part: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for piece in part.split_inclusive(['.', '%']) {
-        match (piece.strip_suffix('.'), piece.strip_suffix('%')) {
-            (Some(before), _) => write!(f, "{before}%2E")?,
-            (_, Some(before)) => write!(f, "{before}%25")?,
-            _ => f.write_str(piece)?,
-        }
-    }
-    Ok(())
-}
-
 /// Accepts only texts in the exact format of [`RunId`]'s `Display`, so that each run has one text.
 fn parse(text: &str) -> Option<RunId> {
     let mut parts = text.split('.');
-    let (session, config) = (unescape(parts.next()?)?, unescape(parts.next()?)?);
-    let (number, None) = (parts.next()?, parts.next()) else {
-        return None;
-    };
-    let n: u64 = number.parse().ok()?;
-    // Rejects `+1` and `01`.
-    (n.to_string() == number).then_some(RunId { session, config, n })
-}
-
-fn unescape(part: &str) -> Option<String> {
-    let mut pieces = part.split('%');
-    let mut whole = pieces.next()?.to_owned();
-    for piece in pieces {
-        let (escaped, rest) = match (piece.strip_prefix("2E"), piece.strip_prefix("25")) {
-            (Some(rest), _) => ('.', rest),
-            (_, Some(rest)) => ('%', rest),
-            _ => return None,
-        };
-        whole.push(escaped);
-        whole.push_str(rest);
-    }
-    Some(whole)
+    let mut name = || Some(parts.next()?.replace("%2E", ".").replace("%25", "%"));
+    let (session, config) = (name()?, name()?);
+    let n = parts.next()?.parse().ok()?;
+    let id = RunId { session, config, n };
+    (id.to_string() == text).then_some(id)
 }
 
 #[cfg(test)]

@@ -497,21 +497,14 @@ impl State {
 }
 
 impl CallKey {
-    /// Returns the key of a call of the model's newest message. If several calls have the same id, it
-    /// is the first one without a result. Returns `None` if there is no such call.
+    /// Returns the key of a call of the model's newest message. Returns `None` if there is no such
+    /// call.
     #[must_use]
     pub fn of(session: &Arc<str>, state: &State, call: &CallId) -> Option<Self> {
         let items = state.transcript.items().iter().rev();
         let mut answers = items.filter(|item| matches!(*item.message, Message::Assistant { .. }));
         let item = answers.next()?;
-        let open = state.batch.as_ref().and_then(|batch| batch.at(call));
-        let index = match open {
-            Some(index) => index,
-            None => item
-                .message
-                .calls()
-                .position(|answers| answers.id == *call)?,
-        };
+        let index = item.message.calls().position(|of| of.id == *call)?;
         Some(Self {
             session: Arc::clone(session),
             seq: item.seq,

@@ -3,7 +3,7 @@
 //!
 //! `decode.rs` decides which calls may run, `tool_queue.rs` which of them is next.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Part, ToolCall, ToolResult};
@@ -47,7 +47,6 @@ impl Run {
         }
         let is_last = is_finalizing || self.setup.limits.max_turns() <= self.tracker().turns;
         let mut ready = VecDeque::new();
-        let mut ids = HashSet::new();
         for decoded in read_batch(&self.setup, &self.state, looping, is_last) {
             let call = decoded.call;
             decoded
@@ -55,16 +54,7 @@ impl Run {
                 .into_iter()
                 .for_each(|event| self.notify(event));
             match decoded.decision {
-                Ok(prepared) => {
-                    ids.insert(call.id.clone());
-                    ready.push_back(prepared);
-                }
-                Err(instead) if ids.contains(&call.id) => ready.push_back(PreparedCall {
-                    call: ToolCall::clone(&call),
-                    whom: None,
-                    is_protected: false,
-                    instead: Some(instead),
-                }),
+                Ok(prepared) => ready.push_back(prepared),
                 Err(instead) => self.settle(&call, instead),
             }
         }
@@ -99,9 +89,9 @@ impl Run {
             self.close_calls(notice::NO_TOOLS_NOW);
             return;
         }
-        for prepared in queue.start(slots, room) {
+        for (prepared, instead) in queue.start(slots, room) {
             let call = prepared.call;
-            match (prepared.instead, prepared.whom) {
+            match (instead, prepared.whom) {
                 (Some(instead), _) => self.settle(&call, instead),
                 (None, Some(whom)) => {
                     let key = CallKey::of(&self.setup.session, &self.state, &call.id);
@@ -226,9 +216,8 @@ impl Run {
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        let overtaken = NotRun::skipped(notice::OVERTAKEN);
-        for prepared in queue.skip_unstarted(&overtaken) {
-            self.settle(&prepared.call, overtaken.clone());
+        for prepared in queue.take_unstarted() {
+            self.settle(&prepared.call, NotRun::skipped(notice::OVERTAKEN));
         }
     }
 

@@ -58,7 +58,7 @@ pub(crate) struct ToolQueue {
     /// Calls that were approved.
     allowed: VecDeque<PreparedCall>,
     /// Calls that are running.
-    running: HashMap<CallId, PreparedCall>,
+    running: HashMap<CallId, ToolCall>,
 }
 
 /// The number of calls that may still run.
@@ -120,56 +120,52 @@ impl ToolQueue {
             && self.ready.is_empty()
     }
 
-    /// Returns the calls that start, wait for approval or are given up now, if at most `slots` calls may be handled
-    /// at the same time and `room` is left for calls that have not started.
-    pub(crate) fn start(&mut self, slots: usize, mut room: CallRoom) -> Vec<PreparedCall> {
+    /// Returns the calls that start, wait for approval or get another result now, if at most `slots` calls may be
+    /// handled at the same time and `room` is left for calls that have not started.
+    pub(crate) fn start(
+        &mut self,
+        slots: usize,
+        mut room: CallRoom,
+    ) -> Vec<(PreparedCall, Option<NotRun>)> {
         for prepared in self.asking.values().chain(&self.allowed) {
             room.take(&prepared.call.name);
         }
         let mut next = Vec::new();
-        while let Some(prepared) = self.take(slots, &mut room) {
-            let handled = match (&prepared.instead, prepared.whom) {
-                (Some(_), _) => None,
-                (None, Some(_)) => Some(&mut self.asking),
-                (None, None) => Some(&mut self.running),
-            };
-            if let Some(handled) = handled {
-                handled.insert(prepared.call.id.clone(), prepared.clone());
+        while let Some((prepared, instead)) = self.take(slots, &mut room) {
+            let id = prepared.call.id.clone();
+            match (&instead, prepared.whom) {
+                (Some(_), _) => {}
+                (None, Some(_)) => drop(self.asking.insert(id, prepared.clone())),
+                (None, None) => drop(self.running.insert(id, prepared.call.clone())),
             }
-            next.push(prepared);
+            next.push((prepared, instead));
         }
         next
     }
 
-    /// Returns the next call to be started or approved, if a slot is free. If two calls have the same
-    /// id, the second waits for the first. If no room is left, a call waits for the calls under approval,
-    /// which may be refused, and is skipped once there are none.
-    fn take(&mut self, slots: usize, room: &mut CallRoom) -> Option<PreparedCall> {
+    /// Returns the next call to be started or approved, if a slot is free. If no room is left, a call
+    /// waits for the calls under approval, which may be refused, and is skipped once there are none.
+    fn take(
+        &mut self,
+        slots: usize,
+        room: &mut CallRoom,
+    ) -> Option<(PreparedCall, Option<NotRun>)> {
         if self.running.len() + self.asking.len() >= slots {
             return None;
         }
         if let Some(prepared) = self.allowed.pop_front() {
-            return Some(prepared);
+            return Some((prepared, None));
         }
-        let next = self.ready.front()?;
-        if self.holds(&next.call.id) {
-            return None;
-        }
-        let over_limit = match next.instead {
-            Some(_) => None,
-            None => room.take(&next.call.name),
-        };
+        let over_limit = room.take(&self.ready.front()?.call.name);
         if over_limit.is_some() && !self.asking.is_empty() {
             return None;
         }
-        let mut next = self.ready.pop_front()?;
-        next.instead = next.instead.or(over_limit.map(NotRun::skipped));
-        Some(next)
+        Some((self.ready.pop_front()?, over_limit.map(NotRun::skipped)))
     }
 
     /// Removes a running call that has ended.
     pub(crate) fn end(&mut self, id: &CallId) -> Option<ToolCall> {
-        Some(self.running.remove(id)?.call)
+        self.running.remove(id)
     }
 
     /// Removes a call that was waiting for approval.
@@ -182,23 +178,9 @@ impl ToolQueue {
         self.allowed.push_back(prepared);
     }
 
-    /// Removes the calls that have not been started and returns them. A call with the id of a call in
-    /// progress stays, and gets the result `instead` after it.
-    pub(crate) fn skip_unstarted(&mut self, instead: &NotRun) -> Vec<PreparedCall> {
-        let allowed = std::mem::take(&mut self.allowed);
-        let ready = std::mem::take(&mut self.ready);
-        let unstarted = allowed.into_iter().chain(ready);
-        let (stay, go) = unstarted.partition(|prepared| self.holds(&prepared.call.id));
-        self.ready = stay;
-        for prepared in &mut self.ready {
-            prepared.whom = None;
-            prepared.instead.get_or_insert_with(|| instead.clone());
-        }
-        Vec::from(go)
-    }
-
-    /// Checks whether a call with this id is running or waits for approval.
-    fn holds(&self, id: &CallId) -> bool {
-        self.running.contains_key(id) || self.asking.contains_key(id)
+    /// Removes the calls that have not been started and returns them.
+    pub(crate) fn take_unstarted(&mut self) -> Vec<PreparedCall> {
+        let (allowed, ready) = (self.allowed.drain(..), self.ready.drain(..));
+        allowed.chain(ready).collect()
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Message, Reply, StopReason, Tokens};
 
+use crate::batch::with_unique_ids;
 use crate::entry::{Entry, Waiting};
 use crate::event::Event;
 use crate::failure::Failure;
@@ -251,6 +252,7 @@ impl Run {
         if let Some(usage) = usage {
             self.doubt(counted, usage.processed());
         }
+        let parts = with_unique_ids(parts);
         let message = Arc::new(Message::Assistant { parts });
         let cost = self.setup.cost_of(usage, counted, &message);
         let is_empty = is_empty(&message);

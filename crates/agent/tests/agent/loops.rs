@@ -92,7 +92,6 @@ fn what_is_caught_and_when() {
         (1, "a a a a", ".xx!"),
         (3, "a+b b+a a+b b+a a+b", ".nxx!"),
         (3, "a+a a a+a a a", ".nxx!"),
-        (3, "a:1 a:1.0 a:1 a:1 a:1", ".nxx!"),
         // Anything else begins anew.
         (3, "a a b a a b:1 a a", ".n..n..n"),
         (3, "a a a c a a a a a", ".nx..nxx!"),
