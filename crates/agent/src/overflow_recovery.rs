@@ -229,8 +229,8 @@ impl Run {
     /// Handles a failed attempt before the next one is made. Ends the run if the failed attempt used up
     /// a limit.
     pub(crate) fn retried(&mut self) {
-        self.book_partial_summaries();
-        if !matches!(self.phase, Phase::Calling(_)) || !self.book_partial_answers(false) {
+        let is_charged = self.book_partial_answers(false);
+        if !is_charged || !matches!(self.phase, Phase::Calling(_)) {
             return;
         }
         let spent = self.tracker().spent(self.now.elapsed);
@@ -262,8 +262,12 @@ impl Run {
         if !self.is_running() || answers.is_empty() {
             return false;
         }
-        let counted = match &self.phase {
+        let counted = match &mut self.phase {
             Phase::Calling(calling) => calling.counted,
+            Phase::Summarizing(digest, _) => {
+                answers.iter().for_each(|answer| digest.lost(answer));
+                return false;
+            }
             _ => self.tokens(),
         };
         let newest = answers.len() - 1;

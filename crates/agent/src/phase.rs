@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{ReadySummary, Seq, StopReason, Tokens, Usage};
+use plimsoll_context::{Plan, ReadySummary, Seq, StopReason, Tokens, Usage};
 
 use crate::failure::Failure;
 use crate::hook_input::HookPoint;
 use crate::outcome::EndReason;
 use crate::setup::{Setup, TurnTrigger};
-use crate::step::{PendingPlan, UserInput};
+use crate::step::UserInput;
 use crate::summary_writer::SummaryWriter;
 use crate::tool_queue::ToolQueue;
 
@@ -31,7 +31,7 @@ pub(crate) enum Phase {
     /// Waiting for a summary that the next plan needs.
     Summarizing(Box<SummaryWriter>, PlanFor),
     /// Waiting for the host to approve a plan.
-    PlanPending(Box<(PendingPlan, PlanFor)>),
+    PlanPending(Box<(Plan, PlanFor)>),
     /// Waiting for a model call.
     Calling(ModelCallFacts),
     /// Running tool calls.

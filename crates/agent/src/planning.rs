@@ -13,12 +13,12 @@ use plimsoll_context::{
 use crate::entry::Entry;
 use crate::event::{AppliedPlan, Event};
 use crate::forecast::UNCOUNTED;
-use crate::hook_input::Decision;
+use crate::hook_input::{Decision, HookInput, HookPoint};
 use crate::ledger::LimitKind;
 use crate::outcome::EndReason;
 use crate::phase::{Phase, PlanFor, RefusedRequest};
 use crate::run::Run;
-use crate::step::{AffectedItem, PendingPlan, Step};
+use crate::step::{AffectedItem, Step};
 
 /// Whether the view is below its limit.
 pub(crate) enum FitStatus {
@@ -209,22 +209,25 @@ impl Run {
         self.phase = Phase::Idle;
     }
 
-    /// Applies a plan and continues. If the host must approve plans, it is asked first.
+    /// Applies a plan and continues. If the host has a hook before compactions, it is asked first.
     pub(crate) fn submit(&mut self, plan: Plan, next: PlanFor) {
-        let pending = self.pending(plan);
-        if !self.setup.announces_plans {
-            return self.apply_and_go_on(pending, next);
+        let point = HookPoint::BeforeCompactionStart;
+        if !plan.is_compaction() || !self.setup.hooks.contains(&point) {
+            return self.apply_and_go_on(plan, next);
         }
         self.queue
-            .push_back(Step::BeforePlan(Box::new(pending.clone())));
-        self.phase = Phase::PlanPending(Box::new((pending, next)));
+            .push_back(Step::Before(HookInput::BeforeCompactionStart {
+                tokens: self.tokens(),
+                messages: self.state.transcript.items().len(),
+            }));
+        self.phase = Phase::PlanPending(Box::new((plan, next)));
     }
 
     /// Handles the host's decision about a plan.
-    pub(crate) fn plan_decided(&mut self, decision: Decision, pending: PendingPlan, next: PlanFor) {
+    pub(crate) fn plan_decided(&mut self, decision: Decision, plan: Plan, next: PlanFor) {
         self.phase = Phase::PREPARING;
         match decision {
-            Decision::Go => self.apply_and_go_on(pending, next),
+            Decision::Go => self.apply_and_go_on(plan, next),
             Decision::No { why } => {
                 self.warn(format!("a plan was not applied: {why}"));
                 match next {
@@ -238,29 +241,25 @@ impl Run {
         }
     }
 
-    fn apply_and_go_on(&mut self, pending: PendingPlan, next: PlanFor) {
+    fn apply_and_go_on(&mut self, plan: Plan, next: PlanFor) {
         self.phase = Phase::PREPARING;
-        let Some(applied) = self.apply(pending) else {
-            return match next {
-                PlanFor::Request => {
-                    let cannot_fit = CannotFit {
-                        minimum: self.tokens(),
-                        overhead: self.tools.overhead,
-                        limit: self.tokens(),
-                    };
-                    self.cannot_fit(cannot_fit);
-                }
-                PlanFor::Retry(RefusedRequest { failure, .. }) => {
-                    self.finish(EndReason::Failed { failure })
-                }
-                PlanFor::Compaction(_) => self.end_compaction(),
-            };
-        };
-        match next {
-            PlanFor::Request => {}
-            PlanFor::Retry(refused) => self.call(refused.rung, None),
-            PlanFor::Compaction(_) => {
-                self.compaction = Some(applied);
+        let applied = self.apply(plan);
+        match (next, applied) {
+            (PlanFor::Request, Some(_)) => {}
+            (PlanFor::Request, None) => {
+                let cannot_fit = CannotFit {
+                    minimum: self.tokens(),
+                    overhead: self.tools.overhead,
+                    limit: self.tokens(),
+                };
+                self.cannot_fit(cannot_fit);
+            }
+            (PlanFor::Retry(refused), Some(_)) => self.call(refused.rung, None),
+            (PlanFor::Retry(RefusedRequest { failure, .. }), None) => {
+                self.finish(EndReason::Failed { failure });
+            }
+            (PlanFor::Compaction(_), applied) => {
+                self.compaction = applied;
                 self.end_compaction();
             }
         }
@@ -268,8 +267,10 @@ impl Run {
 
     /// Records and applies a plan. Returns `None` if the plan does not match the view, which would be a
     /// bug.
-    fn apply(&mut self, pending: PendingPlan) -> Option<AppliedPlan> {
-        let plan = pending.plan.clone();
+    fn apply(&mut self, plan: Plan) -> Option<AppliedPlan> {
+        let is_told = self.setup.hooks.contains(&HookPoint::OnEvict);
+        let affected = is_told.then(|| self.affected(&plan));
+        let (messages_before, tokens_before) = (self.state.transcript.items().len(), self.tokens());
         if !self.record(Entry::PlanApplied { plan: plan.clone() }) {
             return None;
         }
@@ -279,26 +280,32 @@ impl Run {
         let applied = AppliedPlan {
             is_compaction: plan.is_compaction(),
             plan,
-            messages_before: pending.messages,
+            messages_before,
             messages_after: self.state.transcript.items().len(),
-            tokens_before: pending.tokens,
+            tokens_before,
             tokens_after: self.tokens(),
         };
         self.notify(Event::PlanApplied(applied.clone()));
-        if self.setup.announces_plans {
-            self.queue.push_back(Step::AfterPlan(Box::new(pending)));
+        if applied.is_compaction {
+            self.after(HookPoint::AfterCompactionEnd, |_| {
+                HookInput::AfterCompactionEnd {
+                    messages_before,
+                    messages_after: applied.messages_after,
+                    tokens_before,
+                    tokens_after: applied.tokens_after,
+                }
+            });
         }
+        self.queue.extend(affected.map(Step::Evicted));
         Some(applied)
     }
 
-    fn pending(&self, plan: Plan) -> PendingPlan {
+    /// Returns the items that a plan affects, in their current form and in view order.
+    fn affected(&self, plan: &Plan) -> Vec<AffectedItem> {
         let view = &self.state.transcript;
         let mut tools = HashMap::new();
-        let touched = view.touched(&plan);
-        // A call precedes its result, so one pass up to the last result finds all calls.
-        let last = touched.last().map(|(item, _)| item.seq);
+        let mut touched = view.touched(plan).into_iter().peekable();
         let mut items = Vec::with_capacity(touched.len());
-        let mut touched = touched.into_iter().peekable();
         for item in view.items() {
             for call in item.message.calls() {
                 tools.insert(call.id.clone(), call.name.clone());
@@ -314,15 +321,7 @@ impl Run {
                     removed,
                 });
             }
-            if Some(item.seq) == last {
-                break;
-            }
         }
-        PendingPlan {
-            plan,
-            items,
-            tokens: self.tokens(),
-            messages: view.items().len(),
-        }
+        items
     }
 }

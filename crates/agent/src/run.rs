@@ -138,7 +138,7 @@ impl Run {
             Input::Interrupt => self.interrupt(),
         }
         // The steps that follow from this input belong to no call.
-        (self.now.partial_answers, self.now.partial_summaries) = (Vec::new(), Vec::new());
+        self.now.partial_answers = Vec::new();
     }
 
     /// Returns the next step.

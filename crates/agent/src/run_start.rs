@@ -58,9 +58,9 @@ impl Run {
     pub(crate) fn decided(&mut self, decision: Decision) {
         let what = match std::mem::replace(&mut self.phase, Phase::TurnDue) {
             Phase::Deciding(what) => what,
-            Phase::PlanPending(plan) => {
-                let (pending, next) = *plan;
-                return self.plan_decided(decision, pending, next);
+            Phase::PlanPending(pending) => {
+                let (plan, next) = *pending;
+                return self.plan_decided(decision, plan, next);
             }
             other => {
                 self.phase = other;

@@ -52,9 +52,6 @@ pub struct Setup {
     pub summary_model: Option<SummaryModel>,
     /// Whether removed messages can be recalled from the log, so that markers may offer it.
     pub recall: Recall,
-    /// Whether the host approves each plan before it is applied, and learns of it afterwards: see
-    /// [`Step::BeforePlan`](crate::Step::BeforePlan).
-    pub announces_plans: bool,
     /// The limits of the run.
     pub limits: Arc<ExecutionLimits>,
     /// The points at which the host has hooks.
@@ -223,7 +220,6 @@ impl Setup {
             recovery: Policy::recovery(SessionPruneConfig::default(), None),
             summary_model: None,
             recall: Recall::None,
-            announces_plans: false,
             limits: Arc::new(ExecutionLimits::default()),
             hooks: BTreeSet::new(),
             permissions: Permissions::default(),

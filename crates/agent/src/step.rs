@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use plimsoll_context::{
-    CallId, Item, Part, Plan, Reply, TokenCounter, Tokens, ToolCall, ToolResult, Usage,
+    CallId, Item, Part, Reply, TokenCounter, Tokens, ToolCall, ToolResult, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +55,7 @@ pub enum Input {
     },
     /// A model call for a summary has ended.
     Summarized(Box<Result<Reply, Failure>>),
-    /// The host's decision about [`Step::Before`], or whether a plan may be applied: [`Step::BeforePlan`].
+    /// The host's decision about [`Step::Before`].
     Decided(Decision),
     /// Time has passed: see [`Run::deadline`](crate::Run::deadline).
     Tick,
@@ -71,11 +71,9 @@ pub struct Now {
     /// The time since the provider was last called, if known. If the provider's prompt cache may have
     /// expired by now, a plan costs nothing beside the input that is paid anyway.
     pub since_call: Option<Duration>,
-    /// The attempts of the run's own call without a reply, oldest first. They are charged if this input
-    /// ends them.
+    /// The attempts of the current model call without a reply, oldest first. They are charged if this
+    /// input ends them.
     pub partial_answers: Vec<PartialAnswer>,
-    /// The same of a call for a summary.
-    pub partial_summaries: Vec<PartialAnswer>,
     /// The usage so far of running tool calls. It is counted if this input aborts the call.
     pub tool_usage: HashMap<CallId, Spend>,
 }
@@ -166,16 +164,15 @@ pub enum Step {
     Record(Entry),
     /// Call the model.
     Call(Box<Request>),
-    /// Call the summary model. Other steps may follow before it ends.
+    /// Call the summary model.
     Summarize(Box<Request>),
-    /// Show the host the messages that a plan affects, and report whether the plan may be applied.
-    BeforePlan(Box<PendingPlan>),
-    /// Inform the host about the messages that a plan has affected.
-    AfterPlan(Box<PendingPlan>),
     /// Ask the host's hook; the answer is [`Input::Decided`].
     Before(HookInput),
     /// Call the host's hook, and continue once it has returned.
     After(HookInput),
+    /// Tell the host's hook about the items that a plan has affected, in the form and the order that
+    /// they had before.
+    Evicted(Vec<AffectedItem>),
     /// Run a tool.
     Execute(ToolCall),
     /// Ask the host's hook, the gate, or both, whether a call may run.
@@ -188,19 +185,6 @@ pub enum Step {
     Wait,
     /// The run has ended. Nothing follows until the next `Input::User` or `Input::Continue`.
     Finish(Outcome),
-}
-
-/// A plan that is about to be applied, with the messages that it affects.
-#[derive(Debug, Clone)]
-pub struct PendingPlan {
-    /// The plan.
-    pub plan: Plan,
-    /// The affected items in their current form, in view order.
-    pub items: Vec<AffectedItem>,
-    /// The request's size by our counter before the plan is applied.
-    pub tokens: Tokens,
-    /// Number of messages in the view before the plan is applied.
-    pub messages: usize,
 }
 
 /// One item that a plan affects.

@@ -84,7 +84,7 @@ impl Run {
 
     /// Handles the end of a model call for a summary.
     pub(crate) fn summarized(&mut self, reply: Result<Reply, Failure>) {
-        self.book_partial_summaries();
+        self.book_partial_answers(false);
         let (mut digest, what) = match std::mem::replace(&mut self.phase, Phase::PREPARING) {
             Phase::Summarizing(digest, what) => (digest, what),
             other => {
@@ -127,17 +127,9 @@ impl Run {
         }
     }
 
-    /// Adds the usage of the attempts without a reply to the summary in progress.
-    pub(crate) fn book_partial_summaries(&mut self) {
-        let answers = std::mem::take(&mut self.now.partial_summaries);
-        if let Phase::Summarizing(digest, _) = &mut self.phase {
-            answers.iter().for_each(|answer| digest.lost(answer));
-        }
-    }
-
     /// Ends a summary in progress at the end of the run. Its usage so far is recorded.
     pub(crate) fn drop_digest(&mut self) {
-        self.book_partial_summaries();
+        self.book_partial_answers(false);
         match std::mem::replace(&mut self.phase, Phase::PREPARING) {
             Phase::Summarizing(mut digest, _) => {
                 digest.calls += 1;

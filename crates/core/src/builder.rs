@@ -552,7 +552,6 @@ impl AgentBuilder {
             retention,
             recovery,
             summary_model,
-            announces_plans: self.hooks.follow_plans(),
             max_parallel_tools: settings.parallel_tools(),
             limits: Arc::new(settings.limits.filled()),
             hooks: self.hooks.points(),

@@ -8,22 +8,23 @@ mod rewrite;
 mod tools;
 mod usage;
 
-use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, Failure, HookInput, Input, Now, Outcome, Request, Step};
-use plimsoll_context::{Bytes, CallId, Gap, Part, Reply};
+use plimsoll_agent::{Answer, Event, HookInput, Input, Now, Outcome, Request, Step};
+use plimsoll_context::{Bytes, CallId, Gap, Part};
 use tokio::sync::mpsc;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use crate::error::Error;
 use crate::parts::Parts;
-use crate::remote::{InboxMessage, OpenInboxGuard, RemoteCommand};
+use crate::remote::{OpenInboxGuard, message_of};
 use crate::session::Session;
 use crate::telemetry::{self, RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, ToolContext, Update, Updates};
@@ -33,11 +34,9 @@ use hook_calls::{command, until};
 
 /// All operations under way. Dropping it cancels them.
 struct Underway {
-    call: Option<BoxFuture<'static, Result<Reply, Failure>>>,
-    summary: Option<BoxFuture<'static, Result<Reply, Failure>>>,
+    /// A model call, of the run itself or for a summary.
+    call: Option<BoxFuture<'static, Input>>,
     tools: JoinSet<tools::FinishedCall>,
-    /// The call that each task belongs to.
-    running: HashMap<tokio::task::Id, CallId>,
     updates: (mpsc::Sender<Update>, mpsc::Receiver<Update>),
     /// Cancelled on drop, so that no tool outlives the run.
     cancel: CancellationToken,
@@ -48,8 +47,6 @@ struct Underway {
 /// An event that the driver waits for.
 enum DriverEvent {
     Input(Input),
-    /// A message to the run.
-    Message(InboxMessage),
     /// A progress update of a tool.
     Update(Update),
 }
@@ -104,40 +101,20 @@ async fn follow(
                 request.cache.key.clone_from(&session.cache_key);
                 warn_of_history(session, &request);
                 rewrite::rewrite(session, &parts, &mut request).await;
-                let call_usage = Arc::clone(&session.usage.call);
-                call_usage.limit_output(None);
-                let call = call::call(
-                    Arc::clone(&parts),
-                    request,
-                    session.span_context(),
-                    call_usage,
-                );
-                underway.call = Some(Box::pin(call));
+                let (context, usage) = (session.span_context(), session.usage.begin_call());
+                let call = call::call(Arc::clone(&parts), request, context, usage);
+                underway.call = Some(call.boxed());
             }
             Step::Summarize(request) => {
                 flush(session).await?;
-                let call_usage = Arc::clone(&session.usage.summary);
-                let summary = call::summarize(
-                    Arc::clone(&parts),
-                    request,
-                    session.summary_span_context(),
-                    call_usage,
-                );
-                underway.summary = Some(Box::pin(summary));
-            }
-            Step::BeforePlan(pending) => {
-                flush(session).await?;
-                let decision = hook_calls::keep(session, &parts, &pending).await;
-                session.handle(Input::Decided(decision));
-            }
-            Step::AfterPlan(pending) => {
-                flush(session).await?;
-                hook_calls::gone(session, &parts, &pending).await;
+                let context = session.summary_span_context();
+                let usage = session.usage.begin_call();
+                let summary = call::summarize(Arc::clone(&parts), request, context, usage);
+                underway.call = Some(summary.boxed());
             }
             Step::Execute(tool_call) => {
                 flush(session).await?;
-                let tool = session.tools.get(&tool_call.name);
-                let tool = tool.or_else(|| parts.tools.get(&tool_call.name)).cloned();
+                let tool = parts.tools.get(&tool_call.name).cloned();
                 let call = tool_call.id.clone();
                 let (reservation, caller) = session.for_call(&call);
                 let updates = underway.updates.0.clone();
@@ -154,13 +131,14 @@ async fn follow(
                 let traced = ToolSpan::begin(&session.span_context(), &tool_call);
                 let hooks = hook_calls::context(session);
                 let execute = tools::execute(Arc::clone(&parts), tool, tool_call, cx, hooks);
-                let execute = execute.instrument(traced.span());
-                let task = underway.tools.spawn(async move {
-                    let done = execute.await;
+                let execute = AssertUnwindSafe(execute.instrument(traced.span()));
+                underway.tools.spawn(async move {
+                    let done = execute.catch_unwind().await;
+                    let broken = |panic| tools::FinishedCall::broken(call, panic);
+                    let done = done.unwrap_or_else(broken);
                     traced.end(&done.result, done.fault);
                     done
                 });
-                underway.running.insert(task.id(), call);
             }
             Step::Ask(question) => {
                 let cx = hook_calls::context(session);
@@ -169,7 +147,7 @@ async fn follow(
             }
             Step::Abort => {
                 *underway = Underway::new();
-                session.usage.forget_calls();
+                session.usage.forget_call();
                 session.usage.forget_tools();
             }
             Step::Wait => {
@@ -179,15 +157,12 @@ async fn follow(
                 }
                 session.book();
                 match wait(session, underway).await {
-                    DriverEvent::Update(update) if underway.runs(&update.call) => {
+                    DriverEvent::Update(update) if session.usage.runs(&update.call) => {
                         hook_calls::update(session, &parts, update).await;
                     }
                     // A tool that has returned reports no more progress.
                     DriverEvent::Update(_) => {}
                     DriverEvent::Input(input) => handle_input(session, &parts, input).await,
-                    DriverEvent::Message(spoken) => {
-                        handle_input(session, &parts, spoken.into_input()).await;
-                    }
                 }
             }
             Step::Finish(mut outcome) => {
@@ -202,6 +177,10 @@ async fn follow(
             Step::After(moment) => {
                 flush(session).await?;
                 hook_calls::call(session, &parts, moment).await;
+            }
+            Step::Evicted(items) => {
+                flush(session).await?;
+                hook_calls::evict(session, &parts, &items).await;
             }
             Step::Record(_) | Step::Notify(_) => {}
         }
@@ -284,39 +263,11 @@ impl Underway {
         let cancel = CancellationToken::new();
         Self {
             call: None,
-            summary: None,
             tools: JoinSet::new(),
-            running: HashMap::new(),
             updates: mpsc::channel(TOOL_UPDATES),
             _cancel_on_drop: cancel.clone().drop_guard(),
             cancel,
             asks: FuturesUnordered::new(),
-        }
-    }
-
-    fn runs(&self, call: &CallId) -> bool {
-        self.running.values().any(|running| running == call)
-    }
-
-    /// Returns the input for a finished tool call.
-    fn returned(
-        &mut self,
-        ended: Result<(tokio::task::Id, tools::FinishedCall), JoinError>,
-    ) -> Input {
-        let done = match ended {
-            Ok((id, done)) => {
-                self.running.remove(&id);
-                done
-            }
-            // Reached only if a tool panics while reporting its timeout.
-            Err(error) => match self.running.remove(&error.id()) {
-                Some(call) => tools::FinishedCall::broken(call, &error),
-                None => return Input::Interrupt,
-            },
-        };
-        Input::ToolDone {
-            result: done.result,
-            spent: done.spent,
         }
     }
 }
@@ -326,19 +277,17 @@ impl Session {
     /// messages that the run has not taken.
     pub(crate) fn close_inbox(&mut self) -> Vec<Vec<Part>> {
         let left = self.inbox.close().into_iter();
-        let left: Vec<_> = left.map(|left| left.message.parts).collect();
+        let left: Vec<_> = left.filter_map(message_of).collect();
         left.iter().for_each(|parts| self.parts.too_late(parts));
         left
     }
 
     /// Passes an input to the machine, with the facts of this moment.
     pub(crate) fn handle(&mut self, input: Input) {
-        let (partial_answers, partial_summaries) = self.usage.of_calls(&input);
         let now = Now {
             elapsed: self.started.elapsed(),
             since_call: self.idle(),
-            partial_answers,
-            partial_summaries,
+            partial_answers: self.usage.of_call(&input),
             tool_usage: self.usage.of_tools(&input),
         };
         let was_retried = matches!(input, Input::Retried);
@@ -388,13 +337,13 @@ fn end_open(session: &mut Session) {
     if !session.run.is_running() {
         session.close_inbox();
     } else {
-        for spoken in session.inbox.close() {
-            session.handle(spoken.into_input());
+        for input in session.inbox.close() {
+            session.handle(input);
         }
         session.handle(Input::Interrupt);
         while !matches!(step(session), Step::Finish(_) | Step::Wait) {}
     }
-    session.usage.forget_calls();
+    session.usage.forget_call();
 }
 
 /// Prepares a session for an operation between two runs.
@@ -425,34 +374,29 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
     let due = until(session);
     let Underway {
         call,
-        summary,
         tools,
         updates: (_, updates),
         asks,
         ..
     } = &mut *underway;
-    let calls = call.is_some() || summary.is_some();
-    let idle = !calls && tools.is_empty() && asks.is_empty();
+    let idle = call.is_none() && tools.is_empty() && asks.is_empty();
     let input = tokio::select! {
         biased;
-        command = command(session) => match command {
-            RemoteCommand::Say(spoken) => return DriverEvent::Message(spoken),
-            RemoteCommand::Interrupt => Input::Interrupt,
-        },
+        input = command(session) => input,
         () = due => Input::Tick,
         // Handled before the next attempt starts.
-        () = session.usage.news() => Input::Retried,
-        Some(reply) = async { Some(call.as_mut()?.await) } => {
+        () = session.usage.call.news() => Input::Retried,
+        Some(input) = async { Some(call.as_mut()?.await) } => {
             *call = None;
-            Input::Reply(Box::new(reply))
-        }
-        Some(reply) = async { Some(summary.as_mut()?.await) } => {
-            *summary = None;
-            Input::Summarized(Box::new(reply))
+            input
         }
         // Updates of a tool come before its result.
         Some(update) = updates.recv() => return DriverEvent::Update(update),
-        Some(ended) = tools.join_next_with_id() => underway.returned(ended),
+        Some(ended) = tools.join_next() => match ended {
+            Ok(tools::FinishedCall { result, spent, .. }) => Input::ToolDone { result, spent },
+            // Only if the runtime ends.
+            Err(_) => Input::Interrupt,
+        },
         Some((call, answer)) = asks.next() => Input::Answer { call, answer },
         // The machine waits although nothing is under way. That is a bug; ending the run so that it
         // can be resumed is better than hanging.

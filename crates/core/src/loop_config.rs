@@ -155,7 +155,6 @@ impl Session {
         if let Some(hooks) = &config.hooks {
             parts.hooks = parts.hooks.followed_by(hooks);
             setup.hooks = parts.hooks.points();
-            setup.announces_plans |= parts.hooks.follow_plans();
         }
         if let Some(filters) = &config.input_filters {
             parts.input_filters.clone_from(filters);

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver;
 use crate::error::Error;
-use crate::remote::{RemoteCommand, UserMessage};
+use crate::remote::{UserMessage, message_of};
 use crate::reservation::Reservation;
 use crate::session::Session;
 use crate::sub_agent::MAX_DEPTH;
@@ -32,7 +32,7 @@ mod strategy;
 pub use branch::Branch;
 pub use judge::{Elaborate, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_ELABORATED, MAX_JUDGED};
 pub use outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult};
-pub use strategy::{Choice, Custom, Evaluation, EvaluationStrategy, PickFirst, TokenEfficient};
+pub use strategy::{Choice, Evaluation, EvaluationStrategy, PickFirst, TokenEfficient};
 
 use branch::{RunningBranch, Trunk};
 
@@ -233,14 +233,11 @@ impl Race {
                     }
                     None => break,
                 },
-                command = session.inbox.next() => match command {
-                    RemoteCommand::Interrupt => {
-                        self.interrupted = true;
-                        stop.cancel();
-                        closing.get_or_insert_with(|| Instant::now() + CLOSING);
-                    }
-                    RemoteCommand::Say(spoken) => self.undelivered.push(spoken.message.parts),
-                },
+                () = interrupted(session, &mut self.undelivered) => {
+                    self.interrupted = true;
+                    stop.cancel();
+                    closing.get_or_insert_with(|| Instant::now() + CLOSING);
+                }
                 Some(()) = late => break,
             }
         }
@@ -306,11 +303,8 @@ async fn choose(
 
 /// Completes on an interrupt. Messages received meanwhile are too late and are collected in `late`.
 async fn interrupted(session: &Session, late: &mut Vec<Vec<Part>>) {
-    loop {
-        match session.inbox.next().await {
-            RemoteCommand::Interrupt => return,
-            RemoteCommand::Say(spoken) => late.push(spoken.message.parts),
-        }
+    while let Some(parts) = message_of(session.inbox.next().await) {
+        late.push(parts);
     }
 }
 

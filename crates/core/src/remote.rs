@@ -3,13 +3,13 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use plimsoll_agent::{Input, UserInput, Waiting};
 use plimsoll_context::Part;
 use tokio::sync::Notify;
 
-use crate::error::Error;
+use crate::error::{Error, lock};
 
 /// Capacity of the inbox. Beyond it, senders wait.
 pub const INBOX: usize = 64;
@@ -27,30 +27,6 @@ pub struct UserMessage(
 /// event or in [`AgentOutput::undelivered`](crate::AgentOutput).
 #[derive(Debug, Clone)]
 pub struct Remote(Arc<SharedInbox>);
-
-/// A command from a [`Remote`].
-#[derive(Debug)]
-pub(crate) enum RemoteCommand {
-    Say(InboxMessage),
-    Interrupt,
-}
-
-/// A message to a run in progress.
-#[derive(Debug)]
-pub(crate) struct InboxMessage {
-    pub(crate) kind: Waiting,
-    pub(crate) message: UserInput,
-}
-
-impl InboxMessage {
-    /// Converts the message to an input of the machine.
-    pub(crate) fn into_input(self) -> Input {
-        match self.kind {
-            Waiting::Steer => Input::User(self.message),
-            Waiting::FollowUp => Input::FollowUp(self.message),
-        }
-    }
-}
 
 /// The receiving end of all [`Remote`]s of a session.
 #[derive(Debug, Default)]
@@ -73,7 +49,7 @@ struct InboxState {
     /// Whether a run accepts messages.
     open: bool,
     interrupted: bool,
-    messages: VecDeque<InboxMessage>,
+    messages: VecDeque<Input>,
     /// The keys of messages that this process or, according to the log, an earlier one has
     /// accepted.
     keys: HashSet<String>,
@@ -115,7 +91,7 @@ impl Remote {
     /// Ends the current run and leaves a session that can be continued. Takes precedence over all
     /// waiting messages. Returns `false` if no run is in progress.
     pub async fn interrupt(&self) -> bool {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.inbox);
         if state.open {
             state.interrupted = true;
             self.0.arrived.notify_one();
@@ -139,7 +115,7 @@ impl Remote {
             let mut room = std::pin::pin!(self.0.room.notified());
             room.as_mut().enable();
             {
-                let mut state = self.0.lock();
+                let mut state = lock(&self.0.inbox);
                 if !state.open {
                     return false;
                 }
@@ -149,7 +125,10 @@ impl Remote {
                 if state.messages.len() < INBOX {
                     state.keys.extend(key.clone());
                     let message = UserInput { parts, key };
-                    state.messages.push_back(InboxMessage { kind, message });
+                    state.messages.push_back(match kind {
+                        Waiting::Steer => Input::User(message),
+                        Waiting::FollowUp => Input::FollowUp(message),
+                    });
                     self.0.arrived.notify_one();
                     return true;
                 }
@@ -172,19 +151,19 @@ impl Inbox {
 
     /// Adds the keys of messages in the log.
     pub(crate) fn knows(&self, keys: impl IntoIterator<Item = String>) {
-        self.0.lock().keys.extend(keys);
+        lock(&self.0.inbox).keys.extend(keys);
     }
 
     /// Opens the inbox for a new run.
     pub(crate) fn open(&self) -> OpenInboxGuard {
-        let mut state = self.0.lock();
+        let mut state = lock(&self.0.inbox);
         state.open = true;
         state.interrupted = false;
         OpenInboxGuard(Arc::clone(&self.0))
     }
 
     /// Returns the next command. Interrupts come first.
-    pub(crate) async fn next(&self) -> RemoteCommand {
+    pub(crate) async fn next(&self) -> Input {
         loop {
             if let Some(command) = self.0.take() {
                 return command;
@@ -194,19 +173,19 @@ impl Inbox {
     }
 
     /// Returns the next interrupt. Messages keep waiting.
-    pub(crate) async fn interrupt(&self) -> RemoteCommand {
+    pub(crate) async fn interrupt(&self) -> Input {
         loop {
-            if std::mem::take(&mut self.0.lock().interrupted) {
-                return RemoteCommand::Interrupt;
+            if std::mem::take(&mut lock(&self.0.inbox).interrupted) {
+                return Input::Interrupt;
             }
             self.0.arrived.notified().await;
         }
     }
 
     /// Closes the inbox. Returns the messages that the run has not taken.
-    pub(crate) fn close(&self) -> Vec<InboxMessage> {
+    pub(crate) fn close(&self) -> Vec<Input> {
         self.0.close();
-        self.0.lock().messages.drain(..).collect()
+        lock(&self.0.inbox).messages.drain(..).collect()
     }
 }
 
@@ -217,22 +196,18 @@ impl Drop for OpenInboxGuard {
 }
 
 impl SharedInbox {
-    fn lock(&self) -> MutexGuard<'_, InboxState> {
-        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take(&self) -> Option<RemoteCommand> {
-        let mut state = self.lock();
+    fn take(&self) -> Option<Input> {
+        let mut state = lock(&self.inbox);
         if std::mem::take(&mut state.interrupted) {
-            return Some(RemoteCommand::Interrupt);
+            return Some(Input::Interrupt);
         }
         let queued = state.messages.pop_front()?;
         self.room.notify_waiters();
-        Some(RemoteCommand::Say(queued))
+        Some(queued)
     }
 
     fn close(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.inbox);
         state.open = false;
         state.interrupted = false;
         self.room.notify_waiters();
@@ -248,6 +223,14 @@ impl UserMessage {
         } else {
             Err(Error::EmptyTask)
         }
+    }
+}
+
+/// Returns the message of an input, or `None` for an interrupt.
+pub(crate) fn message_of(input: Input) -> Option<Vec<Part>> {
+    match input {
+        Input::User(message) | Input::FollowUp(message) => Some(message.parts),
+        _ => None,
     }
 }
 

@@ -2,21 +2,20 @@
 //! and the reservation that they are charged to. The machine decides on the consequences.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use plimsoll_agent::{Failure, Input, PartialAnswer, Spend};
 use plimsoll_context::{CallId, Delta, Message, Reply, Tokens};
 use tokio::sync::Notify;
 
+use crate::error::lock;
 use crate::reservation::Reservation;
 
 /// The open usage and the reservation of a session's run.
 #[derive(Debug, Default)]
 pub(crate) struct RunUsage {
-    /// Of the run's own call.
+    /// Of the model call.
     pub(crate) call: Arc<CallUsage>,
-    /// Of a call for a summary.
-    pub(crate) summary: Arc<CallUsage>,
     /// Of the tool calls.
     pub(crate) calls: HashMap<CallId, Reservation>,
     /// Of the run and everything below it.
@@ -45,23 +44,17 @@ struct Attempts {
 }
 
 impl RunUsage {
-    /// Waits until an attempt of one of the calls has failed that used something.
-    pub(crate) async fn news(&self) {
-        tokio::select! {
-            () = self.call.news() => {}
-            () = self.summary.news() => {}
-        }
+    /// Begins a model call.
+    pub(crate) fn begin_call(&mut self) -> Arc<CallUsage> {
+        self.forget_call();
+        Arc::clone(&self.call)
     }
 
-    /// Returns the attempts of the run's own call and of a call for a summary without a reply, as far as
-    /// this input affects them.
-    pub(crate) fn of_calls(&self, input: &Input) -> (Vec<PartialAnswer>, Vec<PartialAnswer>) {
-        let Self { call, summary, .. } = self;
+    /// Returns the attempts of the model call without a reply, as far as this input affects them.
+    pub(crate) fn of_call(&self, input: &Input) -> Vec<PartialAnswer> {
         match input {
-            Input::Retried => (call.take(), summary.take()),
-            Input::Reply(_) => (call.take(), Vec::new()),
-            Input::Summarized(_) => (Vec::new(), summary.take()),
-            _ => (call.all(), summary.all()),
+            Input::Retried | Input::Reply(_) | Input::Summarized(_) => self.call.take(),
+            _ => self.call.all(),
         }
     }
 
@@ -83,10 +76,14 @@ impl RunUsage {
         }
     }
 
-    /// Drops the usage of the calls, which were cut off.
-    pub(crate) fn forget_calls(&mut self) {
+    /// Checks whether a tool call is under way.
+    pub(crate) fn runs(&self, call: &CallId) -> bool {
+        self.calls.contains_key(call)
+    }
+
+    /// Drops the usage of the model call, which has ended or was cut off.
+    pub(crate) fn forget_call(&mut self) {
         self.call = Arc::default();
-        self.summary = Arc::default();
     }
 
     /// Settles the tool calls under way, which were cut off.
@@ -98,12 +95,12 @@ impl RunUsage {
 impl CallUsage {
     /// Begins an attempt. From now on it is charged, even if nothing arrives.
     pub(crate) fn sent(&self) {
-        self.lock().now = Some(PartialAnswer::default());
+        lock(&self.attempts).now = Some(PartialAnswer::default());
     }
 
     /// Records a piece of the answer of the current attempt, or its usage.
     pub(crate) fn record(&self, delta: &Delta) {
-        let mut attempts = self.lock();
+        let mut attempts = lock(&self.attempts);
         let now = attempts.now.get_or_insert_default();
         match delta {
             Delta::Text { text } => now.text.push_str(text),
@@ -129,18 +126,18 @@ impl CallUsage {
             text: String::new(),
             rest: Message::Assistant { parts: written }.text(),
         };
-        self.lock().now = Some(answer).filter(|answer| !answer.is_empty());
+        lock(&self.attempts).now = Some(answer).filter(|answer| !answer.is_empty());
     }
 
     /// Clears the current attempt: its reply is charged.
     pub(crate) fn answered(&self) {
-        self.lock().now = None;
+        lock(&self.attempts).now = None;
     }
 
     /// Records a failed attempt. It is charged if a part of its answer had arrived. If the failure
     /// contains the usage, it is accounted for there.
     pub(crate) fn failed(&self, failure: &Failure) {
-        let now = self.lock().now.take();
+        let now = lock(&self.attempts).now.take();
         if failure.usage().is_none() {
             self.lose(now.filter(|answer| !answer.is_empty()));
         }
@@ -149,12 +146,12 @@ impl CallUsage {
     /// Records that the current attempt was cut off here. It is charged although nothing may have
     /// arrived.
     pub(crate) fn cut_off(&self) {
-        let now = self.lock().now.take();
+        let now = lock(&self.attempts).now.take();
         self.lose(now);
     }
 
     fn lose(&self, answer: Option<PartialAnswer>) {
-        let mut attempts = self.lock();
+        let mut attempts = lock(&self.attempts);
         attempts.lost.extend(answer);
         if !attempts.lost.is_empty() {
             self.failed.notify_one();
@@ -166,7 +163,7 @@ impl CallUsage {
     pub(crate) async fn news(&self) {
         loop {
             self.failed.notified().await;
-            if !self.lock().lost.is_empty() {
+            if !lock(&self.attempts).lost.is_empty() {
                 return;
             }
         }
@@ -174,26 +171,25 @@ impl CallUsage {
 
     /// Takes the failed attempts.
     pub(crate) fn take(&self) -> Vec<PartialAnswer> {
-        std::mem::take(&mut self.lock().lost)
+        std::mem::take(&mut lock(&self.attempts).lost)
     }
 
     /// Returns all attempts that have not been accounted for.
     pub(crate) fn all(&self) -> Vec<PartialAnswer> {
-        let attempts = self.lock();
+        let attempts = lock(&self.attempts);
         attempts.lost.iter().chain(&attempts.now).cloned().collect()
     }
 
     /// Limits the answer of the next attempt.
     pub(crate) fn limit_output(&self, max_output: Option<Tokens>) {
-        self.lock().max_output = max_output;
+        lock(&self.attempts).max_output = max_output;
     }
 
     /// Returns the limit of the next attempt's answer for a request with this limit.
     pub(crate) fn max_output(&self, asked: Option<Tokens>) -> Option<Tokens> {
-        [asked, self.lock().max_output].into_iter().flatten().min()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Attempts> {
-        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+        [asked, lock(&self.attempts).max_output]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }

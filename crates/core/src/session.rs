@@ -2,7 +2,6 @@
 //!
 //! The loop itself is in the driver.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -22,7 +21,6 @@ use crate::remote::{Inbox, Remote};
 use crate::run_usage::RunUsage;
 use crate::store::{Lease, SessionId};
 use crate::telemetry::SpanContext;
-use crate::tool::Tool;
 
 /// A session that this process writes to.
 ///
@@ -41,15 +39,11 @@ pub struct Session {
     pub(crate) writing: Option<LogWrite>,
     /// Whether a write has failed, so that the session is ahead of its log.
     pub(crate) stale: bool,
-    /// The log, if it was kept for a run that will ask for it.
-    pub(crate) log: Option<Vec<Entry>>,
     /// Whether the log has reached a new point that another process could continue from.
     pub(crate) reached: bool,
     /// The digests of the log, while a run is journaled.
     pub(crate) chain: Option<LogChain>,
     pub(crate) state: Arc<AgentState>,
-    /// Tools of this session only: the recall tools.
-    pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
     /// The steps of the current run.
     pub(crate) steps: Steps,
     /// The reservation of the run, and the usage of its calls under way.
@@ -87,11 +81,9 @@ impl Session {
             pending: Vec::new(),
             writing: None,
             stale: false,
-            log: None,
             reached: false,
             chain: None,
             state: Arc::new(state),
-            tools: HashMap::new(),
             steps: Steps::new(parts.settings.max_step_result),
             usage: RunUsage::default(),
             started: tokio::time::Instant::now(),

@@ -9,7 +9,6 @@ use crate::agent::{Agent, cache_key, nobody_to_ask};
 use crate::driver;
 use crate::error::Error;
 use crate::host_steps::Steps;
-use crate::opened_log::OpenedLog;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::remote::UserMessage;
@@ -30,8 +29,7 @@ impl Session {
             store: Arc::clone(&self.parts.store),
             ..Parts::clone(&agent.parts)
         };
-        let OpenedLog { state, entries, .. } =
-            OpenedLog::read(&*parts.store, self.id(), None, &agent.setup).await?;
+        let (state, entries) = agent.folded(&*parts.store, self.id()).await?;
         let (setup, tools) = agent.prepare(&parts, self.id(), &state).await?;
         self.run = Run::of_state(state, setup);
         self.entries = entries;
@@ -174,6 +172,9 @@ impl Session {
         let (id, runs) = (self.id().clone(), self.run.state().runs());
         let parts = Arc::make_mut(&mut self.parts);
         parts.observers = parts.observers.of_session(id.as_str(), runs);
+        let named = tools.into_iter();
+        let named = named.map(|tool| (tool.spec().name.clone(), tool));
+        parts.tools.extend(named);
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.settings.max_step_result);
@@ -187,8 +188,6 @@ impl Session {
         let root = self.run.state().root().unwrap_or(id.as_str());
         let setup = self.run.setup();
         self.cache_key = setup.cache.is_on().then(|| cache_key(root));
-        let named = tools.into_iter();
-        self.tools = named.map(|tool| (tool.spec().name.clone(), tool)).collect();
         self.parts.warn(agent.notes.clone());
         self.parts.warn(nobody_to_ask(&agent.setup, &self.parts));
         for rule in &agent.pins {

@@ -10,7 +10,7 @@ use plimsoll_agent::{
 use plimsoll_context::{Chars4, ContextStrategy, Reason, Tokens, Trigger};
 
 use crate::stage::audit::{audit, whole};
-use crate::stage::{self, Stage, good_summary, strategy, summarizing};
+use crate::stage::{self, Stage, good_summary, plan_hooks, strategy, summarizing};
 
 /// A session of one run that read `files`, under its trigger of 40,000 and over its target.
 fn session(setup: Setup, files: usize) -> Stage {
@@ -30,14 +30,14 @@ fn session(setup: Setup, files: usize) -> Stage {
 fn evicting() -> Setup {
     let evict = ContextStrategy::named("evict", Some(Tokens(40_000))).unwrap();
     Setup {
-        announces_plans: true,
+        hooks: plan_hooks(),
         ..strategy(evict, None)
     }
 }
 
 fn summing_up() -> Setup {
     Setup {
-        announces_plans: true,
+        hooks: plan_hooks(),
         ..summarizing(40_000, 60_000)
     }
 }
@@ -69,7 +69,7 @@ fn a_view_under_its_trigger_is_brought_to_its_target() {
     };
     assert_eq!(plan.why, Trigger::Asked);
     assert_eq!(plan.price.unwrap().reason, Reason::Asked);
-    assert_eq!(stage.leaving.len(), 1, "the host was asked");
+    assert_eq!(stage.leaving, 1, "the host was asked");
     assert_eq!(stage.gone.len(), 1, "and told");
     let done = stage.run.take_compaction().unwrap();
     assert_eq!(done.plan, *plan);
@@ -154,7 +154,7 @@ fn with_nothing_to_do_no_model_is_asked() {
         stage.rest();
         assert!(!stage.run.is_running());
         assert_eq!(stage.log.len(), entries);
-        assert!(stage.summaries.is_empty() && stage.leaving.is_empty());
+        assert!(stage.summaries.is_empty() && stage.leaving == 0);
     }
     let mut empty = Stage::new(summing_up());
     empty.run.compact(Now::default(), None).unwrap();

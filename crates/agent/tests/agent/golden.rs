@@ -10,7 +10,9 @@ use plimsoll_context::{
     ToolResult, Usage,
 };
 
-use crate::stage::{self, Stage, good_summary, overflow, read_log, setup, summarizing, words};
+use crate::stage::{
+    self, Stage, good_summary, overflow, plan_hooks, read_log, setup, summarizing, words,
+};
 
 const PLANS: &str = include_str!("../golden/plans.jsonl");
 const LIMITS: &str = include_str!("../golden/limits.jsonl");
@@ -19,7 +21,7 @@ const KEYS: &str = include_str!("../golden/keys.jsonl");
 /// A session with a pin, a summary by a model, one without, recall, and a refusal.
 fn plans() -> Vec<Entry> {
     let mut stage = Stage::new(Setup {
-        announces_plans: true,
+        hooks: plan_hooks(),
         recall: Recall::Offered,
         ..summarizing(2_000, 8_000)
     });

@@ -1,18 +1,20 @@
 //! Messages are shown to the host before they are evicted. Covers acceptance and vetoes, before a
 //! request and on the ladder, with interrupts and crashes at each step.
 
-use plimsoll_agent::{AtLimit, Decision, EndReason, Input, Setup};
+use std::collections::BTreeSet;
+
+use plimsoll_agent::{AtLimit, Decision, EndReason, Event, Input, Setup};
 use plimsoll_context::{ContextStrategy, Form, Message, Part, Recall, Seq, Tokens};
 
 use crate::stage::audit::{audit, carried_on};
-use crate::stage::{Stage, good_summary, limits, overflow, strategy, summarizing};
+use crate::stage::{Stage, good_summary, limits, overflow, plan_hooks, strategy, summarizing};
 
 const NAMES: [&str; 4] = ["sliding_window", "evict", "summarize", "extract"];
 
 fn asked(name: &str) -> Setup {
     let max_tokens = Some(Tokens(6_000));
     Setup {
-        announces_plans: true,
+        hooks: plan_hooks(),
         recall: Recall::Offered,
         limits: limits(1_000, None, AtLimit::Finalize).limits,
         summary_model: (name == "summarize")
@@ -49,26 +51,27 @@ fn until_host_asked(stage: &mut Stage, from: usize) -> usize {
 }
 
 #[test]
-fn what_leaves_is_offered_before_every_plan_and_told_after_it() {
+fn every_compaction_is_asked_about_and_every_plan_told() {
     for name in NAMES {
         let mut stage = Stage::new(asked(name));
         stage.say("the task");
         turns(&mut stage, 0, 40);
         stage.text("done");
         assert!(stage.plans() > 2, "{name}");
-        assert_eq!(stage.leaving.len(), stage.plans(), "{name}");
+        let compactions = stage
+            .events
+            .iter()
+            .filter(|event| matches!(event, Event::PlanApplied(applied) if applied.is_compaction));
+        assert_eq!(stage.leaving, compactions.count(), "{name}");
         assert_eq!(stage.gone.len(), stage.plans(), "{name}");
         // Every original that left did so once, and none came back.
         let mut left = Vec::new();
-        for (leaving, gone) in stage.leaving.iter().zip(&stage.gone) {
-            assert_eq!(leaving.plan, gone.plan, "{name}");
+        for gone in &stage.gone {
             assert!(
-                leaving.items.iter().any(|item| item.removed)
-                    || ["evict", "extract"].contains(&name),
+                gone.iter().any(|item| item.removed) || ["evict", "extract"].contains(&name),
                 "{name}"
             );
-            let originals = leaving.items.iter();
-            for of in originals.filter(|of| of.item.form == Form::Original) {
+            for of in gone.iter().filter(|of| of.item.form == Form::Original) {
                 let is_result = matches!(*of.item.message, Message::ToolResult(_));
                 assert_eq!(of.tool.as_deref(), is_result.then_some("read"), "{name}");
                 left.push(of.item.seq);
@@ -168,9 +171,9 @@ fn in_the_ladder_too() {
             stage.say("the task");
             turns(&mut stage, 0, 5);
             stage.verdict = verdict.clone();
-            let asked = stage.leaving.len();
+            let asked = stage.leaving;
             stage.refuse(overflow(Some(9_000), Some(4_000)));
-            assert!(stage.leaving.len() > asked, "{name}: it is asked");
+            assert!(stage.leaving > asked, "{name}: it is asked");
             match &verdict {
                 Decision::No { .. } => {
                     assert!(!stage.calling, "{name}");
@@ -273,14 +276,14 @@ fn a_crash_at_any_entry_carries_on() {
 #[test]
 fn a_host_that_is_not_asked_hears_nothing() {
     let mut stage = Stage::new(Setup {
-        announces_plans: false,
+        hooks: BTreeSet::new(),
         recall: Recall::None,
         ..asked("evict")
     });
     stage.say("the task");
     turns(&mut stage, 0, 20);
     assert!(stage.plans() > 0);
-    assert!(stage.leaving.is_empty() && stage.gone.is_empty());
+    assert!(stage.leaving == 0 && stage.gone.is_empty());
     stage.text("done");
     audit(&stage);
 }

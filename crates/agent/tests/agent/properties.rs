@@ -17,7 +17,7 @@ use plimsoll_context::{
 use plimsoll_testkit::{ROUNDS, Random, rounds};
 
 use crate::stage::audit::{calibration, carried_on, whole};
-use crate::stage::{self, Stage, good_summary, overflow, setup, strategy};
+use crate::stage::{self, Stage, good_summary, overflow, plan_hooks, setup, strategy};
 
 /// The size of a marker in place of removed messages, at most.
 const MARKER: Tokens = Tokens(18);
@@ -480,7 +480,11 @@ fn any_hooks(random: &mut Random) -> BTreeSet<HookPoint> {
         AfterLoop,
         AfterTask,
     ];
-    all.into_iter().filter(|_| random.chance(20)).collect()
+    let mut hooks: BTreeSet<HookPoint> = all.into_iter().filter(|_| random.chance(20)).collect();
+    if random.chance(60) {
+        hooks.extend(plan_hooks());
+    }
+    hooks
 }
 
 fn any_filters(random: &mut Random) -> InputFilters {
@@ -516,7 +520,6 @@ fn any_setup(random: &mut Random) -> Setup {
             prompt: SummaryModel::PROMPT.into(),
             sheet: None,
         }),
-        announces_plans: random.chance(60),
         recall: Recall::None,
         limits: Arc::new(ExecutionLimits {
             max_turns: Some(1 + random.below(12)),

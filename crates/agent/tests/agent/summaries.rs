@@ -12,7 +12,7 @@ use plimsoll_context::{
 };
 
 use crate::stage::audit::{audit, whole};
-use crate::stage::{self, Stage, good_summary, limits, overflow, summarizing};
+use crate::stage::{self, Stage, good_summary, limits, overflow, plan_hooks, summarizing};
 
 fn many_turns(setup: Setup) -> Setup {
     Setup {
@@ -501,7 +501,7 @@ fn sixty_turns_of_six_kilobytes_stay_under_six_thousand_tokens() {
 #[test]
 fn two_results_under_a_tiny_budget() {
     let mut setup = Setup {
-        announces_plans: true,
+        hooks: plan_hooks(),
         recall: plimsoll_context::Recall::Offered,
         ..summarizing(1_200, 8_000)
     };
@@ -664,7 +664,7 @@ fn extract_needs_no_model() {
     for summary_model in [None, model] {
         let mut stage = Stage::new(many_turns(Setup {
             summary_model,
-            announces_plans: true,
+            hooks: plan_hooks(),
             ..setup.clone()
         }));
         stage.say("Port the parser.");

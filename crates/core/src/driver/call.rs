@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Failure, Request};
-use plimsoll_context::Reply;
+use plimsoll_agent::{Failure, Input, Request};
 
 use crate::parts::Parts;
 use crate::retry::call_with_retries;
@@ -17,18 +16,11 @@ pub(super) async fn call(
     parts: Arc<Parts>,
     request: Box<Request>,
     context: SpanContext,
-    call_usage: Arc<CallUsage>,
-) -> Result<Reply, Failure> {
+    usage: Arc<CallUsage>,
+) -> Input {
     let (provider, retry) = (&*parts.provider, &parts.settings.retry);
-    call_with_retries(
-        provider,
-        &request,
-        retry,
-        Some(&parts),
-        &call_usage,
-        context,
-    )
-    .await
+    let work = call_with_retries(provider, &request, retry, Some(&parts), &usage, context);
+    Input::Reply(Box::new(work.await))
 }
 
 /// Calls the summarizer. Retries like any other call, but with an overall timeout, since the run
@@ -37,18 +29,19 @@ pub(super) async fn summarize(
     parts: Arc<Parts>,
     request: Box<Request>,
     context: SpanContext,
-    call_usage: Arc<CallUsage>,
-) -> Result<Reply, Failure> {
+    usage: Arc<CallUsage>,
+) -> Input {
     let wait = parts.settings.summary_timeout.unwrap_or(SUMMARY_TIMEOUT);
     let (provider, retry) = (&*parts.summarizer, &parts.settings.retry);
-    let work = call_with_retries(provider, &request, retry, None, &call_usage, context);
-    tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
+    let work = call_with_retries(provider, &request, retry, None, &usage, context);
+    let reply = tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         let failure = Failure::Transient {
             status: None,
             retry_after_ms: None,
             message: format!("there was no summary within {} s", wait.as_secs_f32()),
         };
-        call_usage.cut_off();
+        usage.cut_off();
         Err(failure)
-    })
+    });
+    Input::Summarized(Box::new(reply))
 }

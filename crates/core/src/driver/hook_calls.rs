@@ -11,7 +11,7 @@ use futures_util::future::{BoxFuture, pending};
 
 use plimsoll_agent::{
     AffectedItem, Answer, Approver, Decision, Event, EvictedMessage, Eviction, HookInput,
-    HookPoint, Input, PendingPlan, Question,
+    HookPoint, Input, Question,
 };
 use plimsoll_context::{CallId, Form, Gap, Message, Part};
 use tokio::time::Instant;
@@ -19,7 +19,6 @@ use tokio::time::Instant;
 use crate::hooks::{ANSWER_RETRIES, HookContext, HookOutcome};
 use crate::parts::Parts;
 use crate::recall::LogMessages;
-use crate::remote::RemoteCommand;
 use crate::session::Session;
 use crate::store::SessionId;
 use crate::tool::Update;
@@ -44,10 +43,12 @@ pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = 
             () = due => None,
         };
         match command {
-            Some(RemoteCommand::Say(spoken)) => session.handle(spoken.into_input()),
-            Some(RemoteCommand::Interrupt) => {
-                session.handle(Input::Interrupt);
-                return None;
+            Some(input) => {
+                let is_interrupt = matches!(input, Input::Interrupt);
+                session.handle(input);
+                if is_interrupt {
+                    return None;
+                }
             }
             // The machine's reaction is carried out at its next wait.
             None => {
@@ -81,7 +82,7 @@ fn at(time: Option<Instant>) -> BoxFuture<'static, ()> {
 
 /// Returns the next message or an interrupt. Messages wait in the inbox while the machine has no
 /// room.
-pub(super) async fn command(session: &Session) -> RemoteCommand {
+pub(super) async fn command(session: &Session) -> Input {
     if session.run.has_room() {
         session.inbox.next().await
     } else {
@@ -132,42 +133,9 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, input: Hoo
     }));
 }
 
-/// Asks whether a plan may be applied.
-///
-/// Hooks are called for compactions only, not for results that are shortened before the model first
-/// reads them.
-pub(super) async fn keep(
-    session: &mut Session,
-    parts: &Arc<Parts>,
-    pending: &PendingPlan,
-) -> Decision {
-    if pending.plan.is_compaction() {
-        let input = HookInput::BeforeCompactionStart {
-            tokens: pending.tokens,
-            messages: pending.messages,
-        };
-        if let Some(why) = refusal(session, parts, input).await {
-            return Decision::No { why };
-        }
-    }
-    Decision::Go
-}
-
-/// Reports an applied plan and its evicted messages to the host.
-pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, pending: &PendingPlan) {
-    if pending.plan.is_compaction() {
-        let input = HookInput::AfterCompactionEnd {
-            messages_before: pending.messages,
-            messages_after: session.run.state().transcript().items().len(),
-            tokens_before: pending.tokens,
-            tokens_after: session.run.tokens(),
-        };
-        call(session, parts, input).await;
-    }
-    if !parts.hooks.has(HookPoint::OnEvict) {
-        return;
-    }
-    let evicted = evicted(parts, session.id(), pending).await;
+/// Reports the messages that a plan has evicted to the host.
+pub(super) async fn evict(session: &mut Session, parts: &Arc<Parts>, items: &[AffectedItem]) {
+    let evicted = evicted(parts, session.id(), items).await;
     if !evicted.items.is_empty() {
         call(session, parts, HookInput::OnEvict { evicted }).await;
     }
@@ -175,11 +143,11 @@ pub(super) async fn gone(session: &mut Session, parts: &Arc<Parts>, pending: &Pe
 
 /// Returns the originals of the messages that a plan removes or shortens. Messages shortened by an
 /// earlier plan are read from the log.
-async fn evicted(parts: &Parts, session: &SessionId, pending: &PendingPlan) -> Eviction {
+async fn evicted(parts: &Parts, session: &SessionId, affected: &[AffectedItem]) -> Eviction {
     let store = parts.store.as_ref();
     let mut log = LogMessages::default();
     let mut items = Vec::new();
-    for affected in pending.items.iter().filter(|affected| is_message(affected)) {
+    for affected in affected.iter().filter(|affected| is_message(affected)) {
         let (seq, shown) = (affected.item.seq, &affected.item.message);
         let mut original = None;
         if affected.item.form != Form::Original {

@@ -1,12 +1,13 @@
 //! Executes tool calls. Each call gets a result, whatever happens. The machine decides which calls
 //! run.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use plimsoll_agent::{Event, HookInput, HookPoint, Spend};
 use plimsoll_context::{CallId, Part, ToolCall, ToolResult, head_tail};
 use serde_json::Value;
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use crate::error::panic_message;
@@ -25,9 +26,10 @@ pub(super) struct FinishedCall {
 
 impl FinishedCall {
     /// Creates the result of a call whose tool panicked outside its own task.
-    pub(super) fn broken(call: CallId, error: &JoinError) -> Self {
+    pub(super) fn broken(call: CallId, panic: Box<dyn Any + Send>) -> Self {
+        let text = format!("the tool broke down: {}", panic_message(&*panic));
         Self {
-            result: failed(call, format!("the tool broke down: {error}")),
+            result: failed(call, text),
             spent: Spend::default(),
             fault: Some("broken"),
         }

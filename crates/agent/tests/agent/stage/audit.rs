@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use plimsoll_agent::{
-    EndReason, Entry, Event, Input, MAX_SUMMARY_CALLS, Request, State, ToolNames,
+    EndReason, Entry, Event, HookPoint, Input, MAX_SUMMARY_CALLS, Request, State, ToolNames,
 };
 use plimsoll_context::{
     Calibration, CallId, Form, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold,
@@ -225,24 +225,18 @@ fn kept(stage: &Stage) {
             }
         }
     }
-    for leaving in &stage.leaving {
-        let originals = leaving.items.iter();
-        for leaving in originals.filter(|leaving| leaving.item.form == Form::Original) {
-            assert_eq!(leaving.item.message, *original(leaving.item.seq));
+    for gone in &stage.gone {
+        for of in gone.iter().filter(|of| of.item.form == Form::Original) {
+            assert_eq!(of.item.message, *original(of.item.seq));
         }
-        let seqs: Vec<Seq> = leaving
-            .items
-            .iter()
-            .map(|leaving| leaving.item.seq)
-            .collect();
-        assert!(seqs.is_sorted(), "in view order");
+        assert!(gone.is_sorted_by_key(|of| of.item.seq), "in view order");
     }
     let planned = |entry: &&Entry| matches!(entry, Entry::PlanApplied { .. });
     let planned = stage.log[stage.born..].iter().filter(planned).count();
-    if stage.setup.announces_plans {
+    if stage.setup.hooks.contains(&HookPoint::OnEvict) {
         assert_eq!(stage.gone.len(), planned, "once for every plan")
     } else {
-        assert!(stage.gone.is_empty() && stage.leaving.is_empty())
+        assert!(stage.gone.is_empty() && stage.leaving == 0)
     }
 }
 

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookInput, HookPoint, Input,
-    KnownTool, Now, Outcome, PendingPlan, Question, Request, Run, Setup, Spend, Step, SummaryModel,
-    TargetOf,
+    AffectedItem, Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookInput,
+    HookPoint, Input, KnownTool, Now, Outcome, Question, Request, Run, Setup, Spend, Step,
+    SummaryModel, TargetOf,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Message, MessageList, Part, Policy, Reply, SessionPruneConfig,
@@ -52,9 +52,9 @@ pub(crate) struct Stage {
     pub(crate) host_waits: bool,
     /// Whether it is asked just now.
     pub(crate) host_asked: bool,
-    /// What the host was asked about, and what it was told has left.
-    pub(crate) leaving: Vec<PendingPlan>,
-    pub(crate) gone: Vec<PendingPlan>,
+    /// How often the host was asked about a plan, and what it was told that plans have affected.
+    pub(crate) leaving: usize,
+    pub(crate) gone: Vec<Vec<AffectedItem>>,
     /// The host's hooks that were asked or told, in order.
     pub(crate) moments: Vec<HookInput>,
     /// The same among the events.
@@ -101,6 +101,11 @@ pub(crate) fn setup() -> Setup {
         max_parallel_tools: 3,
         ..Setup::new("test/one", Arc::new(Chars4), policy)
     }
+}
+
+/// The hooks of a host that is asked about plans and told what they affect.
+pub(crate) fn plan_hooks() -> BTreeSet<HookPoint> {
+    [HookPoint::BeforeCompactionStart, HookPoint::OnEvict].into()
 }
 
 pub(crate) fn tool(name: &str, idempotent: bool, asks: bool) -> KnownTool {
@@ -202,7 +207,7 @@ impl Stage {
             verdict: Decision::Go,
             host_waits: false,
             host_asked: false,
-            leaving: Vec::new(),
+            leaving: 0,
             gone: Vec::new(),
             moments: Vec::new(),
             story: Vec::new(),
@@ -261,16 +266,16 @@ impl Stage {
                     assert!(self.summaries.is_empty(), "two summaries at once");
                     self.summaries.push_back(*request);
                 }
-                Step::BeforePlan(leaving) => {
+                Step::Before(HookInput::BeforeCompactionStart { .. }) => {
                     assert!(!self.host_asked, "asked twice at once");
-                    self.leaving.push(*leaving);
+                    self.leaving += 1;
                     self.host_asked = true;
                     if !self.host_waits {
                         let input = self.verdict_as_input(self.verdict.clone());
                         self.run.handle(self.now.clone(), input);
                     }
                 }
-                Step::AfterPlan(leaving) => self.gone.push(*leaving),
+                Step::Evicted(items) => self.gone.push(items),
                 Step::Before(moment) => {
                     let name = moment.point().name();
                     self.met(moment);
