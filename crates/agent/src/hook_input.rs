@@ -84,12 +84,6 @@ pub enum HookInput {
         #[serde(serialize_with = "count")]
         messages: Messages,
     },
-    /// Like [`HookPoint::TransformContext`], after it.
-    ConvertToLlm {
-        /// The messages of the request.
-        #[serde(serialize_with = "count")]
-        messages: Messages,
-    },
     /// Before a tool call runs, and before its approval. "No" skips it; the arguments may be
     /// rewritten.
     BeforeToolExecution {

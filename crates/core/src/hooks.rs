@@ -11,7 +11,6 @@ mod request_check;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,11 +18,12 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use plimsoll_agent::{Decision, HookInput, HookPoint, Messages, refusal};
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
 pub(crate) use reply::HookOutput;
 pub(crate) use reply::HookSlot;
-pub use reply::{HookReply, Later, MAX_STUCK, Now};
+pub use reply::{HookReply, Later, MAX_HOOK_CALLS, Now};
 
 use crate::agent_state::AgentState;
 use crate::process::InheritedVariables;
@@ -67,12 +67,13 @@ pub const ANSWER_RETRIES: u32 = 3;
 /// ```
 #[async_trait]
 pub trait Hook: Send + Sync + 'static {
-    /// Returns the points at which the hook is called. Default: all but
-    /// [`HookPoint::ConvertToLlm`] and [`HookPoint::OnEvict`], for which the log may be read.
+    /// Returns the points at which the hook is called. Default: all but [`HookPoint::OnEvict`], for
+    /// which the log may be read.
     fn points(&self) -> Vec<HookPoint> {
-        let reads_log = [HookPoint::ConvertToLlm, HookPoint::OnEvict];
         let points = HookPoint::ALL.iter().copied();
-        points.filter(|point| !reads_log.contains(point)).collect()
+        points
+            .filter(|point| *point != HookPoint::OnEvict)
+            .collect()
     }
 
     /// Decides whether a task, a run, a turn, a compaction or a progress update may happen, or an
@@ -188,9 +189,9 @@ struct RegisteredHook {
 /// ```
 #[derive(Clone, Default)]
 pub struct Hooks {
-    closures: Vec<RegisteredHook>,
-    /// Programs, called after the closures.
-    programs: Vec<RegisteredHook>,
+    hooks: Vec<RegisteredHook>,
+    /// The number of programs among them.
+    programs: usize,
     /// The faults of the programs' settings.
     faults: Vec<String>,
     /// The environment variables of programs.
@@ -231,7 +232,7 @@ impl Hooks {
         R: HookReply<T, M>,
     {
         let call = Arc::new(call);
-        let stuck = Arc::new(AtomicUsize::new(0));
+        let threads = Arc::new(Semaphore::new(MAX_HOOK_CALLS));
         let call: HookCall = Arc::new(move |input, cx| {
             let Some(args) = take(input, &cx.hook) else {
                 return ready(Ok(HookOutput::Nothing)).boxed();
@@ -239,14 +240,13 @@ impl Hooks {
             let call = Arc::clone(&call);
             let slot = HookSlot {
                 timeout: cx.timeout,
-                stuck: Arc::clone(&stuck),
+                threads: Arc::clone(&threads),
             };
             let reply = R::begin(Box::new(move || call(args)), slot);
-            let reply = reply.map(move |reply| reply.map(answer).map_err(|fault| fault.what()));
-            reply.boxed()
+            reply.map(move |reply| reply.map(answer)).boxed()
         });
         let name = name.to_owned();
-        self.closures.push(RegisteredHook { point, name, call });
+        self.hooks.push(RegisteredHook { point, name, call });
     }
 
     /// Adds a program.
@@ -260,14 +260,15 @@ impl Hooks {
             let hook = Arc::clone(&hook);
             async move { hook.answer(&input, &cx).await }.boxed()
         });
-        self.programs.push(RegisteredHook { point, name, call });
+        self.hooks.push(RegisteredHook { point, name, call });
+        self.programs += 1;
     }
 
     /// Returns these hooks, followed by `more`.
     pub(crate) fn followed_by(&self, more: &Self) -> Self {
         let mut all = self.clone();
-        all.closures.extend(more.closures.iter().cloned());
-        all.programs.extend(more.programs.iter().cloned());
+        all.hooks.extend(more.hooks.iter().cloned());
+        all.programs += more.programs;
         all.faults.extend(more.faults.iter().cloned());
         all.timeout = more.timeout.or(self.timeout);
         all
@@ -276,7 +277,7 @@ impl Hooks {
     /// Returns the faults of these hooks.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = self.faults.clone();
-        let programs = self.programs.len();
+        let programs = self.programs;
         if programs > MAX_COMMAND_HOOKS {
             faults.push(format!(
                 "there are {programs} command hooks; at most {MAX_COMMAND_HOOKS} are called"
@@ -294,7 +295,7 @@ impl Hooks {
 
     /// Returns the points that have hooks. The machine stops only at these.
     pub(crate) fn points(&self) -> BTreeSet<HookPoint> {
-        let mut points: BTreeSet<_> = self.all().map(|hook| hook.point).collect();
+        let mut points: BTreeSet<_> = self.hooks.iter().map(|hook| hook.point).collect();
         // Answers are checked where the host may say that there is more to do.
         if points.contains(&HookPoint::CheckAnswer) {
             points.insert(HookPoint::FollowUp);
@@ -304,21 +305,10 @@ impl Hooks {
 
     /// Checks whether any hook is called at this point.
     pub(crate) fn has(&self, point: HookPoint) -> bool {
-        self.all().any(|hook| hook.point == point)
+        self.hooks.iter().any(|hook| hook.point == point)
     }
 
     /// Returns all hooks in the order in which they are called.
-    fn all(&self) -> impl Iterator<Item = &RegisteredHook> {
-        self.closures.iter().chain(&self.programs)
-    }
-
-    /// Checks whether any hook is called before or after a plan.
-    pub(crate) fn follow_plans(&self) -> bool {
-        self.has(HookPoint::BeforeCompactionStart)
-            || self.has(HookPoint::AfterCompactionEnd)
-            || self.has(HookPoint::OnEvict)
-    }
-
     /// Calls the hooks of a point in order until one refuses. Each receives the input as the ones
     /// before it have rewritten it.
     pub(crate) async fn call(&self, cx: &HookContext, input: HookInput) -> HookOutcome {
@@ -335,7 +325,7 @@ impl Hooks {
             timeout: self.timeout(),
             variables: self.variables.clone(),
         };
-        for hook in self.all().filter(|hook| hook.point == point) {
+        for hook in self.hooks.iter().filter(|hook| hook.point == point) {
             let answer = (hook.call)(outcome.input.clone(), cx.clone()).await;
             outcome.take(&hook.name, answer);
             if outcome.denied.is_some() {
@@ -360,7 +350,7 @@ async fn dispatch(hook: Arc<dyn Hook>, cx: HookContext, input: HookInput) -> Hoo
             let text = hook.tool_result(&cx, tool, result).await;
             text.map_or(HookOutput::Nothing, HookOutput::Result)
         }
-        HookInput::TransformContext { messages } | HookInput::ConvertToLlm { messages } => {
+        HookInput::TransformContext { messages } => {
             let rewritten = hook.request(&cx, messages).await;
             rewritten.map_or(HookOutput::Nothing, HookOutput::Request)
         }
@@ -412,10 +402,7 @@ impl HookOutcome {
             (HookOutput::Result(new), HookInput::TransformToolResult { result, .. }) => {
                 *result = new;
             }
-            (
-                HookOutput::Request(new),
-                HookInput::TransformContext { messages } | HookInput::ConvertToLlm { messages },
-            ) => {
+            (HookOutput::Request(new), HookInput::TransformContext { messages }) => {
                 request_check::check(&new)?;
                 *messages = new;
             }
@@ -435,7 +422,7 @@ fn effect_of_fault(point: HookPoint) -> &'static str {
         HookPoint::BeforeToolExecutionUpdate => "; the update was sent unchanged",
         HookPoint::BeforeCompactionStart => "; the plan is applied all the same",
         HookPoint::OnEvict => "; the log has the evicted messages all the same",
-        HookPoint::TransformContext | HookPoint::ConvertToLlm => "; the request is sent without it",
+        HookPoint::TransformContext => "; the request is sent without it",
         _ => "",
     }
 }

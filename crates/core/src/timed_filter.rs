@@ -5,15 +5,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{ExecutionLimits, FilterResult, InputFilter, InputFilters};
+use plimsoll_agent::{ExecutionLimits, FilterResult, InputFilters};
+use tokio::sync::Semaphore;
 
-use crate::hooks::HookSlot;
+use crate::hooks::{HookSlot, MAX_HOOK_CALLS};
 use crate::parts::Parts;
-
-struct TimedFilter {
-    filter: Arc<dyn InputFilter>,
-    slot: HookSlot,
-}
 
 /// Returns the input filters, each with a timeout.
 pub(crate) fn timed_filters(parts: &Parts, limits: &ExecutionLimits) -> InputFilters {
@@ -23,20 +19,15 @@ pub(crate) fn timed_filters(parts: &Parts, limits: &ExecutionLimits) -> InputFil
     for filter in &parts.input_filters {
         let slot = HookSlot {
             timeout,
-            stuck: Arc::default(),
+            threads: Arc::new(Semaphore::new(MAX_HOOK_CALLS)),
         };
         let filter = Arc::clone(filter);
-        timed.push(Arc::new(TimedFilter { filter, slot }));
+        timed.push(Arc::new(move |text: &str| {
+            let (filter, text) = (Arc::clone(&filter), text.to_owned());
+            let decided = slot.call(move || filter.filter(&text));
+            let broken = |fault| FilterResult::Reject(format!("an input filter {fault}"));
+            decided.unwrap_or_else(broken)
+        }));
     }
     timed
-}
-
-impl InputFilter for TimedFilter {
-    fn filter(&self, text: &str) -> FilterResult {
-        let (filter, text) = (Arc::clone(&self.filter), text.to_owned());
-        let decided = self.slot.call(move || filter.filter(&text));
-        decided.unwrap_or_else(|fault| {
-            FilterResult::Reject(format!("an input filter {}", fault.what()))
-        })
-    }
 }

@@ -385,8 +385,8 @@ macro_rules! hook_settings {
             }
 
             hook_setting! {
-                /// Adds a hook that runs after [`Self::transform_context`] and converts the host's own kinds of
-                /// messages to messages for the model.
+                /// Adds a hook that converts the host's own kinds of messages to messages for the model. It and
+                /// the hooks of [`Self::transform_context`] run in the order in which they were added.
                 ///
                 /// ```
                 /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
@@ -394,8 +394,8 @@ macro_rules! hook_settings {
                 /// let agent = Agent::builder(model).convert_to_llm(|messages| messages).build()?;
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
-                ConvertToLlm: convert_to_llm(messages: Messages) -> Messages,
-                HookInput::ConvertToLlm { messages } => (messages,), HookOutput::Request
+                TransformContext: convert_to_llm(messages: Messages) -> Messages,
+                HookInput::TransformContext { messages } => (messages,), HookOutput::Request
             }
 
             /// Adds a [`Hook`], which is called at all of its points.
@@ -404,7 +404,7 @@ macro_rules! hook_settings {
                 self
             }
 
-            /// Adds a program as a hook. It is called after the closures of the same hook point.
+            /// Adds a program as a hook.
             ///
             /// ```
             /// # use plimsoll_core::{Agent, testing::ScriptedProvider};

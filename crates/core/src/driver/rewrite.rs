@@ -1,4 +1,4 @@
-//! Rewrites requests by the host's hooks: `transform_context`, then `convert_to_llm`.
+//! Rewrites requests by the host's hooks: `transform_context` and `convert_to_llm`.
 //!
 //! The rewritten request is sent if a provider would accept it and it is within its limit. The view
 //! does not change.
@@ -9,34 +9,28 @@ use plimsoll_agent::{Event, HookInput, HookPoint, Input, Messages, Request};
 use plimsoll_context::{Breakpoint, Message, Tokens};
 
 use super::hook_calls::{attend, context};
+use crate::hooks::HookOutcome;
 use crate::parts::Parts;
 use crate::session::Session;
 
 /// Lets the host rewrite a request. If the result cannot be sent, the request stays unchanged.
 pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: &mut Request) {
     // Without hooks nothing is copied, since a request may have ten thousand messages.
-    let has = |point| parts.hooks.has(point);
-    if !has(HookPoint::TransformContext) && !has(HookPoint::ConvertToLlm) {
+    if !parts.hooks.has(HookPoint::TransformContext) {
         return;
     }
-    let cx = context(session);
-    let mut messages: Messages = request.messages.iter().cloned().collect();
-    for point in [HookPoint::TransformContext, HookPoint::ConvertToLlm] {
-        let input = match point {
-            HookPoint::TransformContext => HookInput::TransformContext { messages },
-            _ => HookInput::ConvertToLlm { messages },
-        };
-        let Some(outcome) = attend(session, parts.hooks.call(&cx, input)).await else {
-            return;
-        };
-        parts.warn(outcome.faults);
-        messages = match outcome.input {
-            HookInput::TransformContext { messages } | HookInput::ConvertToLlm { messages } => {
-                messages
-            }
-            _ => return,
-        };
-    }
+    let messages: Messages = request.messages.iter().cloned().collect();
+    let (cx, input) = (context(session), HookInput::TransformContext { messages });
+    let outcome = attend(session, parts.hooks.call(&cx, input)).await;
+    let Some(HookOutcome {
+        input: HookInput::TransformContext { messages },
+        faults,
+        ..
+    }) = outcome
+    else {
+        return;
+    };
+    parts.warn(faults);
     let same =
         |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other) || one == other;
     let kept = request

@@ -101,7 +101,7 @@ impl CommandHook {
                 says("names tools, and no tool is called there; leave them out")
             }
             Self {
-                on: HookPoint::TransformContext | HookPoint::ConvertToLlm,
+                on: HookPoint::TransformContext,
                 ..
             } => says("rewrites requests, which only a hook in Rust can do"),
             _ => None,

@@ -212,10 +212,10 @@ async fn the_first_no_counts() {
         let provider = script();
         let (builder, _) = agent(&provider);
         let output = go(builder
+            .before_turn(move |_, _| closure)
             .command_hook(keeps(folder.path(), on))
             .command_hook(sh(on, "echo two >&2; exit 2"))
-            .command_hook(keeps(folder.path(), on))
-            .before_turn(move |_, _| closure))
+            .command_hook(keeps(folder.path(), on)))
         .await;
         let reason = EndReason::Refused {
             by: "before_turn".into(),
