@@ -10,12 +10,6 @@ use plimsoll_agent::{Amounts, LimitKind, Spend};
 /// The maximum number of open accounts. Beyond it, nothing can be reserved.
 pub(crate) const MAX_ACCOUNTS: usize = 1_024;
 
-/// An agent's part is enlarged by 1/`SLACK` as a safety margin.
-///
-/// A call turns out to be the last one only after it has been answered, so an agent may exceed its
-/// part by the size of one request.
-pub(crate) const SLACK: u64 = 4;
-
 /// Used amounts.
 pub(crate) type Used = Amounts;
 /// Allowed amounts; `None` means no limit.
@@ -32,9 +26,6 @@ pub enum NothingLeft {
     /// The amount is used up or reserved by others.
     #[error("no {0} are left")]
     Of(LimitKind),
-    /// Too little is left to begin.
-    #[error("too few {0} are left")]
-    TooFew(LimitKind),
     /// The time is over.
     #[error("no time is left")]
     Time,
@@ -57,8 +48,6 @@ struct Account {
     /// A tool call, which shares all limits of the account above.
     is_call: bool,
     limit: Limit,
-    /// The safety margin that the account above sets aside in addition to the limit.
-    slack: Used,
     /// Used by this account and by the settled ones below it.
     used: Used,
     /// The same in full, as it is reported.
@@ -117,36 +106,6 @@ impl Accounts {
                 ..Account::default()
             })),
         }
-    }
-
-    /// Like [`Self::reserve`], but also sets aside a safety margin of tokens and money.
-    ///
-    /// If the remaining amount is too small for both, the part is reduced.
-    pub(crate) fn reserve_with_slack(
-        &mut self,
-        above: AccountId,
-        wanted: Limit,
-        parts: u64,
-    ) -> Result<AccountId, NothingLeft> {
-        let with_slack = |wanted: u64| wanted.saturating_add(wanted / SLACK);
-        let both = Limit {
-            tokens: wanted.tokens.map(with_slack),
-            money: wanted.money.map(with_slack),
-            ..wanted
-        };
-        let id = self.reserve(above, both, parts)?;
-        if let Some(account) = self.accounts.get_mut(&id) {
-            let slack = |limit: Option<u64>| limit.unwrap_or(0) / (SLACK + 1);
-            account.slack = Used {
-                tokens: slack(account.limit.tokens),
-                money: slack(account.limit.money),
-                ..Used::default()
-            };
-            account.limit = account.limit.with(account.slack, |limit, slack| {
-                Some(limit?.saturating_sub(slack))
-            });
-        }
-        Ok(id)
     }
 
     /// Opens an account for a tool call, which shares all limits of the account above.
@@ -242,7 +201,7 @@ impl Accounts {
             |account| account.used.plus(account.promised),
             |account, taken| {
                 let part = account.limit.map(|limit| limit.unwrap_or(0));
-                part.plus(account.slack).with(taken, u64::max)
+                part.with(taken, u64::max)
             },
             Used::plus,
         )

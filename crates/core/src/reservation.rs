@@ -2,7 +2,7 @@
 //!
 //! A run's own limits stop the run; this module only keeps the accounts.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_agent::{CountTokens, ExecutionLimits, Spend};
@@ -10,6 +10,7 @@ use plimsoll_context::Tokens;
 use tokio::time::Instant;
 
 use crate::accounts::{AccountId, Accounts, Limit, NothingLeft, Used};
+use crate::error::lock;
 
 /// The maximum number of model calls of all agents below one run, not counting the run's own calls.
 ///
@@ -100,34 +101,11 @@ impl Reservation {
         requested: &ExecutionLimits,
         parts: u64,
     ) -> Result<Self, NothingLeft> {
-        self.take(requested, |accounts, id| {
-            accounts.reserve(id, Limit::from(requested), parts)
-        })
-    }
-
-    /// Reserves a part for an agent that works for a run.
-    ///
-    /// Additionally sets aside a share of 1/[`SLACK`](crate::accounts::SLACK), since the agent may
-    /// exceed its part with its last call. This way the run itself can still make its own last call.
-    pub(crate) fn reserve_for_agent(
-        &self,
-        requested: &ExecutionLimits,
-        parts: u64,
-    ) -> Result<Self, NothingLeft> {
-        self.take(requested, |accounts, id| {
-            accounts.reserve_with_slack(id, Limit::from(requested), parts)
-        })
-    }
-
-    fn take(
-        &self,
-        requested: &ExecutionLimits,
-        reserve: impl FnOnce(&mut Accounts, AccountId) -> Result<AccountId, NothingLeft>,
-    ) -> Result<Self, NothingLeft> {
         if self.until.is_some_and(|until| until <= Instant::now()) {
             return Err(NothingLeft::Time);
         }
-        let id = reserve(&mut self.account.lock(), self.account.id)?;
+        let mut accounts = lock(&self.account.accounts);
+        let id = accounts.reserve(self.account.id, Limit::from(requested), parts)?;
         Ok(Self {
             account: self.account.beside(id),
             until: [self.until, ends_in(requested.max_duration)]
@@ -141,7 +119,7 @@ impl Reservation {
     /// Returns a reservation for one tool call, ending at `until` if that is earlier. It shares all
     /// limits with this one, and its usage is that of the call only.
     pub(crate) fn for_call(&self, until: Option<Instant>) -> Self {
-        let id = self.account.lock().open_call(self.account.id);
+        let id = lock(&self.account.accounts).open_call(self.account.id);
         Self {
             account: self.account.beside(id),
             until: [self.until, until].into_iter().flatten().min(),
@@ -159,13 +137,13 @@ impl Reservation {
 
     /// Adds usage, for example of a model or a service that a tool has called.
     pub fn spend(&self, spend: &Spend) {
-        self.account.lock().spend(self.account.id, spend);
+        lock(&self.account.accounts).spend(self.account.id, spend);
     }
 
     /// Returns the usage so far, including that of all reservations below this one.
     #[must_use]
     pub fn spent(&self) -> Spend {
-        self.account.lock().spent(self.account.id)
+        lock(&self.account.accounts).spent(self.account.id)
     }
 
     /// Returns the amounts that may be used in total.
@@ -174,13 +152,13 @@ impl Reservation {
     /// reservation.
     #[must_use]
     pub fn limits(&self) -> ExecutionLimits {
-        self.in_time(self.account.lock().limit(self.account.id))
+        self.in_time(lock(&self.account.accounts).limit(self.account.id))
     }
 
     /// Returns the amounts that can still be reserved.
     #[must_use]
     pub fn left(&self) -> ExecutionLimits {
-        self.in_time(self.account.lock().left(self.account.id))
+        self.in_time(lock(&self.account.accounts).left(self.account.id))
     }
 
     fn in_time(&self, limit: Limit) -> ExecutionLimits {
@@ -206,7 +184,7 @@ impl Reservation {
 
     /// Returns the number of open reservations below this one.
     pub(crate) fn at_work(&self) -> usize {
-        self.account.lock().at_work(self.account.id)
+        lock(&self.account.accounts).at_work(self.account.id)
     }
 
     /// Records the usage of a run since `before`, which is set to the present usage, and promises the
@@ -219,17 +197,13 @@ impl Reservation {
             ..Used::from(&more)
         };
         *before = own;
-        let mut accounts = self.account.lock();
+        let mut accounts = lock(&self.account.accounts);
         accounts.book(self.account.id, &more, counted);
         accounts.promise(self.account.id, keeps);
     }
 }
 
 impl OpenAccount {
-    fn lock(&self) -> MutexGuard<'_, Accounts> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns another account of the same accounts.
     fn beside(&self, id: AccountId) -> Arc<Self> {
         Arc::new(Self {
@@ -242,17 +216,7 @@ impl OpenAccount {
 impl Drop for OpenAccount {
     fn drop(&mut self) {
         let id = self.id;
-        self.lock().settle(id);
-    }
-}
-
-/// Returns the amounts that an agent with these limits reserves from others.
-pub(crate) fn requested(limits: &ExecutionLimits, max_turns: Option<u64>) -> ExecutionLimits {
-    let counts_all = limits.count_tokens() == CountTokens::Processed;
-    ExecutionLimits {
-        max_turns,
-        max_total_tokens: limits.max_total_tokens.filter(|_| counts_all),
-        ..limits.clone()
+        lock(&self.accounts).settle(id);
     }
 }
 

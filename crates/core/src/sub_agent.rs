@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{
-    Entry, Event, ExecutionLimits, LimitKind, Outcome, SessionEvent, TurnTrigger,
+    CountTokens, Entry, Event, ExecutionLimits, Outcome, SessionEvent, TurnTrigger,
 };
 use plimsoll_context::{Bytes, TokenCounter, Tokens, ToolSpec, clip, shorten};
 use schemars::JsonSchema;
@@ -17,14 +17,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::accounts::NothingLeft;
 use crate::agent::{Agent, new_session_id};
 use crate::error::Error;
 use crate::observer::Observer;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::remote::Remote;
-use crate::reservation::{Reservation, requested};
+use crate::reservation::Reservation;
 use crate::session::Session;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
 
@@ -104,6 +103,35 @@ impl Agent {
     pub(crate) fn unpriced_model(&self) -> Option<&str> {
         let own = self.setup.sheet.is_none().then_some(&*self.setup.model);
         own.or_else(|| self.parts.unpriced_summarizer(&self.setup))
+    }
+
+    /// Reserves a part for a run with these limits: one of `parts` equal parts of each kind that they do
+    /// not limit. `max_turns` includes the turns of agents below it.
+    ///
+    /// # Errors
+    /// The reason why the agent cannot run within the shared limits.
+    pub(crate) fn reserve(
+        &self,
+        from: &Reservation,
+        limits: &ExecutionLimits,
+        max_turns: Option<u64>,
+        parts: u64,
+    ) -> Result<Reservation, String> {
+        let counts_all = limits.count_tokens() == CountTokens::Processed;
+        let requested = ExecutionLimits {
+            max_turns,
+            max_total_tokens: limits.max_total_tokens.filter(|_| counts_all),
+            ..limits.clone()
+        };
+        let part = from.reserve_part(&requested, parts);
+        let part = part.map_err(|nothing| format!("{nothing} for it"))?;
+        match self.unpriced_model() {
+            Some(model) if part.limits().max_cost.is_some() => Err(format!(
+                "its cost is limited, and the prices of `{model}` are unknown; give its agent \
+                 prices, or summarizer_prices if it only writes summaries"
+            )),
+            _ => Ok(part),
+        }
     }
 
     /// Returns this agent as part of a larger task: with the caller's store, within a reservation, and
@@ -225,34 +253,21 @@ impl SubAgentTool {
         let parts = beside
             .saturating_sub(cx.reservation.at_work() as u64)
             .max(1);
-        let nothing = |nothing: NothingLeft| {
+        let refused = |why: String| {
             ToolError(format!(
-                "`{name}` was not started: {nothing} for it; do without it, and say what is left undone"
+                "`{name}` was not started: {why}; do without it, and say what is left undone"
             ))
         };
         // Nested agents share the remaining turns.
-        let reserved = cx
-            .reservation
-            .reserve_for_agent(&requested(limits, None), parts);
-        let part = reserved.map_err(nothing)?;
-        let granted = part.limits();
-        let first = agent.overhead() + agent.setup.counter.text(task);
-        let least = first + LEAST_FOR_SUB_AGENT;
-        if granted
-            .max_total_tokens
-            .is_some_and(|tokens| tokens < least)
-        {
-            return Err(nothing(NothingLeft::TooFew(LimitKind::Tokens)));
+        let part = agent.reserve(&cx.reservation, limits, None, parts);
+        let part = part.map_err(refused)?;
+        let least = agent.overhead() + agent.setup.counter.text(task) + LEAST_FOR_SUB_AGENT;
+        match part.limits().max_total_tokens {
+            Some(tokens) if tokens < least => {
+                Err(refused("too few tokens are left for it".to_owned()))
+            }
+            _ => Ok(part.deeper()),
         }
-        if granted.max_cost.is_some()
-            && let Some(model) = agent.unpriced_model()
-        {
-            return Err(ToolError(format!(
-                "`{name}` was not started: this run may cost only so much, and the prices of \
-                 `{model}` are unknown; do without it"
-            )));
-        }
-        Ok(part.deeper())
     }
 }
 

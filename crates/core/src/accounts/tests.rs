@@ -79,33 +79,6 @@ fn what_is_reserved_is_gone_at_once_and_what_was_not_used_comes_back() {
     );
 }
 
-/// Usage beyond an agent's part comes out of its safety margin.
-#[test]
-fn a_last_answer_beyond_the_part_is_set_aside() {
-    let (mut accounts, root) = Accounts::new(tokens(1_000));
-    let one = accounts.reserve_with_slack(root, tokens(400), 1).unwrap();
-    assert_eq!(
-        (left(&accounts, root), left(&accounts, one)),
-        (Some(500), Some(400))
-    );
-    accounts.spend(one, &used(480));
-    assert_eq!(
-        (left(&accounts, root), left(&accounts, one)),
-        (Some(500), Some(0))
-    );
-    // If there is not enough for both, the part is smaller.
-    let two = accounts
-        .reserve_with_slack(root, Limit::default(), 1)
-        .unwrap();
-    assert_eq!(
-        (left(&accounts, root), left(&accounts, two)),
-        (Some(0), Some(400))
-    );
-    accounts.settle(one);
-    accounts.settle(two);
-    assert_eq!(left(&accounts, root), Some(520));
-}
-
 #[test]
 fn what_is_not_asked_for_is_an_equal_share() {
     let (mut accounts, root) = Accounts::new(tokens(100));
@@ -219,10 +192,7 @@ fn taken(accounts: &Accounts, id: AccountId) -> Used {
     let below = accounts.accounts.iter();
     let below = below.filter(|(_, below)| below.above == Some(id));
     below.fold(account.used.plus(account.promised), |sum, (id, below)| {
-        let part = below
-            .limit
-            .map(|limit| limit.unwrap_or(0))
-            .plus(below.slack);
+        let part = below.limit.map(|limit| limit.unwrap_or(0));
         sum.plus(part.with(taken(accounts, *id), u64::max))
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use plimsoll_agent::{EndReason, Entry, ExecutionLimits, RunId};
+use plimsoll_agent::{EndReason, ExecutionLimits, RunId};
 use plimsoll_context::Part;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,11 +16,12 @@ use crate::agent_state::AgentState;
 use crate::caller::named_below;
 use crate::error::Error;
 use crate::error::panic_message;
+use crate::fork::begin_fork;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
-use crate::reservation::{MAX_TURNS_BELOW, Reservation, requested};
+use crate::reservation::{MAX_TURNS_BELOW, Reservation};
 use crate::session::Session;
-use crate::store::{Fork, ForkFault, Lease, SessionId, StoreError};
+use crate::store::{ForkFault, Lease, SessionId, StoreError};
 use crate::sub_agent::until_stopped;
 
 /// How many names are tried for a fork. An evaluation ended by a crash may have taken some.
@@ -113,17 +114,9 @@ impl RunningBranch {
         let is_limited = reservation.left().max_turns.is_some();
         let with_below = turns.saturating_add(MAX_TURNS_BELOW);
         let with_below = (!is_limited).then_some(with_below);
-        self.part = reservation
-            .reserve_part(&requested(&limits, with_below), parts)
-            .map_err(|nothing| format!("{nothing} for it"))?;
-        if self.part.limits().max_cost.is_some()
-            && let Some(model) = self.agent.unpriced_model()
-        {
-            return Err(format!(
-                "the prices of `{model}` are unknown, but the branches share a cost limit; give its \
-                 agent prices, or summarizer_prices if it only writes summaries"
-            ));
-        }
+        self.part = self
+            .agent
+            .reserve(reservation, &limits, with_below, parts)?;
         self.agent.setup.limits = Arc::new(limits);
         Ok(())
     }
@@ -220,13 +213,13 @@ impl Trunk {
 
     /// Creates a fork. The shared entries are not copied.
     async fn fork(&self, index: usize) -> Result<Lease, Error> {
-        let mut attempt = 0;
+        let (store, mut attempt) = (&*self.parts.store, 0);
         loop {
             let Some(name) = self.name(index, attempt) else {
                 return Err(Error::Build(vec!["a branch's session has no name".into()]));
             };
             attempt += 1;
-            match self.begin(&name).await {
+            match begin_fork(store, &self.session, self.entries, &name).await {
                 Err(
                     StoreError::Busy { .. }
                     | StoreError::CannotFork {
@@ -237,20 +230,5 @@ impl Trunk {
                 begun => return Ok(begun?),
             }
         }
-    }
-
-    async fn begin(&self, to: &SessionId) -> Result<Lease, StoreError> {
-        let store = &*self.parts.store;
-        let lease = store.acquire(to).await?;
-        let of = Fork {
-            from: self.session.clone(),
-            entries: self.entries,
-        };
-        let forked = Entry::Forked {
-            from: self.session.to_string(),
-            entries: self.entries,
-        };
-        store.fork(&lease, &of, &[forked]).await?;
-        Ok(lease)
     }
 }

@@ -9,13 +9,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use plimsoll_agent::{AtLimit, ExecutionLimits};
 use plimsoll_context::{Fingerprint, Message, TokenCounter, Tokens};
+use regex::Regex;
 
 use super::outcome::ParallelLoopResult;
 use super::strategy::{Choice, Evaluation, EvaluationStrategy};
 use crate::agent::{Agent, new_session_id};
 use crate::error::Error;
 use crate::memory_store::MemoryStore;
-use crate::reservation::requested;
 use crate::sub_agent::bounded;
 
 /// Maximum input of a judge: task and answers together.
@@ -156,11 +156,7 @@ async fn read(
     answers: &[&ParallelLoopResult],
 ) -> Result<String, String> {
     let limits = &*agent.setup.limits;
-    let part = evaluation.reservation.reserve(&requested(limits, None));
-    let part = part.map_err(|nothing| format!("{nothing} for it"))?;
-    if part.limits().max_cost.is_some() && agent.unpriced_model().is_some() {
-        return Err("the prices of its model are unknown".to_owned());
-    }
+    let part = agent.reserve(evaluation.reservation, limits, None, 1)?;
     let agent = agent.within(&part, limits, None, None);
     let session = agent.session(new_session_id()).await;
     let mut session = session.map_err(|error| error.to_string())?;
@@ -233,22 +229,11 @@ fn letters() -> impl Iterator<Item = char> {
 /// Returns the index of the answer that a judge has named: in its last line with `WINNER`, or as a
 /// single letter.
 fn winner(text: &str) -> Option<usize> {
-    let named = text.lines().rev().find_map(|line| {
-        let line = line.to_ascii_uppercase();
-        let (_, name) = line.split_once("WINNER")?;
-        Some(name.to_owned())
-    });
-    let name = named.unwrap_or_else(|| text.trim().to_ascii_uppercase());
-    let mut words = name.split(|c: char| !c.is_alphanumeric());
-    let mut words = words.by_ref().filter(|word| !word.is_empty());
-    let (word, None) = (words.next()?, words.next()) else {
-        return None;
-    };
-    let mut chars = word.chars();
-    let (letter, None) = (chars.next()?, chars.next()) else {
-        return None;
-    };
-    letters().position(|of| of == letter)
+    let pattern = Regex::new(r"(?im)winner\W+([a-z])\W*$|\A\W*([a-z])\W*\z").ok()?;
+    let named = pattern.captures_iter(text).last()?;
+    let letter = named.iter().skip(1).flatten().next()?;
+    let letter = letter.as_str().to_ascii_uppercase();
+    letters().position(|of| letter.starts_with(of))
 }
 
 #[cfg(test)]

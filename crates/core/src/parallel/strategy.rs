@@ -1,15 +1,25 @@
 //! [`EvaluationStrategy`]: chooses one of several answers. This module contains the strategies that
 //! need no model.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use plimsoll_context::TokenCounter;
 
 use super::outcome::ParallelLoopResult;
+use crate::error::lock;
 use crate::reservation::Reservation;
 
-/// Chooses one of several answers.
+/// Chooses one of several answers. A function of the results is a strategy as well:
+///
+/// ```
+/// use plimsoll_core::{EvaluationStrategy, ParallelLoopResult};
+/// let longest = |results: &[ParallelLoopResult]| {
+///     let answered = results.iter().filter(|result| result.answered());
+///     answered.max_by_key(|result| result.text.len()).map(|result| result.branch)
+/// };
+/// assert_eq!(longest.name(), "custom");
+/// ```
 #[async_trait]
 pub trait EvaluationStrategy: Send + Sync {
     /// Returns the name used in events and in the log.
@@ -64,20 +74,6 @@ pub struct PickFirst;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TokenEfficient;
 
-/// A strategy made from a function of the results.
-///
-/// ```
-/// use plimsoll_core::{Custom, ParallelLoopResult};
-/// let longest = Custom::new("longest", |results: &[ParallelLoopResult]| {
-///     let answered = results.iter().filter(|result| result.answered());
-///     answered.max_by_key(|result| result.text.len()).map(|result| result.branch)
-/// });
-/// ```
-pub struct Custom<F> {
-    name: String,
-    choose: F,
-}
-
 impl Evaluation<'_> {
     /// Returns the results with an answer.
     pub fn answered(&self) -> impl Iterator<Item = &ParallelLoopResult> {
@@ -86,8 +82,7 @@ impl Evaluation<'_> {
 
     /// Adds a warning for the user.
     pub fn warn(&self, text: impl Into<String>) {
-        let mut warnings = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
-        warnings.push(text.into());
+        lock(&self.warnings).push(text.into());
     }
 
     /// Warns and chooses the answer with the fewest tokens, after a strategy has failed.
@@ -137,33 +132,21 @@ impl EvaluationStrategy for TokenEfficient {
     }
 }
 
-impl<F> Custom<F>
-where
-    F: Fn(&[ParallelLoopResult]) -> Option<usize> + Send + Sync,
-{
-    /// Creates a strategy from a function. If it returns `None`, no answer is chosen.
-    pub fn new(name: impl Into<String>, choose: F) -> Self {
-        Self {
-            name: name.into(),
-            choose,
-        }
-    }
-}
-
+/// The strategy `custom`: a function of the results. If it returns `None`, no answer is chosen.
 #[async_trait]
-impl<F> EvaluationStrategy for Custom<F>
+impl<F> EvaluationStrategy for F
 where
     F: Fn(&[ParallelLoopResult]) -> Option<usize> + Send + Sync,
 {
     fn name(&self) -> &str {
-        &self.name
+        "custom"
     }
 
     async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
-        match (self.choose)(evaluation.results) {
+        match self(evaluation.results) {
             Some(branch) => Choice::Branch(branch),
             None => Choice::Nothing {
-                why: format!("`{}` took none of the answers", self.name),
+                why: "the function took none of the answers".to_owned(),
             },
         }
     }

@@ -11,7 +11,7 @@ use plimsoll_context::{ContextStrategy, Money, Part, Reply, StopReason, Tokens, 
 use plimsoll_core::recall::LogMessages;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Branch, BranchEnd, Choice, Custom, Elaborate, Error, Evaluation,
+    Agent, AgentBuilder, Branch, BranchEnd, Choice, Elaborate, Error, Evaluation,
     EvaluationStrategy, LlmJudge, MemoryStore, ParallelLoopOutcome, ParallelLoopResult,
     ParallelOptions, PickFirst, Reservation, RetryConfig, Session, SessionStore, TokenEfficient,
     ToolError, Window, agent_loop_parallel, tool,
@@ -416,22 +416,22 @@ impl EvaluationStrategy for Odd {
 async fn a_strategy_of_ones_own_chooses_and_may_be_wrong() {
     let store = MemoryStore::default();
     let mut session = session(&store, &says("")).await;
-    let longest = Custom::new("longest", |results: &[ParallelLoopResult]| {
+    let longest = |results: &[ParallelLoopResult]| {
         let longest = results.iter().max_by_key(|result| result.text.len());
         longest.map(|result| result.branch)
-    });
+    };
     let outcome = run(&mut session, saying(&["North.", "To the east."]), &longest).await;
     assert_eq!(
         (outcome.text.as_str(), outcome.strategy.as_str()),
-        ("To the east.", "longest")
+        ("To the east.", "custom")
     );
-    let panics = Custom::new("panics", |_: &[ParallelLoopResult]| panic!("out of rum"));
+    let panics = |_: &[ParallelLoopResult]| -> Option<usize> { panic!("out of rum") };
     let outcome = run(&mut session, saying(&["North it is.", "East."]), &panics).await;
     assert_eq!(outcome.text, "East.");
-    let nobody = Custom::new("nobody", |_: &[ParallelLoopResult]| None);
+    let nobody = |_: &[ParallelLoopResult]| None;
     let before = items(&session);
     let outcome = run(&mut session, saying(&["North.", "East."]), &nobody).await;
-    assert_eq!(outcome.text, "`nobody` took none of the answers");
+    assert_eq!(outcome.text, "the function took none of the answers");
     assert!(!outcome.answered);
     assert_eq!(items(&session), before);
     for choice in [
@@ -545,7 +545,7 @@ async fn who_cannot_be_paid_for_does_not_begin() {
     let asked = agent_loop_parallel(&mut session, "?", branches, &judge, options(money));
     let outcome = asked.await.unwrap();
     assert_eq!(outcome.text, "East.");
-    assert!(outcome.warnings[0].contains("the prices of its model are unknown"));
+    assert!(outcome.warnings[0].contains("the prices of `scripted/model` are unknown"));
     // A judge that may use too little.
     let small = agent(&says("WINNER: A")).max_total_tokens(Tokens(100));
     let judge = LlmJudge::new(small.build().unwrap());
