@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Entry, KnownTool, PermissionMode, Run, Setup, State, TargetOf};
+use plimsoll_agent::{KnownTool, PermissionMode, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
     Policy, Recall, Tokens, ViewLimits,
@@ -11,12 +11,11 @@ use plimsoll_context::{
 
 use crate::context_limits::context_limits;
 use crate::error::Error;
-use crate::opened_log::OpenedLog;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::recall::RecallTools;
 use crate::session::Session;
-use crate::store::{Lease, SessionId, idle};
+use crate::store::{Lease, SessionId, SessionStore, idle};
 use crate::tool::Tool;
 use crate::window::{self, Window};
 
@@ -89,26 +88,10 @@ impl Agent {
     /// # Errors
     /// If another process writes to the session, or its log cannot be read.
     pub async fn session(&self, id: SessionId) -> Result<Session, Error> {
-        let (lease, idle) = self.acquire(&id).await?;
-        self.open(lease, idle).await
-    }
-
-    /// Opens a session as [`Self::session`] does, for [`Session::run_journaled`] to come next: the log is kept
-    /// in memory until then, and not read again.
-    ///
-    /// # Errors
-    /// As [`Self::session`].
-    pub async fn session_to_journal(&self, id: SessionId) -> Result<Session, Error> {
-        let (lease, idle) = self.acquire(&id).await?;
-        let (mut session, log) = self.open_with(lease, idle).await?;
-        session.log = Some(log);
-        Ok(session)
-    }
-
-    async fn acquire(&self, id: &SessionId) -> Result<(Lease, Option<Duration>), Error> {
         let store = &self.parts.store;
-        let lease = store.acquire(id).await?;
-        Ok((lease, idle(store.as_ref(), id).await))
+        let lease = store.acquire(&id).await?;
+        let idle = idle(store.as_ref(), &id).await;
+        self.open(lease, idle).await
     }
 
     /// Opens a session that this process may write to.
@@ -117,22 +100,26 @@ impl Agent {
         lease: Lease,
         idle: Option<Duration>,
     ) -> Result<Session, Error> {
-        Ok(self.open_with(lease, idle).await?.0)
-    }
-
-    async fn open_with(
-        &self,
-        lease: Lease,
-        idle: Option<Duration>,
-    ) -> Result<(Session, Vec<Entry>), Error> {
         let parts = Arc::clone(&self.parts);
-        let opened = OpenedLog::read(&*parts.store, lease.session(), None, &self.setup).await?;
-        let (setup, tools) = self.prepare(&parts, lease.session(), &opened.state).await?;
-        let run = Run::of_state(opened.state, setup);
-        let mut session = Session::new(run, opened.entries, lease, parts);
+        let (state, entries) = self.folded(&*parts.store, lease.session()).await?;
+        let (setup, tools) = self.prepare(&parts, lease.session(), &state).await?;
+        let run = Run::of_state(state, setup);
+        let mut session = Session::new(run, entries, lease, parts);
         session.found = idle.map(|idle| (idle, Instant::now()));
         session.fit_out(self, tools).await?;
-        Ok((session, opened.log))
+        Ok(session)
+    }
+
+    /// Returns the state of a stored session and the number of its entries.
+    pub(crate) async fn folded(
+        &self,
+        store: &dyn SessionStore,
+        session: &SessionId,
+    ) -> Result<(State, u64), Error> {
+        let log = store.load(session).await?;
+        let mut state = State::for_setup(&self.setup);
+        log.iter().try_for_each(|entry| state.absorb(entry))?;
+        Ok((state, log.len() as u64))
     }
 
     /// Returns the setup of a session in this state, and the recall tools if they are offered.

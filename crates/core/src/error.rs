@@ -1,6 +1,8 @@
 //! [`Error`]: why a call of the library returned no answer. A run that ends because of a limit, a
 //! user or a hook is not an error; see its output.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use plimsoll_agent::{CompactError, EndReason, FoldError, PinError, UndoError};
 
 use crate::journal::JournalFault;
@@ -75,6 +77,11 @@ impl Error {
             other => Err(other),
         }
     }
+}
+
+/// Locks a mutex, even if a holder has panicked.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the message of a panic in the host's code.

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Entry, LOG_FORMAT, Setup};
-use plimsoll_context::{Chars4, Policy};
+use plimsoll_agent::{Entry, LOG_FORMAT, State};
+use plimsoll_context::Chars4;
 
 use crate::agent::Agent;
 use crate::error::Error;
-use crate::opened_log::OpenedLog;
 use crate::session::Session;
 use crate::store::{Fork, ForkFault, Lease, SessionId, SessionStore, StoreError, idle};
 
@@ -50,7 +49,7 @@ impl Agent {
         to: SessionId,
     ) -> Result<Session, Error> {
         let store = &*self.parts.store;
-        let lease = fork_for(store, from, at, &to, &self.setup).await?;
+        let lease = fork_session(store, from, at, &to).await?;
         // The provider's cache entries for the parent also serve the fork.
         let idle = idle(store, from).await;
         self.open(lease, idle).await
@@ -67,39 +66,38 @@ pub async fn fork_session(
     at: Option<u64>,
     to: &SessionId,
 ) -> Result<Lease, Error> {
-    // The counts are not used, so the fastest counter is enough.
-    let setup = Setup::new("", Arc::new(Chars4), Policy::unlimited());
-    fork_for(store, from, at, to, &setup).await
-}
-
-async fn fork_for(
-    store: &dyn SessionStore,
-    from: &SessionId,
-    at: Option<u64>,
-    to: &SessionId,
-    setup: &Setup,
-) -> Result<Lease, Error> {
     if from == to {
         // The lease may belong to the caller, so acquiring it would blame another process.
         let (session, taken) = (from.clone(), to.clone());
         let why = ForkFault::Taken { session: taken };
         return Err(StoreError::CannotFork { session, why }.into());
     }
+    let log = store.load(from).await?;
+    // If the log has fewer entries, the store reports it.
+    let entries = at.unwrap_or(log.len() as u64);
+    let shared = usize::try_from(entries).unwrap_or(usize::MAX);
+    // A damaged log is not forked. The counts are not used, so the fastest counter is enough.
+    State::fold(Arc::new(Chars4), log.iter().take(shared))?;
+    Ok(begin_fork(store, from, entries, to).await?)
+}
+
+/// Begins the log of a fork with a reference to its parent.
+pub(crate) async fn begin_fork(
+    store: &dyn SessionStore,
+    from: &SessionId,
+    entries: u64,
+    to: &SessionId,
+) -> Result<Lease, StoreError> {
     let lease = store.acquire(to).await?;
-    let OpenedLog { entries, .. } = OpenedLog::read(store, from, at, setup).await?;
-    let of = Fork {
-        from: from.clone(),
-        // If the log has fewer entries, the store reports it.
-        entries: at.unwrap_or(entries),
-    };
     let mut own = Vec::new();
-    if of.entries == 0 {
+    if entries == 0 {
         own.push(Entry::Opened { format: LOG_FORMAT });
     }
     own.push(Entry::Forked {
         from: from.to_string(),
-        entries: of.entries,
+        entries,
     });
-    store.fork(&lease, &of, &own).await?;
+    let from = from.clone();
+    store.fork(&lease, &Fork { from, entries }, &own).await?;
     Ok(lease)
 }

@@ -7,8 +7,6 @@
 mod chain;
 mod run;
 
-use std::fmt;
-
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -132,11 +130,5 @@ impl Journal for LocalJournal {
         work: BoxFuture<'_, Result<StepEnd, Error>>,
     ) -> Result<StepEnd, Error> {
         work.await
-    }
-}
-
-impl fmt::Display for LogHead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.entries, self.digest)
     }
 }

@@ -15,7 +15,6 @@ mod caller;
 mod context_limits;
 mod driver;
 mod error;
-mod event_sink;
 mod fork;
 mod gate;
 mod hooks;
@@ -25,7 +24,6 @@ mod log_write;
 mod loop_config;
 mod memory_store;
 mod observer;
-mod opened_log;
 mod output;
 mod parallel;
 mod parts;
@@ -56,12 +54,11 @@ pub use agent::{Agent, RECALL_LEAST_WINDOW, new_session_id};
 pub use agent_state::{AgentState, Extensions};
 pub use builder::AgentBuilder;
 pub use error::Error;
-pub use event_sink::MAX_WAITING_EVENTS;
 pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
     ANSWER_RETRIES, CommandHook, HOOK_TIMEOUT, Hook, HookContext, HookReply, Hooks, Later,
-    MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT, MAX_STUCK, Now, ToolDecision,
+    MAX_COMMAND_HOOKS, MAX_HOOK_CALLS, MAX_HOOK_OUTPUT, Now, ToolDecision,
 };
 pub use host_steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use journal::{
@@ -73,20 +70,18 @@ pub use memory_store::MemoryStore;
 pub use observer::{MAX_OBSERVER_BACKLOG, Observer};
 pub use output::AgentOutput;
 pub use parallel::{
-    Branch, BranchEnd, Choice, Custom, EVALUATION_TIMEOUT, Elaborate, Evaluation,
-    EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_BRANCHES, MAX_ELABORATED,
-    MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult, ParallelOptions, PickFirst,
-    TokenEfficient, agent_loop_parallel,
+    Branch, BranchEnd, Choice, EVALUATION_TIMEOUT, Elaborate, Evaluation, EvaluationStrategy,
+    JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_BRANCHES, MAX_ELABORATED, MAX_JUDGED,
+    ParallelLoopOutcome, ParallelLoopResult, ParallelOptions, PickFirst, TokenEfficient,
+    agent_loop_parallel,
 };
 pub use plimsoll_agent::{EvictedMessage, Eviction, HookInput, MAX_PARALLEL_TOOLS, Messages};
 pub use provider::Provider;
-pub use recall::{
-    Hit, MessageKind, RecallError, RecallId, RecallTools, RecalledItem, recall_tools,
-};
+pub use recall::{Hit, MessageKind, RecallError, RecallId, RecallTools, RecalledItem};
 pub use remote::{INBOX, Remote, UserMessage};
 pub use reservation::{MAX_TURNS_BELOW, Reservation};
 pub use retry::{FEW_ATTEMPTS, RetryConfig};
-pub use run_stream::RunStream;
+pub use run_stream::{MAX_WAITING_EVENTS, RunStream};
 pub use secret::Secret;
 pub use session::Session;
 pub use settings::{BuilderSettings, DriverSettings, SUMMARY_TIMEOUT};

@@ -1,32 +1,29 @@
-//! [`LogWrite`]: entries on their way to the log. If the run or the session that waits for a write is
-//! dropped, the write goes on in a task of its own.
+//! [`LogWrite`]: entries on their way to the log. A write that takes time has a task of its own and goes
+//! on if the run or the session that waits for it is dropped.
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared};
+use futures_util::FutureExt;
+use futures_util::future::{Either, Ready, ready};
 use plimsoll_agent::Entry;
-use tokio::runtime::Handle;
+use tokio::task::{JoinError, JoinHandle};
+use tracing::Instrument;
 
 use crate::store::{Lease, SessionStore, StoreError};
 
-/// A write that several tasks can wait for. Each of them carries it on, so it does not depend on the
-/// runtime of the others.
-type SharedWrite = Shared<BoxFuture<'static, Result<(), StoreError>>>;
+/// The result of a write, or the task that will have it.
+type Write = Either<Ready<Result<Written, JoinError>>, JoinHandle<Written>>;
+type Written = Result<(), StoreError>;
 
 /// Entries on their way to the store.
 pub(crate) struct LogWrite {
     pub(crate) entries: Arc<Vec<Entry>>,
-    write: SharedWrite,
+    write: Write,
 }
 
-/// Waits for a write. If it is dropped before the end, the write goes on in a task.
-struct WriteWait(SharedWrite);
-
 impl LogWrite {
-    /// Prepares a write of the entries that the machine has recorded. It begins with
-    /// [`Self::finish`], and keeps the lease until its end, so that nobody reads the log before that
-    /// and misses these entries.
+    /// Begins a write of the entries that the machine has recorded. It keeps the lease until its end,
+    /// so that nobody reads the log before that and misses these entries.
     pub(crate) fn new(
         store: Arc<dyn SessionStore>,
         lease: Arc<Lease>,
@@ -35,30 +32,25 @@ impl LogWrite {
         let entries = Arc::new(entries);
         let taken = Arc::clone(&entries);
         let write = async move { store.append(&lease, &taken).await };
-        Self {
-            entries,
-            write: write.boxed().shared(),
-        }
+        let mut write = write.in_current_span().boxed();
+        let write = match (&mut write).now_or_never() {
+            Some(written) => Either::Left(ready(Ok(written))),
+            None => Either::Right(tokio::spawn(write)),
+        };
+        Self { entries, write }
     }
 
     /// Waits for the end of the write. If this future is dropped, another call waits again.
     ///
     /// # Errors
-    /// If the store fails.
-    pub(crate) async fn finish(&self) -> Result<(), StoreError> {
-        let waiting = WriteWait(self.write.clone());
-        waiting.0.clone().await
-    }
-}
-
-impl Drop for WriteWait {
-    fn drop(&mut self) {
-        if self.0.peek().is_some() || std::thread::panicking() {
-            return;
-        }
-        // Without a runtime, the write waits for the next operation on the session.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(self.0.clone());
-        }
+    /// If the store fails, or its runtime ended before the write.
+    pub(crate) async fn finish(&mut self) -> Written {
+        let written = (&mut self.write).await;
+        written.unwrap_or_else(|error| {
+            Err(StoreError::Io {
+                path: "the log".to_owned(),
+                why: format!("writing it was cut short ({error})"),
+            })
+        })
     }
 }

@@ -3,13 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Event, SessionEvent};
 
-use crate::error::panic_message;
+use crate::error::{lock, panic_message};
 
 /// Maximum number of events that wait for an observer. While they wait, further ones are dropped
 /// with a warning.
@@ -132,10 +132,6 @@ fn deliver(deliveries: &Receiver<Delivery>, observer: &dyn Observer) {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Observers {

@@ -35,7 +35,7 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitStatus;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_context::Bytes;
@@ -47,6 +47,8 @@ pub use capture::{CapturedOutput, CapturedText};
 pub(crate) use environment::has_password;
 pub use environment::{InheritedVariables, looks_secret};
 pub use server::ServerProcess;
+
+use crate::error::lock;
 
 use capture::Capture;
 use group::{Feed, Group, Pipe, Signal, Streams};
@@ -406,9 +408,4 @@ impl CapturedPipe {
     fn so_far(&self) -> CapturedOutput {
         lock(&self.read).so_far()
     }
-}
-
-/// Locks a capture. No code panics while holding the lock, so it is always consistent.
-fn lock(capture: &Mutex<Capture>) -> MutexGuard<'_, Capture> {
-    capture.lock().unwrap_or_else(PoisonError::into_inner)
 }

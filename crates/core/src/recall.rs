@@ -20,4 +20,4 @@ pub use search::{
     BestMatch, QUERY_BYTES, QUERY_TERMS, SEARCHED_BYTES, SNIPPET, SearchQuery, Term, snippet,
     spaced_words,
 };
-pub use tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools, recall_tools};
+pub use tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools};

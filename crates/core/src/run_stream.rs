@@ -3,21 +3,24 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
-use plimsoll_agent::{Event, Input};
-use tokio::sync::mpsc::Receiver;
+use plimsoll_agent::{Event, Input, SessionEvent};
+use tokio::sync::mpsc::{self, Receiver};
 
-use crate::error::Error;
-use crate::event_sink::{BesideQueue, EventSink};
+use crate::error::{Error, lock};
 use crate::loop_config::AgentLoopConfig;
 use crate::output::AgentOutput;
 use crate::remote::{Remote, UserMessage};
 use crate::session::Session;
+
+/// Maximum number of events that wait for the reader of a [`RunStream`](crate::RunStream). While they
+/// wait, further ones are dropped, except for the end of the run.
+pub const MAX_WAITING_EVENTS: usize = 8_192;
 
 /// A run in progress: a stream of its events, and after them its output.
 ///
@@ -37,7 +40,9 @@ pub struct RunStream<'s> {
     output: Option<Result<AgentOutput, Error>>,
     remote: Remote,
     events: Receiver<Event>,
-    beside: Arc<BesideQueue>,
+    /// The end of the run, which comes last and is never dropped.
+    end: Arc<Mutex<Option<Event>>>,
+    dropped: Arc<AtomicU64>,
 }
 
 impl Session {
@@ -90,7 +95,17 @@ impl Session {
     }
 
     fn stream(&mut self, config: AgentLoopConfig, input: Result<Input, Error>) -> RunStream<'_> {
-        let (sink, events, beside) = EventSink::new();
+        let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
+        let (end, dropped) = (Arc::new(Mutex::new(None)), Arc::new(AtomicU64::default()));
+        let (ended, lost) = (Arc::clone(&end), Arc::clone(&dropped));
+        let sink = move |seen: &SessionEvent| {
+            let event = seen.event.clone();
+            if matches!(event, Event::AgentEnd { .. }) {
+                *lock(&ended) = Some(event);
+            } else if sender.try_send(event).is_err() {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
+        };
         let remote = self.remote();
         let run = async move { self.with(&config, input?, Some(Arc::new(sink))).await };
         RunStream {
@@ -98,7 +113,8 @@ impl Session {
             output: None,
             remote,
             events,
-            beside,
+            end,
+            dropped,
         }
     }
 }
@@ -140,7 +156,7 @@ impl RunStream<'_> {
     /// waiting. The end of the run is never dropped, and the output is complete in any case.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.beside.dropped.load(Ordering::Relaxed)
+        self.dropped.load(Ordering::Relaxed)
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
@@ -155,7 +171,7 @@ impl RunStream<'_> {
         }
         if self.output.is_some() {
             let left = self.events.try_recv().ok();
-            return Poll::Ready(left.or_else(|| self.beside.end().take()));
+            return Poll::Ready(left.or_else(|| lock(&self.end).take()));
         }
         match self.events.poll_recv(cx) {
             Poll::Ready(Some(event)) => Poll::Ready(Some(event)),

@@ -4,7 +4,7 @@
 //! requests.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Request, ToolChoice};
@@ -16,6 +16,7 @@ use plimsoll_wire::RenderInput;
 use plimsoll_wire::openai_chat::{self, Dialect};
 use serde_json::Value;
 
+use crate::error::lock;
 use crate::provider::Provider;
 
 mod store_check;
@@ -89,7 +90,7 @@ impl ScriptedProvider {
     /// Repeats this turn after the end of the script.
     #[must_use]
     pub fn then_always(self, turn: Turn) -> Self {
-        self.lock().repeat = Some(turn);
+        lock(&self.inner).repeat = Some(turn);
         self
     }
 
@@ -104,7 +105,7 @@ impl ScriptedProvider {
     /// Returns all accepted and rejected requests so far, as the provider received them.
     #[must_use]
     pub fn requests(&self) -> Vec<Value> {
-        self.lock().requests.clone()
+        lock(&self.inner).requests.clone()
     }
 
     /// Counts the tokens (o200k) of names, texts, arguments and schemas in a request, without any
@@ -124,10 +125,6 @@ impl ScriptedProvider {
         };
         let tools = list(request, "tools").filter_map(|tool| tool.get("function"));
         list(request, "messages").map(message).sum::<Tokens>() + tools.map(text).sum::<Tokens>()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ScriptState> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn render(&self, request: &Request) -> Result<Value, Failure> {
@@ -249,7 +246,7 @@ impl Provider for ScriptedProvider {
         let rendered = self.render(request)?;
         let judged = self.judge(&rendered);
         let (turn, number) = {
-            let mut inner = self.lock();
+            let mut inner = lock(&self.inner);
             inner.requests.push(rendered);
             let used = judged?;
             inner.calls += 1;

@@ -220,7 +220,7 @@ impl Sessions {
             session: id.clone(),
             outages: &self.outages,
         };
-        let mut session = match self.agent.session_to_journal(id.clone()).await {
+        let mut session = match self.agent.session(id.clone()).await {
             Ok(session) => session,
             Err(error) => {
                 if let Error::Store(error) = &error {

@@ -23,7 +23,7 @@ pub(super) async fn flush(session: &mut Session) -> Result<(), Error> {
 
 /// Finishes a write to the log, if one was begun.
 pub(super) async fn finish_write(session: &mut Session) -> Result<(), Error> {
-    let Some(writing) = &session.writing else {
+    let Some(writing) = &mut session.writing else {
         return Ok(());
     };
     let result = writing.finish().await;
@@ -38,9 +38,6 @@ pub(super) async fn finish_write(session: &mut Session) -> Result<(), Error> {
     session.reached |= entries.iter().any(is_point);
     if let Some(chain) = &mut session.chain {
         chain.extend(entries);
-    }
-    if let Some(log) = &mut session.log {
-        log.extend_from_slice(entries);
     }
     Ok(())
 }

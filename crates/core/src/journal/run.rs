@@ -79,10 +79,7 @@ impl Session {
     async fn stepper(&mut self, request: &JournaledRun) -> Result<Stepper, Error> {
         let parts = request.message.clone().checked()?;
         self.configure(&request.config, None).await?;
-        let log = match self.log.take() {
-            Some(log) => log,
-            None => self.parts.store.load(self.id()).await?,
-        };
+        let log = self.parts.store.load(self.id()).await?;
         let keys = log.iter().filter_map(|entry| match entry {
             Entry::Accepted { key } => Some(key.clone()),
             _ => None,

@@ -42,12 +42,6 @@ pub struct RecallTools {
     most: Bytes,
 }
 
-/// Creates `recall` and `recall_search` with pages of [`RECALL_PAGE`].
-#[must_use]
-pub fn recall_tools(store: Arc<dyn SessionStore>, session: SessionId) -> Vec<Arc<dyn Tool>> {
-    RecallTools::new(store, session).tools()
-}
-
 #[derive(Deserialize)]
 struct RecallInput {
     #[serde(alias = "execution_id")]

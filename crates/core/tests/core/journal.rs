@@ -76,7 +76,7 @@ fn script() -> ScriptedProvider {
 
 /// A worker that opens the session and runs the request.
 async fn work(agent: &Agent, journal: &dyn Journal) -> Result<AgentOutput, Error> {
-    let mut session = agent.session_to_journal(id()).await?;
+    let mut session = agent.session(id()).await?;
     session.run_journaled(&request("r1"), journal).await
 }
 

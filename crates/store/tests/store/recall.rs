@@ -6,7 +6,7 @@ use plimsoll_context::{Bytes, CallId, Message, Part, Seq, Tokens};
 use plimsoll_core::recall::{LogMessages, RecallTools, SNIPPET, SearchQuery, scan};
 use plimsoll_core::{
     Fork, Hit, Lease, MessageKind, RecallError, RecallId, SessionId, SessionStore, Tool,
-    ToolContext, recall_tools,
+    ToolContext,
 };
 use plimsoll_store::SqliteStore;
 use serde_json::{Value, json};
@@ -315,7 +315,7 @@ async fn the_tools_say_what_there_is_and_what_to_do() {
             (4, Message::user("the port is 8431")),
         ];
         evict(case.store.as_ref(), &lease, &items).await;
-        let tools = recall_tools(Arc::clone(&case.store), session);
+        let tools = RecallTools::new(Arc::clone(&case.store), session).tools();
         let [recall, search] = tools.as_slice() else {
             panic!("{} tools", tools.len());
         };
