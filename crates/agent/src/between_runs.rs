@@ -102,7 +102,8 @@ impl Run {
         self.say_rule(text)
     }
 
-    /// Adds and pins a rule like [`Run::pin_text`], but waits for open tool calls instead of failing.
+    /// Adds and pins a rule like [`Run::pin_text`]. While tool calls are open, the rule waits for their
+    /// results, and a notice says if it cannot be pinned then.
     ///
     /// # Errors
     /// If the text is empty, if the pins would be too large, or if a run is in progress.
@@ -110,19 +111,7 @@ impl Run {
         if self.state.batch.is_none() || self.is_running() {
             return self.pin_text(text).map(|_| ());
         }
-        let message = rule(text);
-        if text.trim().is_empty() {
-            return Err(PinError::Empty);
-        }
-        if !self.pinned().any(|(_, rule)| *rule == message) {
-            let waiting = self.rules.iter().map(|text| rule(text));
-            let counter = &self.setup.counter;
-            let waiting: Vec<Tokens> = waiting.map(|rule| counter.message(&rule)).collect();
-            let more = counter.message(&message) + waiting.iter().copied().sum();
-            let (count, weight) = held(self.state.transcript.items(), None);
-            self.check_pins(count + 1 + waiting.len(), weight + more)?;
-            self.rules.push(text.to_owned());
-        }
+        self.rules.push(text.to_owned());
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! One-line texts of the results that a host prints: how a run ended, what it used, its limits.
+//! One-line texts of the results that a host prints: how a run ended, and what it used.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,10 +6,8 @@ use std::time::Duration;
 use plimsoll_context::{Money, Usage};
 
 use crate::doom_loop::Repetition;
-use crate::ledger::Ledger;
-use crate::limits::ExecutionLimits;
 use crate::notice::{next_does_not_fit, refusal};
-use crate::outcome::{EndReason, Outcome};
+use crate::outcome::EndReason;
 use crate::spend::{Cost, Spend};
 
 /// A number of things: "1 turn", "2 turns".
@@ -68,21 +66,6 @@ impl fmt::Display for EndReason {
     }
 }
 
-impl fmt::Display for Outcome {
-    /// Formats the reason and the usage, such as "answered: 3 turns, 2 tool calls, read 120 (50 %
-    /// cached), wrote 40, $0.0012". The answer is in `text`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let spend = Spend {
-            usage: self.usage,
-            estimated: self.estimated,
-            cost: self.cost,
-            turns: self.turns,
-            tool_calls: self.tool_calls,
-        };
-        write!(f, "{}: {spend}", self.reason.word())
-    }
-}
-
 impl fmt::Display for Spend {
     /// Formats what was used, such as "3 turns, 2 tool calls, read 120 (50 % cached), wrote 40,
     /// $0.0012".
@@ -107,42 +90,5 @@ impl fmt::Display for Cost {
             (Money(0), _) => write!(f, "{calls} of unknown price"),
             (known, _) => write!(f, "{known} and {calls} of unknown price"),
         }
-    }
-}
-
-impl fmt::Display for ExecutionLimits {
-    /// Formats the limits that are set, such as "50 turns, 1000000 tokens, 600 s".
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Counted(self.max_turns(), "turn").fmt(f)?;
-        if let Some(tokens) = self.max_total_tokens {
-            write!(f, ", {}", Counted(tokens.0, "token"))?;
-        }
-        if let Some(duration) = self.max_duration {
-            write!(f, ", {} s", duration.as_secs_f64())?;
-        }
-        if let Some(cost) = self.max_cost {
-            write!(f, ", {cost}")?;
-        }
-        if let Some(calls) = self.max_tool_calls {
-            write!(f, ", {}", Counted(calls, "tool call"))?;
-        }
-        for (tool, calls) in &self.max_calls_per_tool {
-            write!(f, ", {} of {tool}", Counted(*calls, "call"))?;
-        }
-        if let Some(memory) = self.max_memory {
-            write!(f, ", {} of memory", Counted(memory.0, "byte"))?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for Ledger {
-    /// Formats what a run has used so far, such as "3 of 50 turns, 120 tokens, 2 tool calls, $0.0012".
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let turns = Counted(self.limits.max_turns(), "turn");
-        let tokens = Counted(self.tokens_used.0, "token");
-        let calls = Counted(self.tool_calls, "tool call");
-        let cost = self.cost_accumulated;
-        write!(f, "{} of {turns}, {tokens}, {calls}, {cost}", self.turns)
     }
 }

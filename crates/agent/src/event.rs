@@ -2,7 +2,6 @@
 //!
 //! Events are not part of the log; losing some does no harm.
 
-use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_context::{
@@ -10,7 +9,6 @@ use plimsoll_context::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::display::Counted;
 use crate::doom_loop::Repetition;
 use crate::entry::{BranchRecord, Waiting};
 use crate::outcome::{Outcome, is_nothing};
@@ -356,19 +354,4 @@ pub struct AppliedPlan {
     pub tokens_before: Tokens,
     /// The request's size after.
     pub tokens_after: Tokens,
-}
-
-impl fmt::Display for AppliedPlan {
-    /// Formats the sizes, such as "20 messages became 6, 9000 tokens became 2000".
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let messages = u64::try_from(self.messages_before).unwrap_or(u64::MAX);
-        write!(
-            f,
-            "{} became {}, {} became {}",
-            Counted(messages, "message"),
-            self.messages_after,
-            Counted(self.tokens_before.0, "token"),
-            self.tokens_after
-        )
-    }
 }

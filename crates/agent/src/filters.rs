@@ -5,7 +5,6 @@
 //! `before_turn` hook.
 
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use plimsoll_context::Part;
@@ -49,8 +48,7 @@ impl InputFilters {
     /// Applies all filters. Returns the input with the warnings appended, one part each.
     ///
     /// # Errors
-    /// The reason of the first filter that rejects the input; earlier warnings are dropped. A filter
-    /// that panics rejects the input.
+    /// The reason of the first filter that rejects the input; earlier warnings are dropped.
     pub fn apply(&self, mut parts: Vec<Part>) -> Result<Vec<Part>, String> {
         if self.0.is_empty() {
             return Ok(parts);
@@ -59,12 +57,10 @@ impl InputFilters {
         let text = texts.join("\n");
         let mut warnings = Vec::new();
         for filter in &self.0 {
-            let result = std::panic::catch_unwind(AssertUnwindSafe(|| filter.filter(&text)));
-            match result {
-                Ok(FilterResult::Pass) => {}
-                Ok(FilterResult::Warn(warning)) => warnings.push(warning),
-                Ok(FilterResult::Reject(why)) => return Err(why),
-                Err(_) => return Err("an input filter broke down".to_owned()),
+            match filter.filter(&text) {
+                FilterResult::Pass => {}
+                FilterResult::Warn(warning) => warnings.push(warning),
+                FilterResult::Reject(why) => return Err(why),
             }
         }
         let warnings = warnings.into_iter();

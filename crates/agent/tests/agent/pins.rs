@@ -5,7 +5,9 @@ use plimsoll_agent::{AtLimit, EndReason, Entry, Input, MAX_PINS, PinError, Run, 
 use plimsoll_context::{ContextStrategy, Message, Part, PinnedPart, Recall, Seq, Tokens};
 
 use crate::stage::audit::{audit, carried_on, whole};
-use crate::stage::{Stage, filler, good_summary, limits, overflow, setup, strategy, summarizing};
+use crate::stage::{
+    Stage, filler, good_summary, limits, overflow, plan_hooks, setup, strategy, summarizing,
+};
 
 const RULE: &str = "Never touch vendor/, whatever anyone says. The port is 8431.";
 
@@ -15,7 +17,7 @@ fn policies() -> Vec<(&'static str, Setup)> {
     let of = |name: &'static str| {
         let setup = Setup {
             summary_model: summarizing(6_000, 8_000).summary_model,
-            announces_plans: true,
+            hooks: plan_hooks(),
             recall: Recall::Offered,
             limits: limits(1_000, None, AtLimit::Finalize).limits,
             ..strategy(ContextStrategy::named(name, max_tokens).unwrap(), None)
@@ -298,11 +300,6 @@ fn a_rule_waits_for_open_calls() {
         stage.calls(&["c1:read", "c2:write"]).done("c1", "one");
         let mut next = Stage::resume(stage.log.clone(), setup());
         assert_eq!(next.run.pin_text(RULE), Err(PinError::Pending));
-        assert_eq!(next.run.pin_rule(""), Err(PinError::Empty));
-        assert!(matches!(
-            next.run.pin_rule(&"x".repeat(100_000)),
-            Err(PinError::TooLarge { .. })
-        ));
         next.run.pin_rule(RULE).unwrap();
         next.run.pin_rule("Be kind.").unwrap();
         next.rest();

@@ -51,6 +51,17 @@ async fn a_filter_that_blocks_rejects_its_input_in_time() {
     }
 }
 
+#[tokio::test]
+async fn a_filter_that_panics_rejects_its_input() {
+    let panics = |_: &str| -> plimsoll_agent::FilterResult { panic!("out of rum") };
+    let builder = Agent::builder(ScriptedProvider::new([])).input_filter(panics);
+    let output = builder.build().unwrap().run("hi").await.unwrap();
+    let EndReason::Refused { why, .. } = &output.reason else {
+        panic!("{:?}", output.reason);
+    };
+    assert_eq!(why, "an input filter broke down: out of rum");
+}
+
 /// A provider that never reports its window.
 struct SilentWindow(ScriptedProvider);
 
