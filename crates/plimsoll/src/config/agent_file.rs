@@ -160,14 +160,11 @@ fn tools(value: &Json, origin: &Origin, faults: &mut Faults) -> Option<Json> {
     let given = given.and_then(|given| Names::read(&given));
     // What is no list of names must not mean all tools.
     let given = given.unwrap_or_else(|| vec![value.to_string()]);
-    let (mut names, others) = own_tools(&given);
+    let (names, others) = own_tools(&given);
     if !others.is_empty() {
         let others = others.join(", ");
         let text = format!("the tools {others} have no counterpart, and are left out");
         faults.warn(origin, text);
-    }
-    if names.is_empty() {
-        names.push("none");
     }
     Some(names.into())
 }

@@ -239,7 +239,6 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
         Some(near) if near == snake_case(name) => Some(format!("did you mean `{near}`?")),
         _ => import::setting_hint(name)
             .or_else(|| near.map(|near| format!("did you mean `{near}`?")))
-            .or_else(|| import::table_hint(name))
             .or_else(elsewhere),
     };
     match (advice, known.len()) {

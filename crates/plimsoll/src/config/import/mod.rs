@@ -19,7 +19,7 @@ use serde_json::Value as Json;
 use super::document::Located;
 use super::fault::{ConfigError, Faults, Origin};
 use super::file::{self, Config, MAX_CONFIG_FILE};
-pub(super) use rows::{setting_hint, table_hint};
+pub(super) use rows::setting_hint;
 use translate::Translation;
 pub(super) use translate::own_tools;
 
@@ -126,10 +126,11 @@ impl Import {
                 "it cannot become a plimsoll.toml: {faults}"
             )));
         }
+        let settings = translation.settings.into_iter();
         Ok(Self {
             system,
             toml,
-            settings: translation.report,
+            settings: settings.map(|setting| setting.report).collect(),
         })
     }
 }
@@ -174,14 +175,6 @@ impl System {
         match self {
             Self::PhiCore => "phi-core",
             Self::Heartbit => "Heartbit",
-        }
-    }
-
-    /// Returns the lists of tables that are agents.
-    fn agents(self) -> &'static [&'static str] {
-        match self {
-            Self::Heartbit => &["agents"],
-            Self::PhiCore => &["agent.instances", "sub_agents.instances"],
         }
     }
 }

@@ -8,16 +8,11 @@ use toml::{Table, Value};
 use super::super::form::{number, texts};
 use super::super::provider::COMPATIBLE;
 use super::super::show::masked;
-use super::rows::ImportRow;
+use super::rows::{ImportRow, MODELS, rows};
 use super::translate::{TheirSetting, Translation};
 
-/// Prefixes of model names, and their vendors.
-const FAMILIES: [(&str, &str); 4] = [
-    ("claude", "anthropic"),
-    ("gpt-", "openai"),
-    ("o4-", "openai"),
-    ("gemini", "gemini"),
-];
+/// The conversions of parts of a model, of its provider or its prices.
+pub(super) const OF_MODELS: [&str; 6] = ["provider", "api", "model", "base_url", "key", "price"];
 
 /// The fields of a tool server that are translated.
 const OF_SERVERS: [&str; 3] = ["url", "command", "args"];
@@ -79,12 +74,11 @@ impl Translation {
         }
         let model = text("model");
         let prefix = model.and_then(|model| model.split_once('/'));
-        let mut families = FAMILIES.iter();
-        let family = families.find(|(begin, _)| model.is_some_and(|it| it.starts_with(begin)));
+        let family = rows(MODELS).find(|(begin, _)| model.is_some_and(|it| it.starts_with(begin)));
         prefix
             .and_then(|(vendor, _)| known(vendor))
             .or_else(|| own(COMPATIBLE))
-            .or_else(|| Some(family?.1.to_owned()))
+            .or_else(|| Some(family?.1.ours.to_owned()))
     }
 
     /// Returns the variable that a text refers to; otherwise the usual one, to which the user must

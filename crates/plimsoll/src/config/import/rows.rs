@@ -3,8 +3,9 @@
 //!
 //! A line is `PATH = HOW NAME + OTHER=VALUE`. NAME is Plimsoll's setting. HOW is an optional
 //! conversion of the value, which `translate.rs` makes. `OTHER=VALUE` is another setting that it
-//! implies. `PATH = - WHY` has no counterpart. Paths are always in snake case, and those of the
-//! system's agents begin with `agents.`.
+//! implies. `PATH = - WHY` has no counterpart. The tables at `PATH = each agents` are agents, whose
+//! paths begin with `agents.`. `PATH = as OTHER` is another name of a table. Paths are always in snake
+//! case.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -14,9 +15,9 @@ use plimsoll_context::snake_case;
 use super::System;
 
 const SYSTEMS: &str = include_str!("systems.txt");
-
-/// The conversions of parts of a model, of its provider or its prices.
-pub(super) const OF_MODELS: [&str; 6] = ["provider", "api", "model", "base_url", "key", "price"];
+/// The sections of models by the beginnings of their names, and of tools.
+pub(super) const MODELS: &str = "models";
+pub(super) const TOOLS: &str = "tools";
 
 /// A setting of another system.
 #[derive(Debug, Clone, Copy)]
@@ -25,75 +26,75 @@ pub(super) struct ImportRow {
     pub(super) how: &'static str,
     /// The counterpart, or the reason why there is none.
     pub(super) ours: &'static str,
-    /// An implied setting, with its value.
-    pub(super) implies: Option<(&'static str, &'static str)>,
+    /// The implied settings.
+    implied: &'static str,
 }
 
-/// All rows by system and path.
-pub(super) static ROWS: LazyLock<BTreeMap<(System, &str), ImportRow>> = LazyLock::new(|| {
-    let mut system = System::Heartbit;
+impl ImportRow {
+    /// Returns the implied settings, each with its value.
+    pub(super) fn implied(self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let implied = self.implied.split(" + ");
+        implied.filter_map(|setting| setting.split_once('='))
+    }
+}
+
+/// All rows by the name of their section and their path.
+pub(super) static ROWS: LazyLock<BTreeMap<(&str, &str), ImportRow>> = LazyLock::new(|| {
+    let mut section = "";
     let mut rows = BTreeMap::new();
     for line in SYSTEMS.lines().filter(|line| !line.starts_with('#')) {
         if let Some(name) = line.strip_prefix('[') {
-            system = name.trim_end_matches(']').parse().unwrap_or(system);
+            section = name.trim_end_matches(']');
         } else if let Some((path, text)) = line.split_once(" = ") {
-            let (text, implies) = text.split_once(" + ").unwrap_or((text, ""));
+            let (text, implied) = text.split_once(" + ").unwrap_or((text, ""));
             let (how, ours) = text.split_once(' ').unwrap_or(("", text));
-            let implies = implies.split_once('=');
-            rows.insert((system, path.trim()), ImportRow { how, ours, implies });
+            let row = ImportRow { how, ours, implied };
+            rows.insert((section, path.trim()), row);
         }
     }
     rows
 });
 
-/// Names of phi-core's types, and the tables of its files with the same settings.
-const TYPES: [(&str, &str); 10] = [
-    ("agent_loop_config.", ""),
-    (
-        "context_config.tool_output_max_lines.",
-        "compaction.legacy_max_lines.",
-    ),
-    ("context_config.compaction.", "compaction."),
-    ("compaction.compaction.", "compaction."),
-    ("context_config.", "compaction."),
-    ("compaction_config.", "compaction."),
-    ("execution_limits.", "execution."),
-    ("retry_config.", "execution.retry."),
-    ("cache_config.", "execution.cache."),
-    ("model_config.", "provider."),
-];
+/// Returns the rows of a section, with their paths.
+pub(super) fn rows(section: &str) -> impl Iterator<Item = (&'static str, ImportRow)> {
+    let rows = ROWS.iter().filter(move |((own, _), _)| *own == section);
+    rows.map(|((_, path), row)| (*path, *row))
+}
 
-/// Returns a path without names of wrapping types.
+/// Returns the row of a path.
+pub(super) fn row(section: &str, path: &str) -> Option<ImportRow> {
+    ROWS.get(&(section, path)).copied()
+}
+
+/// Returns a path with the usual names of its tables.
 pub(super) fn unwrapped(system: System, path: &str) -> String {
-    let mut path = format!("{path}.");
-    while system == System::PhiCore
-        && let Some((name, table)) = TYPES.iter().find(|(name, _)| path.starts_with(name))
+    let mut path = path.to_owned();
+    let others = || rows(system.name()).filter(|(_, row)| row.how == "as");
+    let within = |path: &str, table: &str| {
+        let rest = path.strip_prefix(table)?;
+        (rest.is_empty() || rest.starts_with('.')).then(|| rest.to_owned())
+    };
+    // The longest name counts.
+    while let Some((rest, row)) = others()
+        .filter_map(|(table, row)| Some((within(&path, table)?, row)))
+        .min_by_key(|(rest, _)| rest.len())
     {
-        path = path.replacen(name, table, 1);
+        path = format!("{}{rest}", row.ours);
     }
-    path.pop();
     path
 }
 
 /// Returns a sentence about a name that is a setting of another system.
 pub(in super::super) fn setting_hint(name: &str) -> Option<String> {
     let name = snake_case(name);
-    let is_same = |path: &str, row: &ImportRow| {
-        let is_plain = row.how != "-" && !OF_MODELS.contains(&row.how);
+    // Those that are converted have another meaning.
+    let is_same = |path: &str, row: ImportRow| {
+        let is_plain = ["", "legacy", "main", "millis", "retries"].contains(&row.how);
         is_plain && path.rsplit('.').next() == Some(name.as_str())
     };
-    let mut rows = ROWS.iter();
-    let ((system, _), row) = rows.find(|((_, path), row)| is_same(path, row))?;
-    let ours = row.ours;
-    Some(format!("this setting of {system} is `{ours}` here"))
-}
-
-/// Returns a sentence about a name that is a table of another system.
-pub(in super::super) fn table_hint(name: &str) -> Option<String> {
-    let table = format!("{}.", snake_case(name));
-    let mut rows = ROWS.keys();
-    let (system, _) = rows.find(|(_, path)| path.starts_with(&table))?;
-    Some(format!(
-        "`plimsoll config import` translates a file of {system}"
-    ))
+    System::ALL.into_iter().find_map(|system| {
+        let (_, row) = rows(system.name()).find(|(path, row)| is_same(path, *row))?;
+        let ours = row.ours;
+        Some(format!("this setting of {system} is `{ours}` here"))
+    })
 }

@@ -2,9 +2,7 @@
 //! [`super::rows`].
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
 
-use plimsoll_agent::Permission;
 use plimsoll_context::{Bytes, clip, snake_case as snake};
 use serde_json::Value as Json;
 use toml::{Table, Value};
@@ -13,31 +11,16 @@ use super::super::document::parse_value;
 use super::super::form::texts;
 use super::super::key::{Scope, join, key};
 use super::super::permission::Rule;
-use super::rows::{ImportRow, OF_MODELS, ROWS, unwrapped};
+use super::models::OF_MODELS;
+use super::rows::{ImportRow, TOOLS, row, rows, unwrapped};
 use super::{ImportedSetting, System};
-
-/// Tool names of other systems, and Plimsoll's.
-const TOOLS: [(&str, &str); 7] = [
-    ("shell", "bash"),
-    ("patch", "edit"),
-    ("multi_edit", "edit"),
-    ("ls", "list"),
-    ("list_files", "list"),
-    ("list_directory", "list"),
-    ("search", "grep"),
-];
-/// Limits of phi-core. If one is set, the others have the defaults of [`LIMITS`].
-const EXECUTION: &str = "execution.max_";
-const LIMITS: [(&str, i64); 2] = [("max_total_tokens", 1_000_000), ("max_duration", 600)];
 
 /// A setting of the other system.
 #[derive(Debug, Clone)]
 pub(super) struct TheirSetting {
-    /// The path in the table of rows.
-    path: String,
     row: Option<ImportRow>,
-    /// The path as written.
-    shown: String,
+    /// Its translation, with its path as written.
+    pub(super) report: ImportedSetting,
     pub(super) value: Value,
     /// The agent that it belongs to, by its number in the file.
     pub(super) agent: Option<usize>,
@@ -49,9 +32,9 @@ const MAIN: usize = 0;
 /// The state of a translation.
 pub(super) struct Translation {
     system: System,
-    settings: Vec<TheirSetting>,
-    /// The settings that were translated, the current one last.
-    pub(super) report: Vec<ImportedSetting>,
+    pub(super) settings: Vec<TheirSetting>,
+    /// The position of the current setting.
+    at: usize,
     /// The settings for all agents, with the tables of the file.
     all: Table,
     agents: BTreeMap<usize, Table>,
@@ -78,10 +61,11 @@ fn collect(
         let own = join(own, &snake(key));
         let path = unwrapped(system, &own);
         let shown = join(shown, &clean(key));
+        let row = row(system.name(), &path);
         match given {
             // A YAML file has empty values.
             Json::Null => {}
-            Json::Array(items) if system.agents().contains(&path.as_str()) => {
+            Json::Array(items) if row.is_some_and(|row| row.how == "each") => {
                 for (at, item) in items.iter().enumerate() {
                     let last = found.iter().filter_map(|it| it.agent).max();
                     let shown = format!("{shown}[{at}]");
@@ -93,9 +77,12 @@ fn collect(
                 collect(system, given, [&own, &shown], agent, found);
             }
             _ => found.push(TheirSetting {
-                row: ROWS.get(&(system, path.as_str())).copied(),
-                path,
-                shown,
+                row,
+                report: ImportedSetting {
+                    name: shown,
+                    became: Vec::new(),
+                    note: None,
+                },
                 // No setting accepts a value that TOML does not have.
                 value: Value::try_from(given).unwrap_or(Value::Float(f64::NAN)),
                 agent,
@@ -107,13 +94,18 @@ fn collect(
 /// Checks whether a table of this path contains known settings.
 fn leads(system: System, path: &str) -> bool {
     let begin = format!("{path}.");
-    let mut rows = ROWS.keys();
-    path == "sub_agents" || rows.any(|(of, row)| *of == system && row.starts_with(&begin))
+    rows(system.name()).any(|(row, _)| row.starts_with(&begin))
 }
 
 impl TheirSetting {
     fn is(&self, how: &str) -> bool {
         self.row.is_some_and(|row| row.how == how)
+    }
+
+    /// Returns the agent that the counterpart belongs to.
+    fn target(&self) -> Option<usize> {
+        let main = self.is("main").then_some(MAIN);
+        main.or(self.agent)
     }
 
     fn text(&self) -> Option<String> {
@@ -128,22 +120,22 @@ impl Translation {
         let mut it = Self {
             system,
             settings: settings.clone(),
-            report: Vec::new(),
+            at: 0,
             all: Table::new(),
             agents: BTreeMap::new(),
             servers: Vec::new(),
         };
-        for setting in &settings {
-            it.report.push(ImportedSetting {
-                name: setting.shown.clone(),
-                became: Vec::new(),
-                note: None,
-            });
+        for (at, setting) in settings.iter().enumerate() {
+            it.at = at;
             match setting.row {
                 None => it.note("it has no counterpart"),
                 Some(row) if OF_MODELS.contains(&row.how) => it.put_part(setting, row),
                 Some(row) => it.translate(setting, row),
             }
+        }
+        for (at, setting) in settings.iter().enumerate() {
+            it.at = at;
+            it.imply(setting);
         }
         it.complete();
         it
@@ -151,15 +143,15 @@ impl Translation {
 
     /// Adds a note to the current setting. The first note counts.
     pub(super) fn note(&mut self, note: impl Into<String>) {
-        if let Some(setting) = self.report.last_mut() {
-            setting.note.get_or_insert_with(|| note.into());
+        if let Some(setting) = self.settings.get_mut(self.at) {
+            setting.report.note.get_or_insert_with(|| note.into());
         }
     }
 
     /// Notes that the current setting is this one here.
     pub(super) fn became(&mut self, ours: impl Into<String>) {
-        if let Some(setting) = self.report.last_mut() {
-            setting.became.push(ours.into());
+        if let Some(setting) = self.settings.get_mut(self.at) {
+            setting.report.became.push(ours.into());
         }
     }
 
@@ -171,16 +163,21 @@ impl Translation {
     }
 
     fn translate(&mut self, setting: &TheirSetting, row: ImportRow) {
-        let agent = match row.how {
-            "main" => Some(MAIN),
-            _ => setting.agent,
-        };
-        if let Some(value) = self.convert(setting, row, agent)
-            && self.set(agent, row.ours, value)
-            && let Some((ours, implied)) = row.implies
-            && self.get(agent, ours).is_none()
-        {
-            self.set(agent, ours, parse_value(implied));
+        let agent = setting.target();
+        if let Some(value) = self.convert(setting, row, agent) {
+            self.set(agent, row.ours, value);
+        }
+    }
+
+    /// Sets what a translated setting implies, unless the file sets it.
+    fn imply(&mut self, setting: &TheirSetting) {
+        let translated = self.settings.get(self.at);
+        let translated = translated.filter(|it| !it.report.became.is_empty());
+        let row = translated.and_then(|it| it.row);
+        for (ours, value) in row.into_iter().flat_map(ImportRow::implied) {
+            if self.get(setting.target(), ours).is_none() {
+                self.set(setting.target(), ours, parse_value(value));
+            }
         }
     }
 
@@ -245,11 +242,9 @@ impl Translation {
         }
     }
 
-    /// Sets one of Plimsoll's settings. Returns `true` if the value is valid for it.
-    pub(super) fn set(&mut self, agent: Option<usize>, ours: &str, value: Value) -> bool {
-        let Some(key) = key(ours) else {
-            return false;
-        };
+    /// Sets one of Plimsoll's settings, if the value is valid for it.
+    pub(super) fn set(&mut self, agent: Option<usize>, ours: &str, value: Value) {
+        let Some(key) = key(ours) else { return };
         // Names may differ in case, and whole numbers may be written with a decimal point.
         let other = in_our_words(&value);
         let mut forms = [value, other].into_iter();
@@ -265,10 +260,8 @@ impl Translation {
                     self.note("it is set twice, and the later one counts");
                 }
                 self.put(agent, &ours.split('.').collect::<Vec<_>>(), value);
-                return true;
             }
         }
-        false
     }
 
     /// Writes a value for the current setting.
@@ -296,14 +289,11 @@ impl Translation {
             self.note("give a list of names");
             return None;
         };
-        let (mut tools, others) = own_tools(&names);
+        let (tools, others) = own_tools(&names);
         if !others.is_empty() {
             let others: Vec<String> = others.into_iter().map(clean).collect();
             let others = others.join(", ");
             self.note(format!("these tools are not known here: {others}"));
-        }
-        if tools.is_empty() {
-            tools.push("none");
         }
         Some(tools.into())
     }
@@ -316,50 +306,32 @@ impl Translation {
         };
         let mut rules = Vec::new();
         for table in tables {
-            let field = |name: &str| table.get(name)?.as_str().map(str::to_owned);
-            let then = field("action").and_then(|then| Permission::from_str(&then).ok());
-            match (field("tool"), then) {
-                (Some(tool), Some(then)) => {
-                    let arguments = field("pattern").filter(|pattern| pattern != "*");
-                    let rule = Rule {
-                        tool,
-                        arguments,
-                        then,
-                    };
-                    rules.push(rule.table());
-                }
-                _ => self.note("a rule without `tool` or `action` is left out"),
+            let field = |name: &str| table.get(name)?.as_str().map(Value::from);
+            let pattern = field("pattern").filter(|pattern| pattern.as_str() != Some("*"));
+            let fields = [("tool", field("tool")), ("then", field("action"))];
+            let fields = fields.into_iter().chain([("arguments", pattern)]);
+            let fields = fields.filter_map(|(name, value)| Some((name.to_owned(), value?)));
+            let rule = Value::Table(fields.collect());
+            match Rule::of(&rule) {
+                Some(_) => rules.push(rule),
+                None => self.note("a rule without `tool` or `action` is left out"),
             }
         }
         Some(Value::Array(rules))
     }
 
-    /// Adds what is implicit in the other system: limits, names, the agents that the main one calls,
-    /// and that an agent without servers has none.
+    /// Adds what is implicit in the other system: names, the agents that the main one calls, and that an
+    /// agent without servers has none.
     fn complete(&mut self) {
-        let has = |begin: &str| self.settings.iter().any(|it| it.path.starts_with(begin));
-        let has_main = has("orchestrator.");
-        let limits = LIMITS.iter().filter(|_| has(EXECUTION));
-        for (path, value) in limits {
-            if !self.all.contains_key(*path) {
-                self.all.insert((*path).to_owned(), (*value).into());
-                self.report.push(ImportedSetting {
-                    name: format!("execution.{path}"),
-                    became: vec![(*path).to_owned()],
-                    note: Some(format!(
-                        "the default of {} beside other limits",
-                        self.system
-                    )),
-                });
-            }
-        }
+        let mut settings = self.settings.iter();
+        let has_main = settings.any(|it| it.report.name.starts_with("orchestrator."));
         let is_heartbit = self.system == System::Heartbit;
         let mut called: Vec<Value> = Vec::new();
         for setting in &self.settings {
             let Some(agent) = setting.agent else { continue };
             let own = self.agents.entry(agent).or_default();
             let name = own.entry("name").or_insert(format!("agent-{agent}").into());
-            let is_called = is_heartbit || setting.shown.starts_with("sub_agents.");
+            let is_called = is_heartbit || setting.report.name.starts_with("sub_agents.");
             if is_called && !called.contains(name) {
                 called.push(name.clone());
             }
@@ -401,7 +373,8 @@ impl Translation {
             self.system
         );
         let mut title = "\n# Not translated:\n";
-        for lost in self.report.iter().filter(|it| it.became.is_empty()) {
+        let report = self.settings.iter().map(|it| &it.report);
+        for lost in report.filter(|it| it.became.is_empty()) {
             let note = lost.note.as_deref().unwrap_or_default();
             text.push_str(&format!("{title}# {}: {note}\n", lost.name));
             title = "";
@@ -410,7 +383,7 @@ impl Translation {
     }
 }
 
-/// Returns Plimsoll's tools for those of another system, and the names that have none.
+/// Returns Plimsoll's tools for those of another system, or `none`, and the names that have none.
 pub(in super::super) fn own_tools(names: &[String]) -> (Vec<&'static str>, Vec<&str>) {
     let (mut tools, mut others) = (BTreeSet::new(), Vec::new());
     for name in names {
@@ -418,12 +391,14 @@ pub(in super::super) fn own_tools(names: &[String]) -> (Vec<&'static str>, Vec<&
         let plain = snake(name.split('(').next().unwrap_or(name));
         let plain = plain.strip_suffix("_file").unwrap_or(&plain);
         let plain = plain.strip_prefix("file_").unwrap_or(plain);
-        let known = TOOLS.iter().find(|(theirs, _)| *theirs == plain);
-        let ours = known.map_or(plain, |(_, ours)| ours);
+        let ours = row(TOOLS, plain).map_or(plain, |row| row.ours);
         match plimsoll_tools::NAMES.into_iter().find(|name| *name == ours) {
             Some(ours) => _ = tools.insert(ours),
             None => others.push(name.as_str()),
         }
+    }
+    if tools.is_empty() {
+        tools.insert("none");
     }
     (tools.into_iter().collect(), others)
 }
