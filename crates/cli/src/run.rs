@@ -87,7 +87,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let output = output?;
     screen.check()?;
     let config = &host.ready.config;
-    agent::prune(&host.store, config.retention(), args.is_quiet()).await;
+    agent::prune(&host.store, config.settings().retention, args.is_quiet()).await;
     let answer = match &schema {
         Some(schema) => schema.check(&output.text),
         None => Ok(output.text.as_str()),

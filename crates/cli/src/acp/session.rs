@@ -297,7 +297,7 @@ impl OpenSession {
                 say!("{error}");
             }
             host.ready.mcp.close().await;
-            agent::prune(&host.store, host.ready.config.retention(), true).await;
+            agent::prune(&host.store, host.ready.config.settings().retention, true).await;
         };
         if timeout(CLOSING, closing).await.is_err() {
             say!("a session did not close; its newest messages may be missing from the log");

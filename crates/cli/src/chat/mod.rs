@@ -76,7 +76,7 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, CliError> {
     chat.terminal.flush();
     let SessionHost { store, ready, .. } = &chat.host;
     ready.mcp.close().await;
-    agent::prune(store, ready.config.retention(), args.quiet).await;
+    agent::prune(store, ready.config.settings().retention, args.quiet).await;
     left
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_context::PriceSheet;
 use plimsoll_core::process::InheritedVariables;
-use plimsoll_core::{Retention, Tool};
+use plimsoll_core::Tool;
 use plimsoll_providers::{
     ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret,
 };
@@ -66,12 +66,6 @@ impl AgentConfig {
     pub fn facts(&self, model: &ModelRef) -> ModelFacts {
         let book = ModelBook::built_in().clone();
         book.overlay(self.shared().models.clone()).facts(model)
-    }
-
-    /// Returns how long sessions are kept. If the configuration sets nothing, all are kept.
-    #[must_use]
-    pub fn retention(&self) -> Retention {
-        self.shared().retention
     }
 
     /// Returns the prices of a model, from this configuration or the built-in table.

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::form::SettingKind;
-use super::key::{Preset, Scope, SettingKey, TABLES, fields, keys};
+use super::key::{Preset, SettingKey, TABLES, fields, keys};
 
 const HEAD: &str = "\
 # Settings of plimsoll. Everything here is a comment that says a default; take the `#` away to set it.
@@ -62,7 +62,7 @@ pub fn template() -> String {
 }
 
 fn everywhere() -> impl Iterator<Item = &'static SettingKey> {
-    keys().filter(|key| key.scope == Scope::Everywhere)
+    keys().filter(|key| !key.is_of_one_agent)
 }
 
 /// Returns the tables of the documentation.

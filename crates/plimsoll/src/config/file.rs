@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_context::HostedTool;
-use plimsoll_core::Retention;
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
 use toml::Table;
 
@@ -17,12 +16,10 @@ use super::document::Located;
 use super::fault::{ConfigError, ConfigFault, Faults, Origin, no_such};
 use super::form::{Form, HostedTools};
 use super::guards::Guards;
-use super::key::Scope;
 use super::layer::{FoundSetting, Layer, TABLES};
 use super::mcp::McpServer;
 use super::overrides::Overrides;
 use super::provider::ProviderSettings;
-use super::retention;
 use super::settings::AgentSettings;
 
 /// Maximum size of a configuration file. Catches mistakes such as a disk image.
@@ -45,8 +42,6 @@ pub struct Config {
 pub(crate) struct SharedSettings {
     pub(crate) mcp: Vec<McpServer>,
     pub(crate) providers: BTreeMap<String, ProviderSettings>,
-    /// How long sessions are kept.
-    pub(crate) retention: Retention,
     /// The facts about models that the file sets.
     pub(crate) models: ModelBook,
     /// The settings for all agents.
@@ -118,10 +113,6 @@ impl Config {
         add_new(&mut shared.agents, theirs.agents, |agent| &agent.name);
         theirs.providers.append(&mut shared.providers);
         shared.providers = theirs.providers;
-        shared.retention = Retention {
-            max_age: shared.retention.max_age.or(theirs.retention.max_age),
-            max_bytes: shared.retention.max_bytes.or(theirs.retention.max_bytes),
-        };
         shared.models = theirs.models.overlay(shared.models);
         shared.users = theirs.defaults;
         self.shared = Arc::new(shared);
@@ -256,7 +247,7 @@ impl Config {
             let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
             shared.defaults = Layer::of(own, &mut faults);
             for (name, found) in &shared.defaults.0 {
-                if found.key.scope == Scope::AgentOnly {
+                if found.key.is_of_one_agent {
                     let text = format!("`{name}` is of one agent; write it in [[agents]]");
                     faults.push(&found.given.origin, text);
                 }
@@ -339,9 +330,6 @@ impl SharedSettings {
             let settings = ProviderSettings::of(name, given, faults);
             shared.providers.insert(name.clone(), settings);
         }
-        let sessions = document.get("sessions");
-        let sessions = sessions.map(|given| retention::of(given, faults));
-        shared.retention = sessions.unwrap_or_default();
         // Each model is parsed by itself, so that every fault is reported.
         for (vendor, given) in entries("[models]", document.get("models"), faults) {
             if let Some((provider, model)) = vendor.split_once('/') {
@@ -381,7 +369,9 @@ fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> &'a [Loca
     let Some(given) = document.get(name.trim_matches(['[', ']'])) else {
         return &[];
     };
-    given.items().unwrap_or_else(|| {
+    let is_table = |item: &Located| item.entries().is_some();
+    let tables = given.items().filter(|items| items.iter().all(is_table));
+    tables.unwrap_or_else(|| {
         let value = given.describe();
         let text = format!("{name} is {value}; give a list of tables, each {name}");
         faults.push(&given.origin, text);
@@ -414,9 +404,8 @@ fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
         faults.push(&first.origin, text);
     }
     for given in tables.iter().take(MAX_AGENTS) {
-        let own = entries("[[agents]]", Some(given), faults);
-        let layer = Layer::of(own, faults);
-        if given.get("name").is_none() && given.entries().is_some() {
+        let layer = Layer::of(given.entries().unwrap_or_default(), faults);
+        if given.get("name").is_none() {
             faults.push(&given.origin, "[[agents]] needs a `name`");
         }
         let Some(name) = layer.text("name") else {

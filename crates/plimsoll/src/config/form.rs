@@ -31,6 +31,9 @@ pub use parse::parse_tokens;
 pub(crate) use parse::{number, texts, time};
 use parse::{share, text, tokens, whole};
 
+/// A day in seconds.
+const DAY: u64 = 24 * 60 * 60;
+
 /// The kind of a setting's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
@@ -163,6 +166,11 @@ form!(
     time
 );
 form!(
+    /// A time in days.
+    Days, Duration, Whole, "a whole number, 1 or more",
+    |given| whole(given, 1).map(|days| Duration::from_secs(days.saturating_mul(DAY)))
+);
+form!(
     /// A text.
     Text, String, Text, "a text",
     text
@@ -248,7 +256,7 @@ form!(
     "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", then = \
      \"allow\" }",
     |given| match given {
-        Value::String(lines) => Rule::all_of(lines),
+        Value::String(lines) => Rules::read(&Rule::tables_of(lines)?),
         _ => given.as_array()?.iter().map(Rule::of).collect(),
     }
 );

@@ -24,7 +24,6 @@ const MAX_SHOWN: usize = 4;
 pub struct FoundFiles {
     folder: PathBuf,
     files: Vec<FoundFile>,
-    left_out: Vec<(FoundKind, String)>,
 }
 
 #[derive(Debug, Clone)]
@@ -32,7 +31,8 @@ struct FoundFile {
     /// The path below the folder.
     path: PathBuf,
     kind: FoundKind,
-    text: String,
+    /// The content, or a sentence that says why the file is left out.
+    text: Result<String, String>,
 }
 
 /// The effect of a file.
@@ -60,27 +60,27 @@ impl FoundFiles {
     /// Returns the paths below the folder, and the texts.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &str)> {
         let files = self.files.iter();
-        files.map(|file| (file.path.as_path(), file.text.as_str()))
+        files.filter_map(|file| Some((file.path.as_path(), file.text.as_deref().ok()?)))
     }
 
     /// Returns `true` if there is no such file.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty()
+        self.files().next().is_none()
     }
 
     /// Returns one sentence for each file that is left out.
-    #[must_use]
-    pub fn left_out(&self) -> Vec<&str> {
-        self.left_out.iter().map(|(_, why)| why.as_str()).collect()
+    pub fn left_out(&self) -> impl Iterator<Item = &str> {
+        let files = self.files.iter();
+        files.filter_map(|file| Some(file.text.as_ref().err()?.as_str()))
     }
 
     /// Returns the sentence for the configuration, if that is left out.
     #[must_use]
     pub fn left_out_config(&self) -> Option<&str> {
-        let mut left_out = self.left_out.iter();
-        let config = left_out.find(|(kind, _)| *kind == FoundKind::Config);
-        Some(config?.1.as_str())
+        let mut files = self.files.iter();
+        let config = files.find(|file| file.kind == FoundKind::Config)?;
+        Some(config.text.as_ref().err()?)
     }
 
     /// Returns the files that have an effect beside a configuration that the user has named.
@@ -88,19 +88,19 @@ impl FoundFiles {
     pub fn without_config(mut self) -> Self {
         let is_config = |kind| matches!(kind, FoundKind::Config | FoundKind::NamedPrompt);
         self.files.retain(|file| !is_config(file.kind));
-        self.left_out.retain(|(kind, _)| !is_config(*kind));
         self
     }
 
     /// Returns a short list such as "plimsoll.toml, AGENTS.md, b.md, c.md and 2 more".
     #[must_use]
     pub fn summary(&self) -> String {
-        let paths = self.files.iter().take(MAX_SHOWN);
-        let paths: Vec<String> = paths.map(|it| it.path.display().to_string()).collect();
-        let paths = paths.join(", ");
-        match self.files.len().saturating_sub(MAX_SHOWN) {
-            0 => paths,
-            more => format!("{paths} and {more} more"),
+        let paths = self.files().map(|(path, _)| path.display().to_string());
+        let paths: Vec<String> = paths.collect();
+        match paths.split_at_checked(MAX_SHOWN) {
+            Some((shown, more)) if !more.is_empty() => {
+                format!("{} and {} more", shown.join(", "), more.len())
+            }
+            _ => paths.join(", "),
         }
     }
 
@@ -108,7 +108,7 @@ impl FoundFiles {
     /// are first.
     pub(super) fn of_kind(&self, kind: FoundKind) -> impl Iterator<Item = (PathBuf, &str)> {
         let files = self.files.iter().filter(move |file| file.kind == kind);
-        files.map(|file| (self.folder.join(&file.path), file.text.as_str()))
+        files.filter_map(|file| Some((self.folder.join(&file.path), file.text.as_deref().ok()?)))
     }
 
     /// Finds the files of a project.
@@ -183,24 +183,17 @@ impl FoundFiles {
 
     /// Adds a file. Returns `true` if there is such a file, whether or not it can be used.
     fn add(&mut self, path: &Path, kind: FoundKind) -> bool {
-        match read_project_file(&self.folder, path) {
-            Ok(text) => {
-                let path = path.strip_prefix(&self.folder).unwrap_or(path).to_owned();
-                self.files.push(FoundFile { path, kind, text });
-                true
-            }
+        let text = match read_project_file(&self.folder, path) {
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
-                false
+                return false;
             }
-            Err(error) => {
-                let path = path.display();
-                let why = format!("{path} is left out: {error}");
-                self.left_out.push((kind, why));
-                true
-            }
-        }
+            read => read.map_err(|error| format!("{} is left out: {error}", path.display())),
+        };
+        let path = path.strip_prefix(&self.folder).unwrap_or(path).to_owned();
+        self.files.push(FoundFile { path, kind, text });
+        true
     }
 }
 

@@ -26,8 +26,9 @@ fn files_of_a_project_have_an_effect_only_if_they_are_trusted() {
     std::os::unix::fs::symlink("../../../secret", root.join(".plimsoll/agents/out.md")).unwrap();
     let files = ProjectFiles::new(&root);
     let found = files.found();
-    let left_out = found.left_out().join("\n");
-    assert_eq!(found.left_out().len(), 2, "{left_out}");
+    let left_out: Vec<&str> = found.left_out().collect();
+    assert_eq!(left_out.len(), 2, "{left_out:?}");
+    let left_out = left_out.join("\n");
     assert!(left_out.contains("larger than 64 KiB") && left_out.contains("link out of"));
     for (files, turns, told) in [
         (files.clone(), None, vec![]),
@@ -262,24 +263,8 @@ fn an_agent_that_cannot_be_made_says_why_before_the_run() {
 }
 
 #[test]
-fn a_file_of_models_beside_the_users_configuration_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let files = ProjectFiles::new(folder.path()).user_folder(Some(folder.path().to_owned()));
-    assert_eq!(files.add_agents(Config::default()).warnings(), []);
-    std::fs::write(folder.path().join("models.toml"), "[openai.x]\n").unwrap();
-    let config = files.add_agents(Config::default());
-    let warning = config.warnings()[0].to_string();
-    assert!(
-        warning.contains(
-            "models.toml:1:1: this file is not read; write its tables into plimsoll.toml"
-        ),
-        "{warning}"
-    );
-}
-
-#[test]
-fn the_place_of_a_fault_of_many_agents_is_found_in_bounded_time() {
-    let agents = (0..900).map(|number| format!("[[agents]]\nname = \"a{number}\"\n"));
+fn a_fault_of_many_agents_is_reported_once() {
+    let agents = (0..50).map(|number| format!("[[agents]]\nname = \"a{number}\"\n"));
     let agents: String = agents.collect();
     let text = format!("max_parallel_tools = 65\nseed = 1\nmax_turns = 3\n{agents}");
     let error = Config::parse(&text).unwrap_err().to_string();

@@ -33,8 +33,8 @@ pub struct SettingKey {
     pub flag: Option<&'static str>,
     /// Another name of the flag.
     pub alias: Option<&'static str>,
-    /// The places that may set it.
-    pub scope: Scope,
+    /// Whether it can be set for one agent only, and not for all.
+    pub is_of_one_agent: bool,
     /// Whether a session that comes from another machine may bring it along. Not if the setting
     /// instructs the model, runs commands, allows tools or names addresses.
     pub is_portable: bool,
@@ -56,15 +56,6 @@ pub enum Preset {
     Value(String),
     /// A description of a default that is not a value.
     Words(String),
-}
-
-/// The places that may set a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope {
-    /// For all agents, and for each.
-    Everywhere,
-    /// For one agent only.
-    AgentOnly,
 }
 
 /// The fields of all tables, in the order of the documentation.
@@ -91,12 +82,11 @@ pub(crate) fn field(path: &str) -> Option<&'static SettingKey> {
 }
 
 /// The tables whose fields the documentation lists, in this order.
-pub(crate) const TABLES: [&str; 5] = [
+pub(crate) const TABLES: [&str; 4] = [
     "[[permissions]]",
     "[[hooks]]",
     "[[mcp]]",
     "[providers.NAME]",
-    "[sessions]",
 ];
 
 /// Returns the fields of a table, in the order of the documentation.
@@ -132,7 +122,7 @@ impl SettingKey {
             doc: one_line(doc),
             flag: None,
             alias: None,
-            scope: Scope::Everywhere,
+            is_of_one_agent: false,
             is_portable: true,
             is_required: false,
             is_secret: false,

@@ -1,5 +1,5 @@
 //! [`Layer`]: the settings of one source (a file, one of its agents, the environment, the command
-//! line), each with its origin. `resolve.rs` merges layers.
+//! line), each with its origin. `merge.rs` merges layers.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::document::{Data, Located};
 use super::fault::Faults;
 use super::form::{Form, Names, SettingKind, Texts};
 use super::import;
-use super::key::{self, PREFIX, SettingKey, join, keys};
+use super::key::{self, SettingKey, join, keys};
 use super::permission::Rule;
 
 /// Maximum number of names that are suggested after a mistake.
 const MAX_LISTED: usize = 16;
 
 /// Tables of a file that are not settings of an agent.
-pub(crate) const TABLES: [&str; 5] = ["agents", "mcp", "models", "providers", "sessions"];
+pub(crate) const TABLES: [&str; 4] = ["agents", "mcp", "models", "providers"];
 
 /// A setting with its origin.
 #[derive(Debug, Clone)]
@@ -185,17 +185,16 @@ fn listed(key: &SettingKey, given: Located) -> Located {
         None => path.into(),
     };
     let value = given.value();
-    let value =
-        match (key.kind, &value) {
-            (SettingKind::Path, Value::String(path)) => Some(beside(path.clone())),
-            (SettingKind::Paths, _) => Texts::read(&value)
-                .map(|paths| Value::Array(paths.into_iter().map(beside).collect())),
-            (SettingKind::Names, _) => Names::read(&value).map(Value::from),
-            (SettingKind::Texts, _) => Texts::read(&value).map(Value::from),
-            (SettingKind::Rules, Value::String(lines)) => Rule::all_of(lines)
-                .map(|rules| Value::Array(rules.iter().map(Rule::table).collect())),
-            _ => None,
-        };
+    let value = match (key.kind, &value) {
+        (SettingKind::Path, Value::String(path)) => Some(beside(path.clone())),
+        (SettingKind::Paths, _) => {
+            Texts::read(&value).map(|paths| Value::Array(paths.into_iter().map(beside).collect()))
+        }
+        (SettingKind::Names, _) => Names::read(&value).map(Value::from),
+        (SettingKind::Texts, _) => Texts::read(&value).map(Value::from),
+        (SettingKind::Rules, Value::String(lines)) => Rule::tables_of(lines),
+        _ => None,
+    };
     value.map_or_else(|| given.clone(), |value| Located::new(value, &given.origin))
 }
 
@@ -246,24 +245,4 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
         (None, 1..=MAX_LISTED) => format!("{what}; known are: {}", known.join(", ")),
         (None, _) => format!("{what}; `plimsoll config show` lists all there are"),
     }
-}
-
-/// Returns warnings for unknown variables with the prefix of settings.
-pub(crate) fn unknown_variables<'a>(
-    names: impl Iterator<Item = &'a str>,
-    others: &[&str],
-) -> Vec<String> {
-    let ours: Vec<String> = keys().map(SettingKey::variable).collect();
-    let strange = names.filter(|name| {
-        name.starts_with(PREFIX) && !others.contains(name) && ours.iter().all(|our| our != name)
-    });
-    let warnings = strange.map(|name| {
-        let lower: Vec<String> = ours.iter().map(|our| our.to_ascii_lowercase()).collect();
-        let near = nearest(&name.to_ascii_lowercase(), lower.iter().map(String::as_str));
-        let near = near.map_or(String::new(), |near| {
-            format!("; did you mean {}?", near.to_ascii_uppercase())
-        });
-        format!("there is no setting {name}{near}")
-    });
-    warnings.collect()
 }

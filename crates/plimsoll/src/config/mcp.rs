@@ -173,25 +173,19 @@ impl McpServer {
             fault("name", &text);
         }
         let has = |key: &str| given.get(key).is_some();
-        let of_others = match (has("command"), has("url")) {
-            (true, true) => {
-                fault(
-                    "url",
-                    "a server has a `command` or a `url`; keep the one you mean",
-                );
-                [].as_slice()
-            }
-            (false, false) => {
-                let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
-                fault("", text);
-                &[]
-            }
-            (true, false) => &[("headers", "url"), ("bearer_env", "url")],
-            (false, true) => &[("args", "command"), ("env", "command")],
+        if !has("command") && !has("url") {
+            let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
+            fault("", text);
+        }
+        let (others, why): (&[&str], _) = match has("url") {
+            true => (
+                &["command", "args", "env"],
+                "is of a server that is started, and this one has a `url`",
+            ),
+            false => (&["headers", "bearer_env"], "is of a server with a `url`"),
         };
-        for (name, other) in of_others.iter().filter(|(name, _)| has(name)) {
-            let text = format!("`{name}` is of a server with a `{other}`");
-            fault(name, &text);
+        for name in others.iter().filter(|name| has(name)) {
+            fault(name, &format!("`{name}` {why}"));
         }
         let reach = match table.get::<Filled>("url") {
             Some(url) => {

@@ -1,7 +1,5 @@
 //! [`Rule`]: a permission rule of `permissions`. The agent applies it.
 
-use std::str::FromStr;
-
 use plimsoll_agent::{Permission, PermissionRule};
 use toml::Value;
 
@@ -52,37 +50,21 @@ impl Rule {
         })
     }
 
-    /// Returns the rule as it stands in a file.
-    pub(crate) fn table(&self) -> Value {
-        let arguments = self
-            .arguments
-            .iter()
-            .map(|pattern| ("arguments", pattern.as_str()));
-        let fields = [("tool", self.tool.as_str()), ("then", self.then.name())];
-        let fields = fields.into_iter().chain(arguments);
-        let fields = fields.map(|(name, text)| (name.to_owned(), text.into()));
-        Value::Table(fields.collect())
-    }
-
-    /// Parses rules of the form `allow TOOL:PATTERN`, one per line.
-    pub(crate) fn all_of(text: &str) -> Option<Vec<Self>> {
-        let rules = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .map(|line| {
-                let (then, rest) = line.trim().split_once(' ')?;
-                let (tool, arguments) = match rest.split_once(':') {
-                    Some((tool, pattern)) => (tool, Some(pattern.trim().to_owned())),
-                    None => (rest, None),
-                };
-                let tool = tool.trim();
-                (!tool.is_empty()).then_some(())?;
-                Some(Self {
-                    tool: tool.to_owned(),
-                    arguments,
-                    then: Permission::from_str(then).ok()?,
-                })
-            });
-        rules.collect()
+    /// Parses rules of the form `allow TOOL:PATTERN`, one per line, to tables as in a file.
+    pub(crate) fn tables_of(text: &str) -> Option<Value> {
+        let lines = text.lines().filter(|line| !line.trim().is_empty());
+        let rules = lines.map(|line| {
+            let (then, rest) = line.trim().split_once(' ')?;
+            let (tool, pattern) = rest.split_once(':').unwrap_or((rest, ""));
+            let fields = [
+                ("then", then),
+                ("tool", tool.trim()),
+                ("arguments", pattern.trim()),
+            ];
+            let fields = fields.into_iter().filter(|(_, text)| !text.is_empty());
+            let fields = fields.map(|(name, text)| (name.to_owned(), text.into()));
+            Some(Value::Table(fields.collect()))
+        });
+        rules.collect::<Option<Vec<_>>>().map(Value::Array)
     }
 }

@@ -7,12 +7,10 @@ use plimsoll_tools::project_files::{AGENT_FOLDERS, CONFIG_FILE, SKILL_FOLDERS};
 
 use super::agent::AgentConfig;
 use super::agent_file::AgentFileForm;
-use super::fault::{ConfigError, ConfigFault, Origin};
+use super::fault::ConfigError;
 use super::file::Config;
 use super::found::{FoundFiles, FoundKind, canonical, markdown_files};
 
-/// A file of models in the user's folder. It has no effect; a configuration sets models.
-const MODELS_FILE: &str = "models.toml";
 /// Maximum number of folders above the root that are searched.
 const MAX_FOLDERS: usize = 16;
 
@@ -137,14 +135,6 @@ impl ProjectFiles {
     /// Adds the agents that are files. Those of the project take precedence over those of the user.
     #[must_use]
     pub fn add_agents(&self, mut config: Config) -> Config {
-        let models = self.user.iter().map(|folder| folder.join(MODELS_FILE));
-        for path in models.filter(|path| path.is_file()) {
-            let text = "this file is not read; write its tables into plimsoll.toml, each as \
-                        [models.PROVIDER.\"NAME\"]";
-            config
-                .warnings
-                .push(ConfigFault::new(&Origin::start(Some(&path)), text));
-        }
         for (kind, form) in [
             (FoundKind::Agent, AgentFileForm::Plimsoll),
             (FoundKind::ClaudeAgent, AgentFileForm::ClaudeCode),

@@ -5,7 +5,7 @@ use plimsoll_providers::MODEL_KEYS;
 use serde_json::{Map, Value, json};
 
 use super::form::SettingKind;
-use super::key::{Preset, Scope, SettingKey, fields, keys};
+use super::key::{Preset, SettingKey, fields, keys};
 
 /// Returns the schema.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn schema() -> Value {
         "type": "object",
         "additionalProperties": { "type": "object", "additionalProperties": model() },
     });
-    let mut top = settings(&|key| key.scope == Scope::Everywhere);
+    let mut top = settings(&|key| !key.is_of_one_agent);
     let more = [
         ("agents", json!({ "type": "array", "items": agent })),
         ("mcp", json!({ "type": "array", "items": table("[[mcp]]") })),
@@ -27,7 +27,6 @@ pub fn schema() -> Value {
             "providers",
             json!({ "type": "object", "additionalProperties": table("[providers.NAME]") }),
         ),
-        ("sessions", table("[sessions]")),
         ("models", models),
     ];
     top.extend(more.map(|(name, schema)| (name.to_owned(), schema)));

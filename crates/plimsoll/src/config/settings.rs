@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use plimsoll_agent::PermissionMode;
 use plimsoll_context::{Author, Bpe, Chars4, ContextStrategy, Estimate, Memo, TokenCounter};
-use plimsoll_core::{
-    AgentBuilder, BuilderSettings, CommandHook, DriverSettings, HOOK_TIMEOUT, RetryConfig,
-};
+use plimsoll_core::{AgentBuilder, BuilderSettings, CommandHook, HOOK_TIMEOUT, Retention};
 use plimsoll_providers::Timeouts;
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
+use smart_default::SmartDefault;
 
 use super::layer::Layer;
 use super::merge::CONTEXT;
@@ -34,9 +33,10 @@ pub fn token_counter(name: &str) -> Option<Arc<dyn TokenCounter>> {
 }
 
 /// The settings of one agent. Settings that are not configured have their defaults.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, SmartDefault, PartialEq)]
 pub struct AgentSettings {
     /// The settings that a builder takes as they are.
+    #[default(builder_settings())]
     pub builder: BuilderSettings,
     /// The name, if any.
     pub name: Option<String>,
@@ -51,10 +51,12 @@ pub struct AgentSettings {
     /// A file with the system prompt.
     pub system_file: Option<PathBuf>,
     /// Names of tools, or `all` or `none`.
+    #[default(vec!["all".to_owned()])]
     pub tools: Vec<String>,
     /// How the model calls tools.
     pub tool_style: Option<ToolStyle>,
     /// The directory that file tools must not leave.
+    #[default(PathBuf::from("."))]
     pub root: PathBuf,
     /// Agents of the same file that it may call.
     pub sub_agents: Vec<String>,
@@ -67,61 +69,35 @@ pub struct AgentSettings {
     /// A file with the summarizer's prompt.
     pub summary_prompt: Option<PathBuf>,
     /// The name of the token counter.
+    #[default = "o200k"]
     pub counter: &'static str,
     /// Permission rules.
     pub permissions: Vec<Rule>,
     /// The treatment of calls that no rule matches, if set.
     pub permission_mode: Option<PermissionMode>,
     /// The files and the network that commands may access.
+    #[default(SandboxMode::Off)]
     pub sandbox: SandboxMode,
     /// Commands that are run on events of a run.
     pub hooks: Vec<CommandHook>,
     /// The timeout of a hook.
+    #[default(HOOK_TIMEOUT)]
     pub hook_timeout: Duration,
     /// How long to wait for connections, and while a server is silent.
     pub timeouts: Timeouts,
+    /// How long sessions are kept. By default, all are kept.
+    pub retention: Retention,
 }
 
 /// Attempts of a model call of an agent with a configuration: an overloaded server gets about two and a
 /// half minutes.
 const ATTEMPTS: u32 = 10;
 
-impl Default for AgentSettings {
-    fn default() -> Self {
-        Self {
-            builder: BuilderSettings {
-                driver: DriverSettings {
-                    retry: RetryConfig {
-                        max_attempts: ATTEMPTS,
-                        ..RetryConfig::default()
-                    },
-                    ..DriverSettings::default()
-                },
-                ..BuilderSettings::default()
-            },
-            name: None,
-            description: None,
-            model: None,
-            base_url: None,
-            system: None,
-            system_file: None,
-            tools: vec!["all".to_owned()],
-            tool_style: None,
-            root: PathBuf::from("."),
-            sub_agents: Vec::new(),
-            skills: None,
-            mcp: None,
-            summarizer: None,
-            summary_prompt: None,
-            counter: "o200k",
-            permissions: Vec::new(),
-            permission_mode: None,
-            sandbox: SandboxMode::Off,
-            hooks: Vec::new(),
-            hook_timeout: HOOK_TIMEOUT,
-            timeouts: Timeouts::default(),
-        }
-    }
+/// Returns the settings of a builder with a configuration.
+fn builder_settings() -> BuilderSettings {
+    let mut settings = BuilderSettings::default();
+    settings.driver.retry.max_attempts = ATTEMPTS;
+    settings
 }
 
 impl AgentSettings {

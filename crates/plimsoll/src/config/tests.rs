@@ -366,9 +366,9 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
             key.takes
         );
         assert_eq!(value.to_string(), *text, "{}", key.path());
-        let mut set = settings(&match key.scope {
-            Scope::Everywhere => format!("{} = {text}", key.path()),
-            Scope::AgentOnly => format!("[[agents]]\nname = \"a\"\n{} = {text}", key.path()),
+        let mut set = settings(&match key.is_of_one_agent {
+            false => format!("{} = {text}", key.path()),
+            true => format!("[[agents]]\nname = \"a\"\n{} = {text}", key.path()),
         });
         set.builder.limits = set.builder.limits.filled();
         let named = set.name.clone();
@@ -430,7 +430,7 @@ fn tokens_may_end_in_k_or_m() {
 
 #[test]
 fn sessions_are_kept_as_long_as_the_file_says() {
-    let kept = |text: &str| Config::parse(text).unwrap().defaults().unwrap().retention();
+    let kept = |text: &str| settings(text).retention;
     assert_eq!(kept(""), plimsoll_core::Retention::default());
     let both = kept("[sessions]\nkeep_days = 90\nkeep_bytes = 10_000_000_000");
     assert_eq!(both.max_age.map(|age| age.as_secs()), Some(90 * 86_400));

@@ -196,7 +196,7 @@ fn the_schema_takes_what_reading_takes() {
                 outer.insert(part.to_owned(), object);
                 object = outer.into();
             }
-            if key.scope == Scope::Everywhere {
+            if !key.is_of_one_agent {
                 assert!(fits(&schema, &object), "{object}");
             }
         }
@@ -244,7 +244,7 @@ const CODE: [&str; 16] = [
 ];
 
 /// Keys and tables whose method in the builder has another name; empty if it has none.
-const METHODS: [(&str, &str); 27] = [
+const METHODS: [(&str, &str); 28] = [
     ("name", ""),
     ("description", ""),
     ("system_file", "system"),
@@ -265,6 +265,7 @@ const METHODS: [(&str, &str); 27] = [
     ("summary.prompt_file", "summary_prompt"),
     ("summary.timeout", "summary_timeout"),
     ("cache.retention", "cache_retention"),
+    ("sessions", "builder"),
     ("retry", "retry_config"),
     ("cache", "cache_config"),
     ("argument_digest", "argument_digest"),
@@ -417,9 +418,9 @@ fn every_key_takes_what_is_good_and_says_what_is_not() {
     for key in keys() {
         let path = key.path();
         for value in values {
-            let set = match key.scope {
-                Scope::Everywhere => format!("\n{path} = {value}\n"),
-                Scope::AgentOnly => format!("\n[[agents]]\n{path} = {value}\n"),
+            let set = match key.is_of_one_agent {
+                false => format!("\n{path} = {value}\n"),
+                true => format!("\n[[agents]]\n{path} = {value}\n"),
             };
             // A summary needs no other settings; the rest of a context is checked with it.
             let Err(error) = Config::parse(&set) else {

@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 use super::super::document::parse_value;
 use super::super::form::texts;
-use super::super::key::{Scope, join, key};
+use super::super::key::{join, key};
 use super::super::permission::Rule;
 use super::models::OF_MODELS;
 use super::rows::{ImportRow, TOOLS, row, rows, unwrapped};
@@ -255,7 +255,7 @@ impl Translation {
                 self.note("write the value of the variable yourself");
             }
             Some(value) => {
-                let agent = agent.or((key.scope == Scope::AgentOnly).then_some(MAIN));
+                let agent = agent.or(key.is_of_one_agent.then_some(MAIN));
                 if self.get(agent, ours).is_some_and(|old| *old != value) {
                     self.note("it is set twice, and the later one counts");
                 }

@@ -1,21 +1,21 @@
 //! Keys of an agent: its name, prompt and tools.
 
 use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
+use plimsoll_context::Bytes;
 use plimsoll_tools::SandboxMode;
 
 use super::super::form::{
-    FilePath, FilePaths, Filled, Flag, Hooks, HostedTools, Names, Rules, Text, Texts,
+    Days, FilePath, FilePaths, Filled, Flag, Hooks, HostedTools, Names, Rules, Text, Texts, Whole,
 };
-use super::super::key::Scope;
 
 fields! {
     /// The settings of an agent: its name, prompt and tools.
     agent("Agent and tools", "") {
         /// The agent's name, for `--agent` and for agents that call it. Default: required in
         /// [[agents]].
-        name: Filled => name, scope = Scope::AgentOnly;
+        name: Filled => name, is_of_one_agent = true;
         /// A description of the agent, shown to agents that may call it. Default: none.
-        description: Text => description, is_portable = false, scope = Scope::AgentOnly;
+        description: Text => description, is_portable = false, is_of_one_agent = true;
         /// The system prompt. Default: the built-in prompt.
         system: Text => system, is_portable = false;
         /// File with the system prompt. Replaces `system`. Default: none.
@@ -31,13 +31,13 @@ fields! {
         /// Directory that file tools cannot leave. Default: `"."`.
         root: FilePath => root, flag = Some("root");
         /// Agents in the same file that this agent may call. Each becomes a tool. Default: `[]`.
-        sub_agents: Names => sub_agents, scope = Scope::AgentOnly;
+        sub_agents: Names => sub_agents, is_of_one_agent = true;
         /// Folders of skills (a folder each with a SKILL.md). The agent gets a tool that loads
         /// one, unless it has no tools. [] for none. Default: the usual folders at the command
         /// line, none in a library.
         skills: FilePaths => skills, is_portable = false;
         /// Names of the [[mcp]] servers whose tools the agent gets. Default: all of [[mcp]].
-        mcp: Names => mcp, scope = Scope::AgentOnly;
+        mcp: Names => mcp, is_of_one_agent = true;
         /// Also offers `recall` under the name `get_tool_response(execution_id)`. Default:
         /// `false`.
         get_tool_response: Flag => builder.get_tool_response;
@@ -71,5 +71,16 @@ fields! {
         config_id: Text => builder.config_id;
         /// The cause of a run's first turn in events. Default: `"user"`.
         first_turn_trigger: TurnTrigger => builder.first_turn_trigger;
+    }
+}
+
+fields! {
+    /// How long sessions are kept.
+    sessions("Sessions", "sessions") {
+        /// Delete sessions that were last written more than so many days ago. Default: no limit.
+        keep_days: Days => retention.max_age, is_portable = false;
+        /// Delete the oldest sessions until the logs of all have at most so many bytes. Default: no
+        /// limit.
+        keep_bytes: Whole<1, Bytes> => retention.max_bytes, is_portable = false;
     }
 }

@@ -38,12 +38,13 @@ mod limits;
 mod model;
 
 use super::key::SettingKey;
-use super::{hook, mcp, permission, provider, retention};
+use super::{hook, mcp, permission, provider};
 
 /// Returns the fields of all tables, in the order of the documentation.
 pub(crate) fn all() -> Vec<SettingKey> {
     let tables = [
         agent::agent(),
+        agent::sessions(),
         model::model(),
         model::retry(),
         model::cache(),
@@ -57,7 +58,6 @@ pub(crate) fn all() -> Vec<SettingKey> {
         hook::fields(),
         mcp::fields(),
         provider::fields(),
-        retention::fields(),
     ];
     tables.into_iter().flatten().collect()
 }

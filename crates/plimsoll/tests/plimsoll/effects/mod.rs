@@ -12,6 +12,9 @@ use std::collections::BTreeSet;
 use plimsoll::config;
 use scene::{Scene, SceneOutcome, play};
 
+/// Keys that the command line obeys, after a run: `crates/cli/tests/cli/remove_sessions.rs` tests them.
+const OF_COMMAND_LINE: [&str; 2] = ["sessions.keep_days", "sessions.keep_bytes"];
+
 /// What a key changes.
 struct KeyEffect {
     key: &'static str,
@@ -55,6 +58,7 @@ fn every_key_has_a_row() {
     let rows: BTreeSet<String> = rows()
         .map(|row| row.key.to_owned())
         .chain(server::KEYS.iter().map(|key| (*key).to_owned()))
+        .chain(OF_COMMAND_LINE.map(str::to_owned))
         .collect();
     let missing: Vec<&String> = keys.difference(&rows).collect();
     assert!(
