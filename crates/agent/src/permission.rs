@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::HostedTool;
+use plimsoll_context::{HostedTool, SettingFault};
 use serde_json::Value;
 use strum::{Display, EnumString, IntoStaticStr};
 
@@ -279,12 +279,14 @@ impl Permissions {
         tools: impl IntoIterator<Item = &'a str>,
         hosted: &[HostedTool],
         has_argument: &dyn Fn(&str, &str) -> bool,
-    ) -> Vec<String> {
+    ) -> Vec<SettingFault> {
         let tools: Vec<&str> = tools.into_iter().collect();
         // The tools of a server are not known here.
         let servers = hosted.iter().filter_map(HostedTool::server);
         let servers: Vec<String> = servers.map(beginning).collect();
-        let idle = self.rules.iter().zip(1..).filter_map(|(rule, number)| {
+        let idle = self.rules.iter().enumerate().filter_map(|(at, rule)| {
+            let number = at + 1;
+            let fault = |text| SettingFault::new(&["permissions"], text).item(at);
             let mut own = hosted.iter().flat_map(HostedTool::names);
             let fits_other = own.any(|tool| rule.tool.fits(tool))
                 || servers.iter().any(|server| rule.tool.begins(server));
@@ -294,24 +296,23 @@ impl Permissions {
                 return None;
             }
             if fitting.peek().is_none() {
-                return Some(format!(
+                return Some(fault(format!(
                     "permission rule {number} is for `{pattern}`, and there is no such tool"
-                ));
+                )));
             }
             let field = rule.argument.as_ref()?.field.as_deref()?;
             let name = field.split('.').next().unwrap_or(field);
             (!fitting.any(|tool| has_argument(tool, name))).then(|| {
-                format!(
+                fault(format!(
                     "permission rule {number} is for the argument `{name}` of `{pattern}`, which has none of this name"
-                )
+                ))
             })
         });
-        let mut faults: Vec<String> = idle.collect();
+        let mut faults: Vec<SettingFault> = idle.collect();
         if self.rules.len() > MAX_RULES {
             let rules = self.rules.len();
-            faults.push(format!(
-                "there are {rules} permission rules; {MAX_RULES} are allowed"
-            ));
+            let text = format!("there are {rules} permission rules; {MAX_RULES} are allowed");
+            faults.push(SettingFault::new(&["permissions"], text));
         }
         faults
     }

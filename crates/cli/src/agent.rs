@@ -93,11 +93,7 @@ impl PreparedAgent {
         let builder = self.builder.shared_gate(Arc::clone(&user.gate));
         let agent = builder.shared_observer(Arc::clone(&user.observer)).build();
         Ok(ReadyAgent {
-            agent: agent.map_err(|error| {
-                let make =
-                    |config: &AgentConfig| config.builder_with(choice.model.clone(), tools.clone());
-                CliError::usage(config.place(&error, &make))
-            })?,
+            agent: agent.map_err(|error| CliError::usage(config.place(&error, &tools)))?,
             config,
             choice,
             mcp: self.mcp,
@@ -187,7 +183,7 @@ pub(crate) async fn prepare(
     for note in notes.iter().filter(|_| !is_quiet) {
         crate::say(note);
     }
-    agent.check_tools()?;
+    agent.check_run()?;
     let settings = agent.settings_mut();
     settings.permission_mode = settings.permission_mode.or(Some(PermissionMode::Ask));
     // The data directory contains the permanent approvals.

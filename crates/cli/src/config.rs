@@ -270,7 +270,7 @@ struct EffectiveAgent {
 
 impl EffectiveAgent {
     fn of(config: AgentConfig) -> Result<Self, CliError> {
-        config.check_tools().map_err(CliError::failed)?;
+        config.check_run().map_err(CliError::failed)?;
         let run = config.trial().map_err(CliError::failed)?;
         Ok(Self { config, run })
     }

@@ -15,6 +15,7 @@ use smart_default::SmartDefault;
 
 use crate::budget::{TARGET_OF_EXPLICIT, Threshold, ViewLimits};
 use crate::policy::{Policy, Stage};
+use crate::setting_fault::SettingFault;
 use crate::stages::{
     ArgumentDigest, Cap, Evict, Fit, Lines, MAX_SUMMARY, Section, Sections, SummaryConfig,
 };
@@ -227,51 +228,76 @@ impl ContextConfig {
 
     /// Returns all errors in the configuration, with the conflicting numbers.
     #[must_use]
-    pub fn faults(&self) -> Vec<String> {
+    pub fn faults(&self) -> Vec<SettingFault> {
         let compaction = &self.compaction;
         let mut faults = Vec::new();
-        let mut fault = |bad: bool, text: &dyn Fn() -> String| {
-            if bad {
-                faults.push(text());
-            }
-        };
-        for (name, is_zero) in [
+        let mut fault =
+            |bad: bool, settings: &'static [&'static str], text: &dyn Fn() -> String| {
+                if bad {
+                    faults.push(SettingFault::new(settings, text()));
+                }
+            };
+        for (settings, is_zero) in [
             (
-                "max_context_tokens",
+                &["context.max_context_tokens"],
                 self.max_context_tokens == Tokens::ZERO,
             ),
-            ("compact_at_pct", compaction.compact_at_pct == Ppm(0)),
-            ("keep_recent_turns", compaction.keep_recent_turns == 0),
             (
-                "max_summary_tokens",
+                &["compaction.compact_at_pct"],
+                compaction.compact_at_pct == Ppm(0),
+            ),
+            (
+                &["compaction.keep_recent_turns"],
+                compaction.keep_recent_turns == 0,
+            ),
+            (
+                &["summary.max_summary_tokens"],
                 compaction.max_summary_tokens == Tokens::ZERO,
             ),
             (
-                "tool_output_max_lines",
+                &["compaction.tool_output_max_lines"],
                 compaction.tool_output_max_lines == 0,
             ),
-            ("trigger", compaction.trigger == Some(Tokens::ZERO)),
-            ("target", compaction.target == Some(Tokens::ZERO)),
+            (
+                &["compaction.trigger"],
+                compaction.trigger == Some(Tokens::ZERO),
+            ),
+            (
+                &["compaction.target"],
+                compaction.target == Some(Tokens::ZERO),
+            ),
         ] {
-            fault(is_zero, &|| format!("{name} is 0; give more than that"));
+            let [path] = settings;
+            let (_, name) = path.split_once('.').unwrap_or(("", path));
+            fault(is_zero, settings, &|| {
+                format!("{name} is 0; give more than that")
+            });
         }
         let (at, below) = (
             compaction.compact_at_pct,
             compaction.compact_budget_threshold_pct,
         );
-        for (name, ppm) in [
-            ("compact_at_pct", at),
-            ("compact_budget_threshold_pct", below),
+        for (settings, name, ppm) in [
+            (&["compaction.compact_at_pct"], "compact_at_pct", at),
+            (
+                &["compaction.compact_budget_threshold_pct"],
+                "compact_budget_threshold_pct",
+                below,
+            ),
         ] {
             let fraction = fraction(ppm);
-            fault(ppm > Ppm::ONE, &|| {
+            fault(ppm > Ppm::ONE, settings, &|| {
                 format!("{name} is {fraction}; give a fraction from 0 to 1, such as 0.9")
             });
         }
         let shares_are_good = at <= Ppm::ONE && below <= Ppm::ONE && at > Ppm(0);
         let max = self.max_context_tokens;
         let trigger = compaction.explicit_trigger();
-        fault(shares_are_good && at <= below, &|| {
+        let shares = &[
+            "compaction.compact_at_pct",
+            "compaction.compact_budget_threshold_pct",
+        ];
+        fault(shares_are_good && at <= below, shares, &|| {
             let (at, below) = (fraction(at), fraction(below));
             format!(
                 "compact_at_pct ({at}) is not above compact_budget_threshold_pct ({below}), so \
@@ -282,6 +308,7 @@ impl ContextConfig {
         let reserved = self.system_prompt_tokens;
         fault(
             trigger.is_none() && full > Tokens::ZERO && full <= reserved && shares_are_good,
+            &["context.max_context_tokens", "context.system_prompt_tokens"],
             &|| {
                 format!(
                     "every request would be compacted: {full} of max_context_tokens ({max}) may \
@@ -290,7 +317,8 @@ impl ContextConfig {
                 )
             },
         );
-        fault(trigger.is_some_and(|trigger| trigger > max), &|| {
+        let sizes = &["context.max_context_tokens", "compaction.trigger"];
+        fault(trigger.is_some_and(|trigger| trigger > max), sizes, &|| {
             let trigger = trigger.unwrap_or_default();
             format!(
                 "the trigger ({trigger}) is above max_context_tokens ({max}); compaction would never fire"
@@ -298,7 +326,12 @@ impl ContextConfig {
         });
         let fires = self.thresholds(Tokens::ZERO, None).fires_above;
         if let Some(target) = compaction.target {
-            fault(fires > Tokens::ZERO && target >= fires, &|| {
+            let sizes = &[
+                "compaction.trigger",
+                "compaction.target",
+                "context.max_context_tokens",
+            ];
+            fault(fires > Tokens::ZERO && target >= fires, sizes, &|| {
                 format!(
                     "the trigger ({fires}) is not above the target ({target}); a compaction must \
                      end below its trigger"

@@ -35,6 +35,7 @@ mod price;
 mod prominent_names;
 mod removal_marker;
 mod reply;
+mod setting_fault;
 mod stages;
 mod strategy;
 mod tokens;
@@ -85,6 +86,7 @@ pub use policy::{Policy, Proposal, Stage};
 pub use price::{InvalidMoney, LongPrompt, LongerCache, Money, PriceSheet, Rates};
 pub use removal_marker::Gap;
 pub use reply::{Delta, Reply, StopReason};
+pub use setting_fault::SettingFault;
 pub use stages::{
     ARGUMENT_CHARS, ArgumentDigest, Author, Cap, EXTRACT_SHARE, Evict, Fill, Fit, HistoryLimit,
     LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, LINE_BYTES, Lines, MAX_SUMMARY, Prune, SUMMARY_SHARE,

@@ -4,6 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll_agent::{CompactError, EndReason, FoldError, PinError, UndoError};
+use plimsoll_context::SettingFault;
 
 use crate::journal::JournalFault;
 use crate::output::AgentOutput;
@@ -18,7 +19,7 @@ pub enum Error {
     EmptyTask,
     /// The agent's settings are invalid; contains all faults.
     #[error("{}", list(.0))]
-    Build(Vec<String>),
+    Build(Vec<SettingFault>),
     /// The log could not be written or read.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -99,9 +100,10 @@ fn cause(output: &AgentOutput) -> String {
     }
 }
 
-fn list(faults: &[String]) -> String {
-    match faults {
-        [one] => one.clone(),
+fn list(faults: &[SettingFault]) -> String {
+    let texts: Vec<&str> = faults.iter().map(|fault| fault.text.as_str()).collect();
+    match texts.as_slice() {
+        [one] => (*one).to_owned(),
         many => format!(
             "{} settings are faulty:\n- {}",
             many.len(),

@@ -17,6 +17,7 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use plimsoll_agent::{Decision, HookInput, HookPoint, Messages, refusal};
+use plimsoll_context::SettingFault;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -193,7 +194,7 @@ pub struct Hooks {
     /// The number of programs among them.
     programs: usize,
     /// The faults of the programs' settings.
-    faults: Vec<String>,
+    faults: Vec<SettingFault>,
     /// The environment variables of programs.
     pub(crate) variables: InheritedVariables,
     /// Timeout of each hook. Default [`HOOK_TIMEOUT`].
@@ -254,7 +255,8 @@ impl Hooks {
         let point = hook.on;
         let program = hook.command.first().map_or("", String::as_str);
         let name = format!("{}: `{program}`", point.name());
-        self.faults.extend(hook.fault());
+        let at = self.programs.len();
+        self.faults.extend(hook.fault().map(|fault| fault.item(at)));
         let hook = Arc::new(hook);
         let call: HookCall = Arc::new(move |input, cx| {
             let hook = Arc::clone(&hook);
@@ -275,16 +277,18 @@ impl Hooks {
     }
 
     /// Returns the faults of these hooks.
-    pub(crate) fn faults(&self) -> Vec<String> {
+    pub(crate) fn faults(&self) -> Vec<SettingFault> {
         let mut faults = self.faults.clone();
         let programs = self.programs;
         if programs > MAX_COMMAND_HOOKS {
-            faults.push(format!(
+            let text = format!(
                 "there are {programs} command hooks; at most {MAX_COMMAND_HOOKS} are called"
-            ));
+            );
+            faults.push(SettingFault::new(&["hooks"], text));
         }
         if self.timeout().is_zero() {
-            faults.push("hook_timeout is 0; give hooks some time".to_owned());
+            let text = "hook_timeout is 0; give hooks some time";
+            faults.push(SettingFault::new(&["hook_timeout"], text));
         }
         faults
     }

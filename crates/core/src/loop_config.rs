@@ -11,7 +11,7 @@ use plimsoll_agent::{
 };
 use plimsoll_context::{
     Author, CacheConfig, CacheRetention, ContextConfig, FALLBACK_WINDOW, OwnStages, PriceSheet,
-    SummaryConfig, Threshold, Tokens, ViewLimits,
+    SettingFault, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
 use crate::context_limits::context_limits;
@@ -149,7 +149,9 @@ impl Session {
         }
         config.apply(&mut setup);
         if let Some(context) = &config.context_config {
-            faults.extend(apply_context(context, &mut setup).err());
+            let text = apply_context(context, &mut setup).err();
+            let settings = &["context.max_context_tokens", "context.system_prompt_tokens"];
+            faults.extend(text.map(|text| SettingFault::new(settings, text)));
             parts.max_history_messages = None;
         }
         if let Some(hooks) = &config.hooks {
@@ -207,18 +209,18 @@ impl AgentLoopConfig {
     }
 
     /// Returns the faults that the resulting settings do not show.
-    fn faults(&self, setup: &Setup) -> Vec<String> {
+    fn faults(&self, setup: &Setup) -> Vec<SettingFault> {
         let mut faults = Vec::new();
         faults.extend(self.context_config.iter().flat_map(ContextConfig::faults));
         if let Some(provider) = &self.provider_override
             && !setup.hosted_tools.is_empty()
         {
-            faults.extend(provider.hosted_tool_faults(&setup.hosted_tools));
+            let texts = provider.hosted_tool_faults(&setup.hosted_tools).into_iter();
+            faults.extend(texts.map(|text| SettingFault::new(&["hosted_tools"], text)));
         }
-        faults.extend(
-            self.tool_execution
-                .and_then(|how| how.max_parallel_tools().err()),
-        );
+        let parallel = self.tool_execution.map(|how| how.max_parallel_tools());
+        let text = parallel.and_then(Result::err);
+        faults.extend(text.map(|text| SettingFault::new(&["tool_execution"], text)));
         faults
     }
 }

@@ -12,7 +12,7 @@ use futures_util::StreamExt;
 use futures_util::future::OptionFuture;
 use futures_util::stream::FuturesUnordered;
 use plimsoll_agent::{Entry, Event, ExecutionLimits, Outcome, Spend};
-use plimsoll_context::{Message, Money, Part, StopReason, Tokens};
+use plimsoll_context::{Message, Money, Part, SettingFault, StopReason, Tokens};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -133,7 +133,9 @@ async fn evaluate(
     });
     opened.await?;
     let trunk = Trunk::of(session, prompt);
-    let reservation = reserve(&options).map_err(|fault| Error::Build(vec![fault]))?;
+    let reservation = reserve(&options);
+    let reservation =
+        reservation.map_err(|text| Error::Build(vec![SettingFault::new(&[], text)]))?;
     let name = strategy.name().to_owned();
     let names = (0..branches.len()).filter_map(|index| trunk.name(index, 0));
     session.parts.tell(Event::ParallelStarted {
@@ -381,10 +383,14 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
 fn check(branches: &[Branch], options: &ParallelOptions) -> Result<(), Error> {
     let mut faults = Vec::new();
     match branches.len() {
-        0 => faults.push("there are no branches; give at least one".to_owned()),
-        many if many > MAX_BRANCHES => faults.push(format!(
-            "there are {many} branches; give at most {MAX_BRANCHES}"
+        0 => faults.push(SettingFault::new(
+            &[],
+            "there are no branches; give at least one",
         )),
+        many if many > MAX_BRANCHES => {
+            let text = format!("there are {many} branches; give at most {MAX_BRANCHES}");
+            faults.push(SettingFault::new(&[], text));
+        }
         _ => {}
     }
     if let Some(limits) = &options.limits {

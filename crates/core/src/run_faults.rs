@@ -1,43 +1,48 @@
 //! Settings without a meaning that the settings of one run may bring, too.
 
 use plimsoll_agent::{Sampling, Setup};
-use plimsoll_context::Tokens;
+use plimsoll_context::{SettingFault, Tokens};
 
 use crate::parts::Parts;
 
 /// Returns the faults of the settings that a single run can change as well.
-pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<String> {
+pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<SettingFault> {
     let mut faults = setup.limits.faults();
     faults.extend(parts.hooks.faults());
-    let mut fault = |bad: bool, text: String| {
+    let mut fault = |bad: bool, settings: &'static [&'static str], text: String| {
         if bad {
-            faults.push(text);
+            faults.push(SettingFault::new(settings, text));
         }
     };
     if setup.limits.max_cost.is_some() {
-        fault(setup.sheet.is_none(), unpriced(parts.provider.model()));
+        let is_unpriced = setup.sheet.is_none();
+        fault(is_unpriced, &["max_cost"], unpriced(parts.provider.model()));
         if let Some(model) = parts.unpriced_summarizer(setup) {
             let text = format!(
                 "max_cost requires the prices of `{model}`, which writes the summaries; set summarizer_prices"
             );
-            fault(true, text);
+            fault(true, &["max_cost"], text);
         }
     }
     fault(
         setup.config_id.is_empty(),
+        &["config_id"],
         "config_id is empty; name it, or leave it out".into(),
     );
     fault(
         setup.max_output == Some(Tokens::ZERO),
+        &["max_tokens"],
         "max_tokens is 0; allow at least 1 token".into(),
     );
     fault(
         parts.settings.retry.max_attempts == 0,
+        &["retry.max_attempts"],
         "max_attempts is 0; allow at least 1".into(),
     );
     let temperature = setup.sampling.temperature.unwrap_or_default();
     fault(
         !(0.0..=Sampling::MAX_TEMPERATURE).contains(&temperature),
+        &["temperature"],
         format!("temperature is {temperature}; choose a number from 0 to 2"),
     );
     faults

@@ -233,7 +233,7 @@ pub use plimsoll_agent::{
     EndReason, Event, ExecutionLimits, PermissionMode, SessionEvent, ThinkingLevel,
 };
 pub use plimsoll_context::{
-    ContextStrategy, Delta, Message, Money, Part, Tokens, ToolCall, ToolResult, Usage,
+    ContextStrategy, Delta, Message, Money, Part, SettingFault, Tokens, ToolCall, ToolResult, Usage,
 };
 pub use plimsoll_core::{
     Agent, AgentBuilder, AgentOutput, Error, Gate, Observer, Provider, Remote, RetryConfig,

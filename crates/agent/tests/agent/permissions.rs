@@ -329,11 +329,22 @@ fn words_of_a_configuration() {
 #[test]
 fn a_rule_for_a_tool_that_there_is_not_is_a_fault() {
     let rules = rules(&["allow read", "deny fs_*", "ask *", "deny baash x=1"]);
+    let faults = rules.faults(["read", "bash"], &[], &|_, _| true);
+    let faults: Vec<_> = faults
+        .iter()
+        .map(|fault| (fault.item, fault.text.as_str()))
+        .collect();
     assert_eq!(
-        rules.faults(["read", "bash"], &[], &|_, _| true),
+        faults,
         [
-            "permission rule 2 is for `fs_*`, and there is no such tool",
-            "permission rule 4 is for `baash`, and there is no such tool",
+            (
+                Some(1),
+                "permission rule 2 is for `fs_*`, and there is no such tool"
+            ),
+            (
+                Some(3),
+                "permission rule 4 is for `baash`, and there is no such tool"
+            ),
         ]
     );
     assert!(
@@ -431,7 +442,7 @@ fn rules_for_the_tools_of_a_hosted_server_are_kept_or_refused() {
     let set = rules(&["deny gh_delete*", "deny gl_delete*"]);
     let faults = set.faults(["read"], &[any()], &|_, _| true);
     assert_eq!(faults.len(), 1, "{faults:?}");
-    assert!(faults[0].contains("gl_delete"), "{faults:?}");
+    assert!(faults[0].text.contains("gl_delete"), "{faults:?}");
 }
 
 proptest! {

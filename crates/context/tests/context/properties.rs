@@ -636,7 +636,7 @@ fn configured(random: &mut Random, size: Tokens, keep_recent: usize) -> (ViewLim
             summarization: random.chance(75),
         },
     };
-    assert_eq!(config.faults(), [""; 0]);
+    assert_eq!(config.faults(), []);
     let line = ViewLimits {
         window: Some(size),
         keep_recent,

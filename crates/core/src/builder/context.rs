@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     ArgumentDigest, CompactionConfig, ContextConfig, ContextStrategy, HistoryLimit, MAX_SUMMARY,
-    Policy, Stage, SummaryConfig, Tokens, ViewLimits,
+    Policy, SettingFault, Stage, SummaryConfig, Tokens, ViewLimits,
 };
 
 use super::AgentBuilder;
@@ -199,13 +199,14 @@ impl AgentBuilder {
     }
 
     /// Returns the faults of the context settings in combination.
-    pub(super) fn context_faults(&self) -> Vec<String> {
+    pub(super) fn context_faults(&self) -> Vec<SettingFault> {
         let mut faults = Vec::new();
         let mut twice = |bad: bool, first: &str, second: &str| {
             if bad {
-                faults.push(format!(
+                let text = format!(
                     "{first} and {second} are two settings of one thing; keep the one you mean"
-                ));
+                );
+                faults.push(SettingFault::new(&["context_strategy", "trigger"], text));
             }
         };
         let settings = &self.settings;
@@ -246,7 +247,13 @@ impl AgentBuilder {
             );
             faults.extend(config.faults());
             if let Window::Known(window) = settings.window {
-                faults.extend(no_room(&config, Tokens::ZERO, window));
+                let text = no_room(&config, Tokens::ZERO, window);
+                let sizes = &[
+                    "window",
+                    "context.max_context_tokens",
+                    "context.system_prompt_tokens",
+                ];
+                faults.extend(text.map(|text| SettingFault::new(sizes, text)));
             }
         }
         let edits_nothing = match policy {
@@ -255,23 +262,29 @@ impl AgentBuilder {
         };
         let (digest, max_history) = (settings.argument_digest, settings.max_history_messages);
         if edits_nothing && (digest.is_some() || max_history.is_some()) {
-            faults.push(
+            faults.push(SettingFault::new(
+                &[
+                    "context_strategy",
+                    "argument_digest",
+                    "max_history_messages",
+                ],
                 "argument_digest and max_history_messages change the context, but unlimited never \
-                 does; choose another strategy or remove them"
-                    .to_owned(),
-            );
+                 does; choose another strategy or remove them",
+            ));
         }
         if is_unlimited && has_trigger {
-            faults.push(
+            faults.push(SettingFault::new(
+                &["context_strategy", "trigger", "target"],
                 "context_strategy \"unlimited\" never compacts, so `trigger` and `target` have no \
-                 effect; remove them or choose another context_strategy"
-                    .to_owned(),
-            );
+                 effect; remove them or choose another context_strategy",
+            ));
         }
         if max_history == Some(0) {
-            faults.push("max_history_messages is 0; allow at least 1".to_owned());
+            let text = "max_history_messages is 0; allow at least 1";
+            faults.push(SettingFault::new(&["max_history_messages"], text));
         }
-        faults.extend(digest.and_then(|digest| digest.fault()));
+        let digest = digest.and_then(|digest| digest.fault());
+        faults.extend(digest.map(|text| SettingFault::new(&["argument_digest"], text)));
         faults
     }
 

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use plimsoll_agent::{CallTarget, ExecutionLimits, MAX_FILTERS, MAX_PARALLEL_TOOLS};
-use plimsoll_context::{Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, Threshold, Tokens};
+use plimsoll_context::{
+    Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, SettingFault, Threshold, Tokens,
+};
 use serde_json::{Value, json};
 
 use super::AgentBuilder;
@@ -13,20 +15,21 @@ use crate::tool::{MAX_TOOL_RETRIES, Tool};
 use crate::window::Window;
 
 impl AgentBuilder {
-    pub(super) fn faults(&self) -> Vec<String> {
+    pub(super) fn faults(&self) -> Vec<SettingFault> {
         let settings = &self.settings;
         let mut faults = self.context_faults();
-        let mut fault = |bad: bool, text: String| {
+        let mut fault = |bad: bool, settings: &'static [&'static str], text: String| {
             if bad {
-                faults.push(text);
+                faults.push(SettingFault::new(settings, text));
             }
         };
         let strategy = settings.tool_execution.unwrap_or_default();
         let by_strategy = strategy.max_parallel_tools();
         match (&by_strategy, settings.max_parallel_tools) {
-            (Err(why), _) => fault(true, why.clone()),
+            (Err(why), _) => fault(true, &["tool_execution"], why.clone()),
             (Ok(at_once), Some(max)) => fault(
                 settings.tool_execution.is_some() && *at_once != max,
+                &["tool_execution", "max_parallel_tools"],
                 format!(
                     "tool_execution runs {at_once} tool calls at once and max_parallel_tools {max}; keep the one you mean"
                 ),
@@ -36,10 +39,12 @@ impl AgentBuilder {
         let parallel = settings.max_parallel_tools.unwrap_or(1);
         fault(
             parallel == 0 || parallel > MAX_PARALLEL_TOOLS,
+            &["max_parallel_tools"],
             format!("max_parallel_tools is {parallel}; choose 1 to {MAX_PARALLEL_TOOLS}"),
         );
         fault(
             settings.driver.tool_retries > MAX_TOOL_RETRIES,
+            &["tool_retries"],
             format!(
                 "tool_retries is {}; choose 0 to {MAX_TOOL_RETRIES}",
                 settings.driver.tool_retries
@@ -47,10 +52,12 @@ impl AgentBuilder {
         );
         fault(
             settings.driver.max_step_result == Bytes(0),
+            &["max_step_result_size"],
             "max_step_result_size is 0; allow at least 1 byte".into(),
         );
         fault(
             self.input_filters.len() > MAX_FILTERS,
+            &[],
             format!(
                 "there are {} input filters; at most {MAX_FILTERS} are asked",
                 self.input_filters.len()
@@ -58,22 +65,27 @@ impl AgentBuilder {
         );
         fault(
             settings.driver.summary_timeout == Some(Duration::ZERO),
+            &["summary.timeout"],
             "summary_timeout is 0; give the summary some time".into(),
         );
         fault(
             settings.max_result == Some(Tokens::ZERO),
+            &["max_result"],
             "max_result is 0; allow at least 1 token".into(),
         );
         fault(
             settings.keep_recent == 0,
+            &["keep_recent"],
             "keep_recent is 0; keep at least 1 exchange".into(),
         );
         fault(
             settings.driver.gate_timeout == Some(Duration::ZERO),
+            &["gate_timeout"],
             "gate_timeout is 0; give the gate some time, or no limit".into(),
         );
         fault(
             settings.summary.max_summary_tokens < LEAST_SUMMARY,
+            &["summary.max_summary_tokens"],
             format!(
                 "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 38",
                 settings.summary.max_summary_tokens
@@ -85,6 +97,7 @@ impl AgentBuilder {
             .map(|prune| prune.pruned_tool_result_max_bytes);
         fault(
             pruned.is_some_and(|bytes| bytes < least),
+            &["session_prune.pruned_tool_result_max_bytes"],
             format!(
                 "pruned_tool_result_max_bytes is {}; allow at least {least}: the marker in a pruned result takes up to 48 of them",
                 pruned.unwrap_or_default()
@@ -92,6 +105,7 @@ impl AgentBuilder {
         );
         fault(
             settings.window == Window::Known(Tokens::ZERO),
+            &["window"],
             "the window is 0 tokens; give its real size".into(),
         );
         let trigger = self.strategy().line(settings.view_limits()).trigger;
@@ -100,6 +114,7 @@ impl AgentBuilder {
                 trigger,
                 Threshold::Share(Ppm(0)) | Threshold::Sent(Tokens::ZERO)
             ),
+            &["trigger"],
             "the trigger is 0, so that a plan would be due before every call; choose one above 0"
                 .into(),
         );
@@ -118,13 +133,14 @@ impl AgentBuilder {
             let text = format!(
                 "the target ({target}) is above the trigger ({trigger}); a plan must end below it"
             );
-            fault(true, text);
+            fault(true, &["trigger", "target"], text);
         }
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
         let known: Vec<&str> = names.clone().chain(RECALL_TOOLS.iter().copied()).collect();
         for name in &self.limited_tools {
             fault(
                 !known.contains(&name.as_str()),
+                &["max_calls_per_tool"],
                 ExecutionLimits::no_such_tool(name, &known),
             );
         }
@@ -139,22 +155,23 @@ impl AgentBuilder {
                 .is_none_or(|tool| may_have(tool.as_ref(), argument))
         };
         let permissions = &self.permissions;
-        for text in permissions.faults(names, hosted_tools, &has_argument) {
-            fault(true, text);
-        }
+        let idle = permissions.faults(names, hosted_tools, &has_argument);
         let mut names = HashSet::new();
         for tool in &self.tools {
             let name = &tool.spec().name;
             let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
             fault(
                 name.is_empty() || name.len() > 64 || !name.chars().all(good),
+                &["tools", "sub_agents"],
                 format!("`{name}` cannot name a tool: use 1 to 64 letters, digits, `_` or `-`"),
             );
             fault(
                 !names.insert(name),
+                &["tools", "sub_agents"],
                 format!("two tools are named `{name}`; rename one"),
             );
         }
+        faults.extend(idle);
         faults.extend(self.hosted_faults(&names));
         faults
     }

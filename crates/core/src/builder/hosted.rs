@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use plimsoll_agent::Permission;
-use plimsoll_context::{CacheRetention, HostedTool, MAX_HOSTED_TOOLS};
+use plimsoll_context::{CacheRetention, HostedTool, MAX_HOSTED_TOOLS, SettingFault};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
@@ -119,21 +119,22 @@ impl AgentBuilder {
     }
 
     /// Returns the faults of the provider tools. `names` are the names of the host's tools.
-    pub(super) fn hosted_faults(&self, names: &HashSet<&String>) -> Vec<String> {
+    pub(super) fn hosted_faults(&self, names: &HashSet<&String>) -> Vec<SettingFault> {
         let tools = &self.settings.hosted_tools;
+        let fault = |text: String| SettingFault::new(&["hosted_tools"], text);
         if tools.len() > MAX_HOSTED_TOOLS {
             let count = tools.len();
-            return vec![format!(
+            return vec![fault(format!(
                 "there are {count} hosted_tools; at most {MAX_HOSTED_TOOLS} are asked for"
-            )];
+            ))];
         }
         let mut faults = Vec::new();
         let mut allowed = Vec::new();
         for (tool, number) in tools.iter().zip(1..) {
             if tool.kind().is_empty() {
-                faults.push(format!(
+                faults.push(fault(format!(
                     "number {number} of hosted_tools has no `type`; write it as the provider's pages do"
-                ));
+                )));
                 continue;
             }
             let name = tool.name().to_owned();
@@ -141,16 +142,22 @@ impl AgentBuilder {
                 .iter()
                 .any(|other: &HostedTool| other.name() == name);
             if twice || names.contains(&name) {
-                faults.push(format!("two tools are named `{name}`; leave one out"));
+                faults.push(fault(format!(
+                    "two tools are named `{name}`; leave one out"
+                )));
             }
             match self.permissions.hosted(tool) {
                 Ok(Permission::Deny) => {}
                 Ok(_) => allowed.push(tool.clone()),
-                Err(fault) => faults.push(fault),
+                Err(text) => {
+                    let settings = &["permissions", "hosted_tools"];
+                    faults.push(SettingFault::new(settings, text));
+                }
             }
         }
         if !allowed.is_empty() {
-            faults.extend(self.provider.hosted_tool_faults(&allowed));
+            let texts = self.provider.hosted_tool_faults(&allowed);
+            faults.extend(texts.into_iter().map(fault));
         }
         faults
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use plimsoll_agent::{HookInput, HookPoint, Pattern};
-use plimsoll_context::{Bytes, head_tail};
+use plimsoll_context::{Bytes, SettingFault, head_tail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
@@ -86,9 +86,12 @@ impl CommandHook {
     }
 
     /// Returns the fault of the settings, if there is one.
-    pub(crate) fn fault(&self) -> Option<String> {
+    pub(crate) fn fault(&self) -> Option<SettingFault> {
         let name = self.on.name();
-        let says = |text: &str| Some(format!("the command hook at {name} {text}"));
+        let says = |text: &str| {
+            let text = format!("the command hook at {name} {text}");
+            Some(SettingFault::new(&["hooks"], text))
+        };
         match self {
             Self { command, .. } if command.first().is_none_or(String::is_empty) => {
                 says("has no command; name a program")

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use plimsoll_agent::{EndReason, ExecutionLimits, RunId};
-use plimsoll_context::Part;
+use plimsoll_context::{Part, SettingFault};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -216,7 +216,8 @@ impl Trunk {
         let (store, mut attempt) = (&*self.parts.store, 0);
         loop {
             let Some(name) = self.name(index, attempt) else {
-                return Err(Error::Build(vec!["a branch's session has no name".into()]));
+                let fault = SettingFault::new(&[], "a branch's session has no name");
+                return Err(Error::Build(vec![fault]));
             };
             attempt += 1;
             match begin_fork(store, &self.session, self.entries, &name).await {

@@ -739,7 +739,7 @@ fn a_bound_that_could_not_prune_is_refused_with_the_least_one() {
         panic!("must be refused")
     };
     assert_eq!(
-        faults,
+        faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
         [
             "pruned_tool_result_max_bytes is 79; allow at least 80: the marker in a pruned result takes up to 48 of them"
         ]
@@ -814,6 +814,7 @@ fn limits_without_a_meaning_are_refused_by_the_builder() {
         let Err(Error::Build(faults)) = change(agent(&script(&[]))).build() else {
             panic!("it was built: {fault}");
         };
-        assert_eq!(faults, [fault]);
+        assert_eq!(faults.len(), 1, "{faults:?}");
+        assert_eq!(faults[0].text, fault);
     }
 }

@@ -77,7 +77,7 @@ fn rules(rules: impl IntoIterator<Item = (&'static str, Permission, &'static str
 
 fn faults(builder: AgentBuilder) -> Vec<String> {
     match builder.build() {
-        Err(Error::Build(faults)) => faults,
+        Err(Error::Build(faults)) => faults.into_iter().map(|fault| fault.text).collect(),
         Err(other) => panic!("{other}"),
         Ok(_) => Vec::new(),
     }
@@ -240,7 +240,7 @@ async fn a_run_on_another_model_asks_for_them_or_does_not_begin() {
         ..AgentLoopConfig::default()
     };
     let refused = agent_loop(&mut session, "Hello.", &config).await;
-    assert!(matches!(refused, Err(Error::Build(faults)) if faults[0].contains("none here")));
+    assert!(matches!(refused, Err(Error::Build(faults)) if faults[0].text.contains("none here")));
     let second = own();
     let config = AgentLoopConfig {
         provider_override: Some(Arc::new(second.clone())),

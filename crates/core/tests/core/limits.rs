@@ -356,7 +356,7 @@ async fn money_is_counted_and_ends_a_run() {
 
 fn faults(builder: AgentBuilder) -> Vec<String> {
     match builder.build() {
-        Err(Error::Build(faults)) => faults,
+        Err(Error::Build(faults)) => faults.into_iter().map(|fault| fault.text).collect(),
         other => panic!("{:?}", other.err()),
     }
 }
@@ -412,6 +412,16 @@ fn every_fault_is_said_in_one_go() {
         let there = found.iter().filter(|fault| fault.contains(wanted)).count();
         assert_eq!(there, 1, "{wanted}: {found:#?}");
     }
+}
+
+#[test]
+fn a_fault_names_its_settings() {
+    let provider = ScriptedProvider::new([]);
+    let Err(Error::Build(faults)) = agent(&provider).max_turns(0).max_tool_calls(3).build() else {
+        panic!("it was built")
+    };
+    assert_eq!(faults.len(), 1);
+    assert_eq!(faults[0].settings, ["max_turns"]);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_context::PriceSheet;
-use plimsoll_core::process::InheritedVariables;
 use plimsoll_core::Tool;
+use plimsoll_core::process::InheritedVariables;
 use plimsoll_providers::{
     ModelBook, ModelClient, ModelClientBuilder, ModelFacts, ModelRef, Secret,
 };
@@ -168,35 +168,44 @@ impl AgentConfig {
     /// # Errors
     /// If the root is not a directory, or a tool does not exist.
     pub fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
-        let fault = |error: &dyn ToString| self.fault(error.to_string());
-        let root = Root::new(&self.settings.root).map_err(|error| fault(&error))?;
-        let mut toolbox = Toolbox::new(root).protect(self.protected_paths());
+        let mut toolbox = Toolbox::new(self.root()?).protect(self.protected_paths());
         if self.settings.sandbox != SandboxMode::Off {
             let launcher = &self.guards.sandbox_launcher;
             if launcher.is_empty() {
                 let why =
                     "`sandbox` needs a launcher; name one with `AgentConfig::sandbox_launcher`";
-                return Err(fault(&why));
+                return Err(self.fault_of("sandbox", why));
             }
             let sandbox = Sandbox::new(self.settings.sandbox, launcher);
-            toolbox = toolbox.sandbox(sandbox.map_err(|error| fault(&error))?);
+            toolbox = toolbox.sandbox(sandbox.map_err(|error| self.fault_of("sandbox", error))?);
         }
         let names = match self.settings.tools.as_slice() {
             [] => "none".to_owned(),
             names => names.join(","),
         };
-        let mut tools = toolbox.select(&names).map_err(|error| fault(&error))?;
+        let tools = toolbox.select(&names);
+        let mut tools = tools.map_err(|error| self.fault_of("tools", error))?;
         tools.extend(self.skills().tool());
         Ok(tools)
+    }
+
+    /// Returns the directory that file tools must not leave.
+    pub(super) fn root(&self) -> Result<Root, ConfigError> {
+        let root = Root::new(&self.settings.root);
+        root.map_err(|error| self.fault_of("root", error))
     }
 
     /// Finds the agent's skills. An agent without tools has none.
     #[must_use]
     pub fn skills(&self) -> Skills {
         let has_tools = self.settings.tools.iter().any(|name| name != "none");
-        let places = self.settings.skills.iter().flatten();
-        let places = places.filter(|_| has_tools);
-        Skills::find(places.map(|place| self.settings.root.join(place)))
+        Skills::find(self.skill_folders().filter(|_| has_tools))
+    }
+
+    /// Returns the folders with skills that the settings name.
+    pub(super) fn skill_folders(&self) -> impl Iterator<Item = PathBuf> {
+        let folders = self.settings.skills.iter().flatten();
+        folders.map(|folder| self.settings.root.join(folder))
     }
 
     /// Returns the configured system prompt.
@@ -206,18 +215,31 @@ impl AgentConfig {
     pub fn system(&self) -> Result<Option<String>, ConfigError> {
         match (&self.settings.system, &self.settings.system_file) {
             (Some(text), _) => Ok(Some(text.clone())),
-            (None, path) => self.prompt(path.as_deref(), "the system prompt"),
+            (None, path) => self.prompt("system_file", path.as_deref(), "the system prompt"),
         }
     }
 
-    /// Returns the text of a prompt file.
-    pub(super) fn prompt(
+    /// Returns the configured prompt for summaries.
+    pub(super) fn summary_prompt(&self) -> Result<Option<String>, ConfigError> {
+        let path = self.settings.summary_prompt.as_deref();
+        self.prompt("summary.prompt_file", path, "a summary prompt")
+    }
+
+    /// Returns the text of a prompt file, which the setting `key` names.
+    fn prompt(
         &self,
+        key: &str,
         path: Option<&Path>,
         what: &str,
     ) -> Result<Option<String>, ConfigError> {
         let text = path.map(|path| text(path, MAX_PROMPT, what));
-        text.transpose().map_err(|fault| self.fault(fault))
+        text.transpose().map_err(|fault| self.fault_of(key, fault))
+    }
+
+    /// Creates an error about a setting.
+    fn fault_of(&self, key: &str, text: impl ToString) -> ConfigError {
+        let origin = self.origin(key).unwrap_or(&Origin::Default);
+        ConfigError::of(origin, text.to_string())
     }
 
     /// Creates an error about the agent that belongs to no line.

@@ -259,7 +259,10 @@ mod tests {
                 "---\nname: a\nmax_trns: 3\n---\n",
                 "a.md:3:1: there is no `max_trns`",
             ),
-            ("---\nname: read\n---\n", "has the name of a tool"),
+            (
+                "---\nname: read\n---\n",
+                "two tools are named `read`; rename one",
+            ),
             ("---\nname: a b\n---\n", "cannot name a tool"),
             ("---\nname: a\nsystem: x\n---\nBody", "leave out this one"),
             (

@@ -1,11 +1,12 @@
 //! Converts an [`AgentConfig`] to an [`AgentBuilder`], with its tools, the agents that it may call,
 //! and the permission rules for both.
 
+use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{Pattern, Permissions};
 use plimsoll_context::{HostedTool, PriceSheet};
-use plimsoll_core::{Agent, AgentBuilder, Error, Provider, Tool, Window, sub_agent};
+use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, Window, sub_agent};
 use plimsoll_providers::ModelRef;
 
 use super::agent::AgentConfig;
@@ -48,6 +49,15 @@ impl AgentConfig {
     /// agents; so are rules for tools of a missing MCP server, because a run continues without it.
     #[must_use]
     pub fn permissions(&self, tools: Option<&[Arc<dyn Tool>]>) -> Permissions {
+        let rules = self.rules(tools).map(|(_, rule)| rule.rule());
+        Permissions::new(rules).with_mode(self.settings.permission_mode())
+    }
+
+    /// Returns the rules of [`Self::permissions`], each with its position in the settings.
+    pub(super) fn rules(
+        &self,
+        tools: Option<&[Arc<dyn Tool>]>,
+    ) -> impl Iterator<Item = (usize, &Rule)> {
         let settings = &self.settings;
         let built_in = plimsoll_tools::NAMES.iter().copied();
         let is_chosen = |name: &&str| settings.tools.iter().any(|own| own == "all" || own == name);
@@ -68,9 +78,9 @@ impl AgentConfig {
         };
         // A rule for no tool of the file is a mistake, which the builder reports.
         let is_known = |rule: &Rule| is_of_mcp(rule) || is_of_tool(rule, &known, &all_hosted);
-        let rules = settings.permissions.iter();
-        let rules = rules.filter(|rule| is_own(rule) || !is_known(rule));
-        Permissions::new(rules.map(Rule::rule)).with_mode(settings.permission_mode())
+        let rules = settings.permissions.iter().enumerate();
+        let rules = rules.filter(|(_, rule)| is_own(rule) || !is_known(rule));
+        rules.collect::<Vec<_>>().into_iter()
     }
 
     /// Returns the agents that it may call, as tools. `make` creates the builder of one, with its
@@ -81,20 +91,13 @@ impl AgentConfig {
     /// in advance, so that a missing key is reported before the run begins.
     pub fn sub_agents(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         for agent in self.reached() {
-            let cannot = |why: Vec<String>| {
+            let cannot = |why: &dyn fmt::Display| {
                 let name = agent.settings.name.as_deref().unwrap_or_default();
-                let why = why.join("; ");
                 self.fault(format!("the agent `{name}` cannot be made: {why}"))
             };
-            let builder = make(&agent).map_err(|error| {
-                let why = error.faults.into_iter().map(|fault| fault.text);
-                cannot(why.collect())
-            })?;
+            let builder = make(&agent).map_err(|error| cannot(&error))?;
             let built = builder.tools(agent.called(make)?).build();
-            built.map_err(|error| match error {
-                Error::Build(faults) => cannot(faults),
-                other => cannot(vec![other.to_string()]),
-            })?;
+            built.map_err(|error| cannot(&error))?;
         }
         self.called(make)
     }
@@ -288,8 +291,7 @@ impl AgentConfig {
                 builder = builder.summarizer_prices(sheet);
             }
         }
-        let prompt = settings.summary_prompt.as_deref();
-        if let Some(prompt) = self.prompt(prompt, "a summary prompt")? {
+        if let Some(prompt) = self.summary_prompt()? {
             builder = builder.summary_prompt(prompt);
         }
         Ok(builder)

@@ -3,13 +3,10 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use plimsoll_agent::{ExecutionLimits, Failure, MAX_RULES, Request};
-use plimsoll_context::{
-    Author, CacheRetention, Chars4, ContextStrategy, Delta, HostedTool, PriceSheet, Rates, Reply,
-    Threshold,
-};
-use plimsoll_core::{Agent, AgentBuilder, Error, Provider, Tool, ToolError, sub_agent, tool};
+use plimsoll_agent::ExecutionLimits;
+use plimsoll_context::{Author, Chars4, ContextStrategy, HostedTool, PriceSheet, Rates, Threshold};
+use plimsoll_core::testing::ScriptedProvider;
+use plimsoll_core::{Agent, Tool, ToolError, sub_agent, tool};
 use plimsoll_providers::{BaseUrl, ModelRef, Wire};
 use plimsoll_tools::{Root, Toolbox};
 use plimsoll_wire::openai_chat::ToolStyle;
@@ -47,7 +44,6 @@ impl AgentConfig {
         self.check_summarizer(faults);
         let agents: Vec<&str> = self.shared().agent_names().collect();
         self.check_names("sub_agents", "agent", &settings.sub_agents, &agents, faults);
-        self.check_called(faults);
         let servers = self.shared().mcp.iter();
         let servers: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
         let named = settings.mcp.as_deref().unwrap_or_default();
@@ -61,19 +57,14 @@ impl AgentConfig {
             let text = "`tools` names all or none beside others; keep the one you mean";
             self.report(&["tools"], text, faults);
         }
-        let rules = settings.permissions.len();
-        if rules > MAX_RULES {
-            let text = format!("there are {rules} permissions; {MAX_RULES} are allowed");
-            self.report(&["permissions"], &text, faults);
-        }
         for tool in &settings.builder.hosted_tools {
             if let Some(fault) = secret_of(tool) {
                 self.report(&["hosted_tools"], &fault, faults);
             }
         }
-        self.place_all(self.hosted_faults(), &Self::hosted_faults, faults);
-        let faults_of = |agent: &Self| agent.trial_faults(None);
-        self.place_all(faults_of(self), &faults_of, faults);
+        if let Err(error) = self.trial() {
+            faults.add(error);
+        }
     }
 
     /// Checks whether the settings of a model that writes summaries have an effect. Those of a lower layer
@@ -103,48 +94,32 @@ impl AgentConfig {
         }
     }
 
-    /// Returns the rules that a tool of the provider's own cannot obey.
-    fn hosted_faults(&self) -> Vec<String> {
-        let permissions = self.permissions(None);
-        let tools = self.settings.builder.hosted_tools.iter();
-        let faults = tools.filter_map(|tool| permissions.hosted(tool).err());
-        faults.collect()
-    }
-
-    /// Builds the agent without its tools and rules, on a model that is never called. So a builder
-    /// checks the combination of settings, and what a run will compute can be shown. No file is read.
+    /// Builds the agent without its rules, on a model that is never called. So a builder checks the
+    /// combination of settings, and what a run will compute can be shown. No file is read.
     ///
     /// # Errors
     /// If the settings contradict each other.
     pub fn trial(&self) -> Result<Agent, ConfigError> {
-        let make = |agent: &Self| Ok(agent.trial_builder(None));
-        let built = self.trial_builder(None).build();
-        built.map_err(|error| self.place(&error, &make))
+        // A program may have more tools of its own, for which there are rules.
+        self.built(false)
     }
 
-    /// Returns the faults of the agent with tools, and with the rules for them if there are any.
-    fn trial_faults(&self, tools: Option<&[Arc<dyn Tool>]>) -> Vec<String> {
-        match self.trial_builder(tools).build() {
-            Err(Error::Build(texts)) => texts,
-            _ => Vec::new(),
-        }
-    }
-
-    fn trial_builder(&self, tools: Option<&[Arc<dyn Tool>]>) -> AgentBuilder {
+    fn built(&self, has_rules: bool) -> Result<Agent, ConfigError> {
         // The prices of the model are known when there is one.
         let prices = PriceSheet::of(Rates::FREE);
-        let mut builder = self.settings.apply(Agent::builder(Nobody));
+        let nobody = ScriptedProvider::new([]);
+        let tools = self.own_tools();
+        let mut builder = self.settings.apply(Agent::builder(nobody.clone()));
         if self.settings.summarizer.is_some() {
-            let summarizer = builder.summarizer(Arc::new(Nobody));
+            let summarizer = builder.summarizer(Arc::new(nobody));
             builder = summarizer.summarizer_prices(prices);
         }
-        // Without tools, rules for a program's tools would be faults.
-        if let Some(tools) = tools {
-            builder = builder
-                .permissions(self.permissions(Some(tools)))
-                .tools(tools.iter().cloned());
+        if has_rules {
+            builder = builder.permissions(self.permissions(Some(&tools)));
         }
-        builder.counter(Arc::new(Chars4)).prices(prices)
+        let builder = builder.tools(tools.iter().cloned()).prices(prices);
+        let built = builder.counter(Arc::new(Chars4)).build();
+        built.map_err(|error| self.place(&error, &tools))
     }
 
     /// Returns the built-in tools that the agent has, and those that are agents, to check names and
@@ -157,9 +132,11 @@ impl AgentConfig {
         tools.extend(called.map(|name| {
             Arc::new(sub_agent(name.as_str(), name.as_str(), || None)) as Arc<dyn Tool>
         }));
-        // Whether there are skills is known when a run begins.
-        let skill = |_: serde_json::Value| async { Ok::<_, ToolError>(String::new()) };
-        tools.push(Arc::new(tool("skill", "Loads a skill.", skill)));
+        // Whether an agent gets these is known when a run begins.
+        tools.extend(OUR_TOOLS.map(|name| {
+            let never = |_: serde_json::Value| async { Ok::<_, ToolError>(String::new()) };
+            Arc::new(tool(name, name, never)) as Arc<dyn Tool>
+        }));
         tools
     }
 
@@ -183,7 +160,7 @@ impl AgentConfig {
         }
         let model = settings.model.as_deref();
         let model = model.and_then(|name| ModelRef::parse(name).ok());
-        if let Some(model) = model
+        if let Some(model) = &model
             && settings.tool_style == Some(ToolStyle::JsonSchema)
             && model.vendor().wire != Wire::Chat
         {
@@ -193,10 +170,9 @@ impl AgentConfig {
             );
             self.report(&["tool_style"], &text, faults);
         }
-        // The port of an address without one depends on the provider.
+        let usual = model.as_ref().and_then(|model| model.vendor().base_url);
         let url = settings.base_url.as_ref();
-        let url = url.map(|url| BaseUrl::parse(url, Some("http://127.0.0.1:8080")));
-        if let Some(Err(error)) = url {
+        if let Some(Err(error)) = url.map(|url| BaseUrl::parse(url, usual)) {
             self.report(&["base_url"], &error.to_string(), faults);
         }
     }
@@ -215,40 +191,24 @@ impl AgentConfig {
         }
     }
 
-    /// Checks whether the agents that it may call can be tools beside its other tools.
-    fn check_called(&self, faults: &mut Faults) {
-        let settings = &self.settings;
-        let all = settings.tools.iter().any(|name| name == "all");
-        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        for (at, name) in settings.sub_agents.iter().enumerate() {
-            let has = all || settings.tools.contains(name);
-            let is_tool = has && plimsoll_tools::NAMES.contains(&name.as_str());
-            let mut before = settings.sub_agents.iter().take(at);
-            let text = if before.any(|other| other == name) {
-                format!("`{name}` stands twice in sub_agents; name it once")
-            } else if is_tool || OUR_TOOLS.contains(&name.as_str()) {
-                format!(
-                    "the agent `{name}` has the name of a tool of the agent that is to call it; rename it"
-                )
-            } else if name.is_empty() || name.len() > 64 || !name.chars().all(good) {
-                format!(
-                    "`{name}` cannot name a tool, which an agent is that another calls: use 1 to 64 \
-                     letters, digits, `_` or `-`"
-                )
-            } else {
-                continue;
-            };
-            self.report(&["sub_agents"], &text, faults);
-        }
-    }
-
-    /// Checks the tool names and arguments of `permissions` and `max_calls_per_tool`. A program may have
-    /// more tools of its own.
+    /// Checks all that a run checks before it calls a model: the files and folders that the settings
+    /// name, and the tool names and arguments of `permissions` and `max_calls_per_tool`. A program may
+    /// have more tools of its own.
     ///
     /// # Errors
-    /// One fault for each name that is neither a built-in nor a configured tool, and for each rule that
-    /// cannot match a call.
-    pub fn check_tools(&self) -> Result<(), ConfigError> {
+    /// One fault for each file or folder that cannot be read, for each name that is neither a built-in nor
+    /// a configured tool, and for each rule that cannot match a call.
+    pub fn check_run(&self) -> Result<(), ConfigError> {
+        let mut faults = Faults::default();
+        let prompts = [self.system(), self.summary_prompt()];
+        let prompts = prompts.into_iter().filter_map(Result::err);
+        for error in prompts.chain(self.root().err()) {
+            faults.add(error);
+        }
+        for folder in self.skill_folders().filter(|folder| !folder.is_dir()) {
+            let text = format!("there is no folder {} with skills", folder.display());
+            self.report(&["skills"], &text, &mut faults);
+        }
         let known = plimsoll_tools::NAMES.into_iter().chain(OUR_TOOLS);
         let known: Vec<&str> = known.chain(self.shared().agent_names()).collect();
         let is_of_mcp = |name: &str| {
@@ -256,7 +216,6 @@ impl AgentConfig {
             servers.any(|server| name.starts_with(&format!("{}_", server.name)))
         };
         let builder = &self.settings.builder;
-        let mut faults = Faults::default();
         for name in builder.limits.max_calls_per_tool.keys() {
             let mut hosted = builder.hosted_tools.iter();
             let text = if hosted.any(|tool| tool.is_called(name)) {
@@ -271,9 +230,9 @@ impl AgentConfig {
             };
             self.report(&["max_calls_per_tool"], &text, &mut faults);
         }
-        let tools = self.own_tools();
-        let faults_of = |agent: &Self| agent.trial_faults(Some(&tools));
-        self.place_all(faults_of(self), &faults_of, &mut faults);
+        if let Err(error) = self.built(true) {
+            faults.add(error);
+        }
         faults.check().map(|_| ())
     }
 }
@@ -286,33 +245,4 @@ fn secret_of(tool: &HostedTool) -> Option<String> {
         "`{secret}` of `{name}` in hosted_tools is a secret, which a configuration would show; give the \
          tool in a program, with `hosted_tool`"
     ))
-}
-
-/// A model that is never called.
-struct Nobody;
-
-#[async_trait]
-impl Provider for Nobody {
-    fn model(&self) -> &str {
-        "nobody/none"
-    }
-
-    fn keeps(&self, _: CacheRetention) -> bool {
-        true
-    }
-
-    fn hosted_tool_faults(&self, _: &[HostedTool]) -> Vec<String> {
-        Vec::new()
-    }
-
-    async fn call(
-        &self,
-        _request: &Request,
-        _deltas: &(dyn Fn(Delta) + Send + Sync),
-    ) -> Result<Reply, Failure> {
-        Err(Failure::Refused {
-            status: None,
-            message: "a configuration is checked, nobody is asked".to_owned(),
-        })
-    }
 }

@@ -50,8 +50,6 @@ pub struct ConfigError {
 pub(crate) struct Faults {
     pub(crate) faults: Vec<ConfigFault>,
     pub(crate) warnings: Vec<ConfigFault>,
-    /// The number of builders that were tried to find the settings that cause faults.
-    pub(crate) tries: usize,
 }
 
 impl Origin {

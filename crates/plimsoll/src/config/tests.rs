@@ -50,7 +50,7 @@ fn report(case: &str) -> String {
         for name in agents {
             let agent = config.resolve(name, &over)?;
             warnings.extend(agent.warnings().to_vec());
-            agent.check_tools()?;
+            agent.check_run()?;
         }
         Ok(())
     });
