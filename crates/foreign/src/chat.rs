@@ -37,12 +37,21 @@ pub(crate) struct Source<'a> {
     keys: Option<RawObject<'a>>,
     /// The keys beside the list that are not written.
     removed_keys: Vec<&'static str>,
-    /// The name of an entry of a log, such as `line`. `None` for a body.
-    log_entry: Option<&'static str>,
+    /// The entries of a log. `None` for a body.
+    log: Option<LogEntries>,
     /// The messages of a Messages body, by their turn.
     turns: BTreeMap<usize, Turn<'a>>,
     /// The next turn without units.
     next_turn: usize,
+}
+
+/// The entries of a log from which the units of a chat were read.
+#[derive(Debug, Clone)]
+pub struct LogEntries {
+    /// The name of an entry, such as `line`.
+    pub name: &'static str,
+    /// The number by which a reader of the log finds each entry.
+    pub numbers: Vec<usize>,
 }
 
 /// A message of a Messages body.
@@ -140,12 +149,12 @@ impl<'a> Chat<'a> {
 
     /// Creates a chat from the units of a log, in their order. Neighbors of one role are one message.
     ///
-    /// `entry` names an entry of the log, such as `line`. `instructions` is the system prompt beside the list,
-    /// if the log has it.
+    /// `log` has the entries to which the places of the units refer. `instructions` is the system prompt beside the
+    /// list, if the log has it.
     #[must_use]
     pub fn of_log(
         protocol: Protocol,
-        entry: &'static str,
+        log: LogEntries,
         instructions: Option<Value>,
         mut units: Vec<Unit<'a>>,
     ) -> Self {
@@ -165,7 +174,7 @@ impl<'a> Chat<'a> {
         let source = Source {
             keys: Some(RawObject::default()),
             next_turn: turn + 1,
-            log_entry: Some(entry),
+            log: Some(log),
             ..Source::default()
         };
         Self {
@@ -192,7 +201,7 @@ impl<'a> Chat<'a> {
 
     /// Checks whether the chat is a log, which its agent continues with a message of the user.
     pub(crate) fn is_log(&self) -> bool {
-        self.source.log_entry.is_some()
+        self.source.log.is_some()
     }
 
     /// Returns the number of a new message, for inserted units.
@@ -222,8 +231,10 @@ impl<'a> Chat<'a> {
         let rest = self.units.get(unit..).unwrap_or_default();
         match rest.iter().find_map(|unit| unit.place) {
             Some(Place::Beside) => self.protocol.beside().unwrap_or("system").to_owned(),
-            Some(Place::Entry { entry, .. }) => match self.source.log_entry {
-                Some(name) => format!("{name} {entry}"),
+            Some(Place::Entry { entry, .. }) => match &self.source.log {
+                Some(LogEntries { name, numbers }) => {
+                    format!("{name} {}", numbers.get(entry).unwrap_or(&entry))
+                }
                 None => format!("{}[{entry}]", self.protocol.list()),
             },
             None => "the end".to_owned(),

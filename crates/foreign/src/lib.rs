@@ -29,10 +29,10 @@ mod repair;
 mod surrogates;
 mod unit;
 
-pub use chat::{Chat, ParsedRequest};
+pub use chat::{Chat, LogEntries, ParsedRequest};
 pub use compact::{Body, BodyCut, CutError};
 pub use plimsoll_wire::Target;
 pub use protocol::Protocol;
 pub use repair::{CLOSED_CALL, Reasoning, Repair, RepairedRequest, import, repair, repair_request};
-pub use surrogates::{HalfCharacters, replace_half_characters, without_half_characters};
+pub use surrogates::{half_characters_repair, replace_half_characters, without_half_characters};
 pub use unit::{Change, Place, Role, Unit};

@@ -11,80 +11,68 @@ use crate::repair::Repair;
 const ESCAPE: usize = 6;
 const REPLACEMENT: &[u8; ESCAPE] = b"\\ufffd";
 
-/// The escapes of half characters that were replaced in a JSON text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HalfCharacters {
-    /// The position of the first one, in bytes.
-    pub first: usize,
-    /// Their number.
-    pub count: usize,
+/// Returns the repair of halves of characters, for a report. `None` if there were none.
+#[must_use]
+pub fn half_characters_repair(count: usize, place: impl Into<String>) -> Option<Repair> {
+    let done = match count {
+        0 => return None,
+        1 => "replaced half a character with U+FFFD".to_owned(),
+        count => format!("replaced {count} halves of characters with U+FFFD"),
+    };
+    let place = place.into();
+    Some(Repair {
+        place,
+        fix: "shapes",
+        done,
+    })
 }
 
-impl HalfCharacters {
-    /// Returns the repair, for a report.
-    #[must_use]
-    pub fn repair(self, place: String) -> Repair {
-        let done = match self.count {
-            1 => "replaced half a character with U+FFFD".to_owned(),
-            count => format!("replaced {count} halves of characters with U+FFFD"),
-        };
-        Repair {
-            place,
-            fix: "shapes",
-            done,
-        }
-    }
-}
-
-/// Replaces each escape of half a character with that of U+FFFD, which has the same length. Returns `None` if
-/// there is none. Everything else keeps its bytes and its place.
+/// Replaces each escape of half a character with that of U+FFFD, which has the same length. Returns their number.
+/// Everything else keeps its bytes and its place.
 ///
 /// ```
 /// # use plimsoll_foreign::replace_half_characters;
 /// let mut json = br#"["\ud83d\ude00 \ud83d cut"]"#.to_vec();
-/// assert_eq!(replace_half_characters(&mut json).map(|halves| halves.first), Some(15));
+/// assert_eq!(replace_half_characters(&mut json), 1);
 /// assert_eq!(json, br#"["\ud83d\ude00 \ufffd cut"]"#);
 /// ```
-pub fn replace_half_characters(json: &mut [u8]) -> Option<HalfCharacters> {
+pub fn replace_half_characters(json: &mut [u8]) -> usize {
     // Nearly all texts have no such escape, which this finds out quickly in every build.
     let is_half = |at: usize| matches!(json.get(at + 2), Some(b'd' | b'D'));
-    memmem::find_iter(json, b"\\u").find(|at| is_half(*at))?;
-    let mut first = None;
+    if !memmem::find_iter(json, b"\\u").any(is_half) {
+        return 0;
+    }
     let mut count = 0;
     let mut at = 0;
-    while let Some(found) = json.get(at..)?.iter().position(|byte| *byte == b'\\') {
+    while let Some(found) = json
+        .get(at..)
+        .and_then(|rest| rest.iter().position(|byte| *byte == b'\\'))
+    {
         at += found;
         at += match (escaped(json, at), escaped(json, at + ESCAPE)) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE,
             (Some(0xd800..=0xdfff), _) => {
-                json.get_mut(at..at + ESCAPE)?.copy_from_slice(REPLACEMENT);
-                first.get_or_insert(at);
+                if let Some(escape) = json.get_mut(at..at + ESCAPE) {
+                    escape.copy_from_slice(REPLACEMENT);
+                }
                 count += 1;
                 ESCAPE
             }
             // The escaped character may be a backslash.
             _ => 2,
         };
-        if at >= json.len() {
-            break;
-        }
     }
-    first.map(|first| HalfCharacters { first, count })
+    count
 }
 
-/// Replaces the halves of characters in a chat. Returns the repair, with the line and the column of the first one.
+/// Replaces the halves of characters in a chat. Returns the repair, if there is one.
 #[must_use]
 pub fn without_half_characters(text: String) -> (String, Option<Repair>) {
     let mut json = text.into_bytes();
-    let halves = replace_half_characters(&mut json);
-    let repair = halves.map(|halves| {
-        let before = json.get(..halves.first).unwrap_or_default();
-        let lines = before.split(|byte| *byte == b'\n');
-        let column = lines.clone().next_back().map_or(0, <[u8]>::len) + 1;
-        halves.repair(format!("line {}, column {column}", lines.count()))
-    });
+    let count = replace_half_characters(&mut json);
     // Only ASCII was replaced by ASCII.
-    (String::from_utf8(json).unwrap_or_default(), repair)
+    let text = String::from_utf8(json).unwrap_or_default();
+    (text, half_characters_repair(count, "the text"))
 }
 
 /// Returns the number of an escape such as `\ud83d`.
@@ -103,7 +91,7 @@ mod tests {
 
     fn replaced(json: &str) -> (String, usize) {
         let mut bytes = json.as_bytes().to_vec();
-        let count = replace_half_characters(&mut bytes).map_or(0, |halves| halves.count);
+        let count = replace_half_characters(&mut bytes);
         (String::from_utf8(bytes).unwrap(), count)
     }
 

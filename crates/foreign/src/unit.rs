@@ -8,15 +8,15 @@ use serde_json::Value;
 
 /// The place of a unit in its input.
 ///
-/// In a request body, `entry` counts the entries of the list of messages or items, from 0. In a log, it is the
-/// line, counted as the log's format counts it, or the row of a database.
+/// `entry` counts the entries, from 0: of the list of messages or items in a request body, or of the active branch
+/// of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// The system prompt beside the list: `system` of Messages, `instructions` of Responses.
     Beside,
     /// A unit of the list.
     Entry {
-        /// The entry, line or row.
+        /// The number of the entry.
         entry: usize,
         /// The number of the unit within its entry, from 0.
         block: usize,
@@ -24,7 +24,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// Returns the entry, line or row. `None` for a prompt beside the list.
+    /// Returns the number of the entry. `None` for a prompt beside the list.
     #[must_use]
     pub fn entry(self) -> Option<usize> {
         match self {
@@ -122,7 +122,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Creates a unit of a log. `entry` is its line or row, `block` its number within it, and `value` its
+    /// Creates a unit of a log. `entry` is the number of its entry, `block` its number within that, and `value` its
     /// content in the form of the chat's protocol. [`Chat::of_log`](crate::Chat::of_log) sets its turn.
     #[must_use]
     pub fn of_log(entry: usize, block: usize, role: Role, value: Value) -> Self {

@@ -14,11 +14,11 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::error::LogError;
 use crate::ids::Ids;
-use crate::input::for_each_again;
-use crate::session::{SessionLog, estimated};
+use crate::input::{EntryPlace, for_each_again};
+use crate::session::{BranchEntry, SessionLog, estimated};
 use crate::{claude_code, codex, gemini, opencode, pi};
 
-/// The maximum number of tokens by which a changed unit is longer in an agent's form.
+/// The maximum number of tokens by which a unit is longer in an agent's form.
 const REWRITTEN: u64 = 16;
 
 /// A new session, ready to be written.
@@ -48,7 +48,7 @@ pub fn copy(
     tokens: Option<u64>,
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
-    let tokens = tokens.map(|tokens| tokens.saturating_sub(after_answer(log.agent, units)));
+    let tokens = tokens.map(|tokens| tokens.saturating_sub(after_answer(units)));
     match log.agent {
         Agent::ClaudeCode => claude_code::copy::write(log, units, tokens, ids),
         Agent::Codex => codex::copy::write(log, units, ids),
@@ -63,29 +63,24 @@ pub fn copy(
     }
 }
 
-/// Estimates the tokens behind the last answer. Agents, and [`SessionLog::used_tokens`], add them to the size that
-/// the answer notes.
-fn after_answer(agent: Agent, units: &[Unit<'_>]) -> u64 {
+/// Estimates the tokens behind the last answer. Agents, and [`SessionLog::used_tokens`], add them to the size that the
+/// answer notes.
+fn after_answer(units: &[Unit<'_>]) -> u64 {
     let units: Vec<&Unit<'_>> = written(units).collect();
-    let is_answer = |unit: &&Unit<'_>| unit.role == Role::Assistant;
-    let answer = units.iter().rposition(is_answer);
-    let after = units.into_iter().skip(answer.map_or(0, |at| at + 1));
-    let is_behind =
-        |unit: &&Unit<'_>| !agent.joins_results() || unit.value().get("tool_use_id").is_none();
-    let after: Vec<&Unit<'_>> = after.filter(is_behind).collect();
-    let rewritten = after
-        .iter()
-        .filter(|unit| unit.change() != Change::Unchanged);
-    let rewritten = rewritten.count() as u64 * REWRITTEN;
-    estimated(after).saturating_add(rewritten)
+    let answer = units.iter().rposition(|unit| unit.role == Role::Assistant);
+    let behind = units.into_iter().skip(answer.map_or(0, |at| at + 1));
+    let rewritten = behind.len() as u64 * REWRITTEN;
+    estimated(behind).saturating_add(rewritten)
 }
 
 /// An entry of the copy.
 #[derive(Debug)]
 pub(crate) struct Group<'u> {
     pub(crate) role: Role,
-    /// The entry of the log; `None` if the units are new.
-    pub(crate) entry: Option<usize>,
+    /// The number of the entry on the branch of the log; `None` if the units are new.
+    entry: Option<usize>,
+    /// The place of the entry in the log.
+    pub(crate) place: Option<EntryPlace>,
     /// The units, in order. Empty for an entry that is no message.
     pub(crate) units: Vec<&'u Unit<'u>>,
     /// Whether the entry is copied unchanged.
@@ -97,6 +92,7 @@ impl<'u> Group<'u> {
         Self {
             role: unit.role,
             entry: entry_of(unit),
+            place: None,
             units: vec![unit],
             same: false,
         }
@@ -106,6 +102,14 @@ impl<'u> Group<'u> {
     pub(crate) fn results_and_others(&self) -> (Vec<&'u Unit<'u>>, Vec<&'u Unit<'u>>) {
         let is_result = |unit: &&Unit<'_>| unit.value().get("tool_use_id").is_some();
         self.units.iter().copied().partition(is_result)
+    }
+
+    /// Checks whether the group has all units of its entry, unchanged and in order.
+    fn is_same(&self, own: &BranchEntry) -> bool {
+        let is_unchanged = |unit: &&Unit<'_>| unit.change() == Change::Unchanged;
+        self.units.len() == own.units
+            && self.units.iter().all(is_unchanged)
+            && self.units.iter().all(|unit| entry_of(unit) == self.entry)
     }
 
     /// Checks whether a unit continues the entry.
@@ -154,66 +158,61 @@ pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'
         }
         calls.extend(text("id").map(|id| (id, at)));
     }
-    mark_same(log, &mut groups);
+    for group in &mut groups {
+        let own = group.entry.and_then(|entry| log.branch.get(entry));
+        group.place = own.map(|own| own.place);
+        group.same = own.is_some_and(|own| group.is_same(own));
+    }
     match is_joined {
         true => groups,
         false => with_others(log, groups),
     }
 }
 
-/// Marks the entries that consist of all their units, unchanged and in order.
-fn mark_same(log: &SessionLog, groups: &mut [Group<'_>]) {
-    let counts = log.branch.iter().map(|entry| (entry.entry, entry.units));
-    let counts: HashMap<usize, usize> = counts.collect();
-    for group in groups {
-        let whole = group.entry.and_then(|entry| counts.get(&entry));
-        let is_unchanged = |unit: &&Unit<'_>| unit.change() == Change::Unchanged;
-        group.same = whole == Some(&group.units.len())
-            && group.units.iter().all(is_unchanged)
-            && group.units.iter().all(|unit| entry_of(unit) == group.entry);
-    }
-}
-
 /// Adds the entries that are no messages, each before the next message of the log.
 fn with_others<'u>(log: &SessionLog, groups: Vec<Group<'u>>) -> Vec<Group<'u>> {
-    let branch = log.branch.iter().enumerate();
-    let places: HashMap<usize, usize> = branch.clone().map(|(at, one)| (one.entry, at)).collect();
-    let others = branch.filter(|(_, entry)| entry.units == 0);
-    let others = others.map(|(place, entry)| {
+    let others = log.branch.iter().enumerate();
+    let others = others.filter(|(_, entry)| entry.units == 0);
+    let others = others.map(|(at, entry)| {
         let other = Group {
             role: Role::Own,
-            entry: Some(entry.entry),
+            entry: Some(at),
+            place: Some(entry.place),
             units: Vec::new(),
             same: true,
         };
-        (place, other)
+        (at, other)
     });
     let mut last = { log.branch.iter() }.position(|entry| entry.units > 0);
     let groups = groups.into_iter().map(|group| {
-        last = last.max(group.entry.and_then(|entry| places.get(&entry).copied()));
+        last = last.max(group.entry);
         (last.unwrap_or_default(), group)
     });
     let mut all: Vec<(usize, Group<'u>)> = others.chain(groups).collect();
-    all.sort_by_key(|(place, _)| *place);
+    all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, group)| group).collect()
 }
 
-/// Reads the lines of the groups again.
-pub(crate) fn sources(
-    path: &Path,
-    groups: &[Group<'_>],
-) -> Result<HashMap<usize, String>, LogError> {
-    let wanted: HashSet<usize> = groups.iter().filter_map(|group| group.entry).collect();
-    let mut lines = HashMap::with_capacity(wanted.len());
-    for_each_again(
-        path,
-        |line| wanted.contains(&line),
-        |entry| {
+/// The texts of the entries of a log.
+#[derive(Debug)]
+pub(crate) struct Sources(HashMap<EntryPlace, String>);
+
+impl Sources {
+    /// Reads the entries of the groups again.
+    pub(crate) fn read(path: &Path, groups: &[Group<'_>]) -> Result<Self, LogError> {
+        let wanted: HashSet<EntryPlace> = groups.iter().filter_map(|group| group.place).collect();
+        let mut texts = HashMap::with_capacity(wanted.len());
+        for_each_again(path, &wanted, |entry| {
             let text = String::from_utf8_lossy(entry.text);
-            lines.insert(entry.line, text.into_owned());
-        },
-    )?;
-    Ok(lines)
+            texts.insert(entry.place, text.into_owned());
+        })?;
+        Ok(Self(texts))
+    }
+
+    /// Returns the text of a group's entry.
+    pub(crate) fn of(&self, group: &Group<'_>) -> Option<&str> {
+        self.0.get(&group.place?).map(String::as_str)
+    }
 }
 
 /// Returns the keys of a line.

@@ -11,30 +11,12 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum LogError {
     /// The file cannot be read.
-    #[error("{path} cannot be read: {source}; check the name and the permissions")]
+    #[error("{path} cannot be read: {source}")]
     Read {
         /// The file.
         path: PathBuf,
         /// The cause.
         source: io::Error,
-    },
-    /// The file is compressed, and nothing of it can be read.
-    #[error("{path}: {source}; copy or download it again")]
-    Packed {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The file is larger than [`MAX_LOG`](crate::MAX_LOG).
-    #[error(
-        "{path} has more than {max} bytes, which is the limit; take its newest part with \
-         `tail -c 500M FILE > part.jsonl` and rescue that",
-        max = crate::MAX_LOG
-    )]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
     },
     /// The content matches no known log format.
     #[error(
@@ -78,12 +60,9 @@ pub enum LogError {
 impl LogError {
     /// Returns the conversion of an error while this file is read.
     pub(crate) fn read(path: &Path) -> impl Fn(io::Error) -> Self {
-        |source| {
-            let path = path.to_owned();
-            match source.kind() {
-                io::ErrorKind::UnexpectedEof => Self::Packed { path, source },
-                _ => Self::Read { path, source },
-            }
+        |source| Self::Read {
+            path: path.to_owned(),
+            source,
         }
     }
 }

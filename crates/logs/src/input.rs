@@ -1,11 +1,12 @@
 //! Reads the lines of a log, plain or compressed with gzip or zstd, up to a size limit.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
-use plimsoll_foreign::{HalfCharacters, replace_half_characters};
+use plimsoll_foreign::replace_half_characters;
 use plimsoll_wire::__internals::RawObject;
 use ruzstd::decoding::StreamingDecoder;
 use serde_json::{Map, Value};
@@ -27,13 +28,13 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 ///
 /// # Errors
 ///
-/// [`LogError::Read`], also for a directory, or [`LogError::TooLarge`] for a file over
-/// [`MAX_LOG`]. Reading ends with an error if the decompressed bytes exceed that limit.
+/// [`LogError::Read`], also for a directory or a file over [`MAX_LOG`]. Reading ends with an error if the decompressed
+/// bytes exceed that limit.
 pub fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
     let failed = LogError::read(path);
     let file = File::open(path).map_err(&failed)?;
     if file.metadata().map_err(&failed)?.len() > MAX_LOG {
-        return Err(too_large(path));
+        return Err(failed(too_large()));
     }
     unpack(BufReader::new(file)).map_err(failed)
 }
@@ -57,10 +58,11 @@ pub fn unpack(mut input: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>>
 }
 
 /// Returns the error for a log over [`MAX_LOG`].
-fn too_large(path: &Path) -> LogError {
-    LogError::TooLarge {
-        path: path.to_owned(),
-    }
+fn too_large() -> io::Error {
+    io::Error::other(format!(
+        "it has more than {MAX_LOG} bytes, which is the limit; take its newest part with \
+         `tail -c 500M FILE > part.jsonl` and rescue that"
+    ))
 }
 
 /// Appends the rest of a log that is one document, within the limit for a log, and replaces halves of characters.
@@ -69,12 +71,12 @@ pub(crate) fn read_rest(
     input: impl Read,
     into: &mut Vec<u8>,
 ) -> Result<(), LogError> {
-    let read = input.take(MAX_LOG + 1).read_to_end(into);
-    read.map_err(LogError::read(&log.path))?;
+    let mut read = input.take(MAX_LOG + 1).read_to_end(into);
     if into.len() as u64 > MAX_LOG {
-        return Err(too_large(&log.path));
+        read = Err(too_large());
     }
-    log.replaced(None, replace_half_characters(into));
+    read.map_err(LogError::read(&log.path))?;
+    log.replaced(replace_half_characters(into), "the file");
     Ok(())
 }
 
@@ -103,33 +105,41 @@ impl<R: Read> Read for Bounded<R> {
             | ErrorKind::Other => cut(&error),
             _ => error,
         })?;
-        self.left = self
-            .left
-            .checked_sub(read as u64)
-            .ok_or_else(|| io::Error::other(format!("it unpacks to more than {MAX_LOG} bytes")))?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or_else(too_large)?;
         Ok(read)
     }
 }
 
 fn cut(error: &dyn std::fmt::Display) -> io::Error {
-    let words = format!("the compressed file is cut off or damaged ({error})");
+    let words =
+        format!("the compressed file is cut off or damaged ({error}); copy or download it again");
     io::Error::new(ErrorKind::UnexpectedEof, words)
 }
 
-/// An entry of a log: the keys of one line, with the raw texts of their values.
-pub(crate) struct Entry<'a> {
-    /// The line number, from 1.
+/// The place of an entry in a log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) struct EntryPlace {
+    /// The line number, from 1. In a document, the index of the message.
     pub(crate) line: usize,
+    /// The number of the entry on its line, from 0.
+    nth: usize,
+}
+
+impl From<usize> for EntryPlace {
+    fn from(line: usize) -> Self {
+        Self { line, nth: 0 }
+    }
+}
+
+/// An entry of a log: the keys of a JSON object on a line, with the raw texts of their values.
+pub(crate) struct Entry<'a> {
+    pub(crate) place: EntryPlace,
     pub(crate) text: &'a [u8],
     keys: RawObject<'a>,
 }
 
 impl<'a> Entry<'a> {
-    fn parse(line: usize, text: &'a [u8]) -> serde_json::Result<Self> {
-        let keys = serde_json::from_slice(text)?;
-        Ok(Self { line, text, keys })
-    }
-
     /// Returns the raw text of a value.
     pub(crate) fn raw(&self, key: &str) -> Option<&'a str> {
         self.keys.get(key)
@@ -152,46 +162,81 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Calls `each` with every line that is a JSON object. Other lines that are not blank are damage.
+/// Calls `each` with every entry. Anything else on a line is damage.
 pub(crate) fn for_each_entry(
     log: &mut SessionLog,
     mut each: impl FnMut(&mut SessionLog, &Entry<'_>),
 ) -> Result<(), LogError> {
     let path = log.path.clone();
     for_each_line(&path, |line, text, halves| {
-        let why = match text.map(|text| Entry::parse(line, text)) {
-            None => format!("longer than {MAX_LINE} bytes"),
-            Some(Ok(entry)) => {
-                log.replaced(Some(line), halves);
-                return each(log, &entry);
-            }
-            Some(Err(error)) if error.is_eof() => "cut off in the middle".to_owned(),
-            Some(Err(error)) => format!("not an entry of {}: {error}", log.agent.title()),
+        let Some(text) = text else {
+            return log.damaged(line, format!("longer than {MAX_LINE} bytes"));
         };
-        log.damaged(line, why);
-    })
-}
-
-/// Reads some lines again: calls `each` with every wanted line that is a JSON object.
-pub(crate) fn for_each_again(
-    path: &Path,
-    is_wanted: impl Fn(usize) -> bool,
-    mut each: impl FnMut(&Entry<'_>),
-) -> Result<(), LogError> {
-    for_each_line(path, |line, text, _| {
-        if let Some(text) = text.filter(|_| is_wanted(line))
-            && let Ok(entry) = Entry::parse(line, text)
-        {
-            each(&entry);
+        if halves > 0 {
+            log.replaced(halves, format!("line {line}"));
+        }
+        for entry in entries(line, text) {
+            let why = match entry {
+                Ok(entry) => {
+                    each(log, &entry);
+                    continue;
+                }
+                Err(error) if error.is_eof() => "cut off in the middle".to_owned(),
+                Err(error) => format!("not an entry of {}: {error}", log.agent.title()),
+            };
+            log.damaged(line, why);
         }
     })
 }
 
-/// Calls `each` with the number (from 1) of each line that is not blank, its bytes without the line end, and the halves
-/// of characters that were replaced in it. A line above [`MAX_LINE`] has no bytes.
+/// Reads some entries again: calls `each` with every wanted one.
+pub(crate) fn for_each_again(
+    path: &Path,
+    wanted: &HashSet<EntryPlace>,
+    mut each: impl FnMut(&Entry<'_>),
+) -> Result<(), LogError> {
+    let lines: HashSet<usize> = wanted.iter().map(|place| place.line).collect();
+    for_each_line(path, |line, text, _| {
+        let text = text.filter(|_| lines.contains(&line)).unwrap_or_default();
+        let entries = entries(line, text).flatten();
+        let wanted = entries.filter(|entry| wanted.contains(&entry.place));
+        wanted.for_each(|entry| each(&entry));
+    })
+}
+
+/// Returns the entries on a line: usually one, and several if a crash lost the line end between them. The rest of the
+/// line behind an error is part of it.
+fn entries(line: usize, text: &[u8]) -> impl Iterator<Item = serde_json::Result<Entry<'_>>> {
+    let mut rest = text;
+    (0..).map_while(move |nth| {
+        let text = trimmed(rest);
+        let mut objects = serde_json::Deserializer::from_slice(text).into_iter();
+        let keys = objects.next()?;
+        let end = match keys {
+            Ok(_) => objects.byte_offset(),
+            Err(_) => text.len(),
+        };
+        let (text, behind) = text.split_at_checked(end)?;
+        rest = behind;
+        let place = EntryPlace { line, nth };
+        Some(keys.map(|keys| Entry { place, text, keys }))
+    })
+}
+
+/// Returns a text without white space and zeros around it. A crash may leave zeros in a file.
+fn trimmed(text: &[u8]) -> &[u8] {
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
+    let start = text.iter().take_while(|byte| is_blank(byte)).count();
+    let end = text.iter().rposition(|byte| !is_blank(byte));
+    let end = end.map_or(0, |at| at + 1);
+    text.get(start..end).unwrap_or_default()
+}
+
+/// Calls `each` with the number (from 1) of each line, its bytes, and the number of halves of characters that were
+/// replaced in it. A line above [`MAX_LINE`] has no bytes.
 fn for_each_line(
     path: &Path,
-    mut each: impl FnMut(usize, Option<&[u8]>, Option<HalfCharacters>),
+    mut each: impl FnMut(usize, Option<&[u8]>, usize),
 ) -> Result<(), LogError> {
     let failed = LogError::read(path);
     let mut input = open(path)?;
@@ -203,7 +248,7 @@ fn for_each_line(
             break;
         }
         if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
-            each(number, None, None);
+            each(number, None, 0);
             input.skip_until(b'\n').map_err(&failed)?;
             continue;
         }
@@ -211,17 +256,7 @@ fn for_each_line(
             line.drain(..BYTE_ORDER_MARK.len());
         }
         let halves = replace_half_characters(&mut line);
-        // A crash may leave zeros in a file.
-        let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
-        let end = line
-            .iter()
-            .rposition(|byte| !is_blank(byte))
-            .map_or(0, |at| at + 1);
-        let start = line.iter().take_while(|byte| is_blank(byte)).count();
-        let text = line.get(start..end).unwrap_or_default();
-        if !text.is_empty() {
-            each(number, Some(text), halves);
-        }
+        each(number, Some(line.as_slice()), halves);
     }
     Ok(())
 }

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use plimsoll_context::typed_words;
-use plimsoll_foreign::{Chat, HalfCharacters, Protocol, Repair, Role, Unit};
+use plimsoll_foreign::{Chat, LogEntries, Protocol, Repair, Role, Unit, half_characters_repair};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::error::LogError;
+use crate::input::EntryPlace;
 
 /// The maximum number of descriptions of damaged lines; further ones are only counted.
 pub const MAX_DAMAGE: usize = 100;
@@ -48,14 +49,12 @@ pub struct SessionLog {
     pub damaged: usize,
     /// Repairs of the text before it could be read, at most [`MAX_DAMAGE`].
     pub repairs: Vec<Repair>,
-    /// Number of ignored messages of sub-agents.
-    pub side_messages: usize,
     /// The protocol of the units.
     pub protocol: Protocol,
     /// The system prompt, if the log contains it.
     pub instructions: Option<String>,
-    /// The messages of the active branch. The entry of each is its line, or its message in a document,
-    /// and the block its place in the content of the entry.
+    /// The messages of the active branch. The entry of each is its number on the branch, and the block its place in
+    /// the content of the entry.
     pub units: Vec<Unit<'static>>,
     /// The folder of a project's chats in Gemini CLI.
     pub(crate) project: Option<String>,
@@ -66,8 +65,7 @@ pub struct SessionLog {
 /// An entry of the active branch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BranchEntry {
-    /// The line number, or the index in a document.
-    pub(crate) entry: usize,
+    pub(crate) place: EntryPlace,
     /// The number of its units. An entry without units is no message; it is copied.
     pub(crate) units: usize,
 }
@@ -105,7 +103,6 @@ impl SessionLog {
             damage: Vec::new(),
             damaged: 0,
             repairs: Vec::new(),
-            side_messages: 0,
             protocol,
             instructions: None,
             units: Vec::new(),
@@ -119,7 +116,10 @@ impl SessionLog {
     pub fn take_chat(&mut self) -> Chat<'static> {
         let instructions = self.instructions.clone().map(Value::from);
         let units = std::mem::take(&mut self.units);
-        Chat::of_log(self.protocol, self.agent.entry(), instructions, units)
+        let name = self.agent.entry();
+        let numbers = self.branch.iter().map(|entry| entry.place.line).collect();
+        let log = LogEntries { name, numbers };
+        Chat::of_log(self.protocol, log, instructions, units)
     }
 
     /// Returns the tokens of the next request: those of the last one as its provider counted them, and an estimate of
@@ -147,15 +147,16 @@ impl SessionLog {
     /// Adds an entry of the active branch. Each unit has its place in the content of the entry.
     pub(crate) fn push(
         &mut self,
-        entry: usize,
+        place: impl Into<EntryPlace>,
         units: impl IntoIterator<Item = (usize, Role, Value)>,
     ) {
+        let (place, entry) = (place.into(), self.branch.len());
         let before = self.units.len();
         let units = units.into_iter();
         let units = units.map(|(block, role, value)| Unit::of_log(entry, block, role, value));
         self.units.extend(units);
         let units = self.units.len() - before;
-        self.branch.push(BranchEntry { entry, units });
+        self.branch.push(BranchEntry { place, units });
     }
 
     /// Records the provider's token count for the request whose answer was added last.
@@ -174,11 +175,10 @@ impl SessionLog {
         }
     }
 
-    /// Records that halves of characters were replaced in a line, or in the whole document.
-    pub(crate) fn replaced(&mut self, line: Option<usize>, halves: Option<HalfCharacters>) {
-        if let Some(halves) = halves.filter(|_| self.repairs.len() < MAX_DAMAGE) {
-            let place = line.map_or("the file".to_owned(), |line| format!("line {line}"));
-            self.repairs.push(halves.repair(place));
+    /// Records that this many halves of characters were replaced.
+    pub(crate) fn replaced(&mut self, count: usize, place: impl Into<String>) {
+        if self.repairs.len() < MAX_DAMAGE {
+            self.repairs.extend(half_characters_repair(count, place));
         }
     }
 
@@ -226,8 +226,7 @@ impl SessionLog {
 /// Estimates the tokens of units: four bytes a token, but no more than [`MAX_IMAGE`] for one with an image, whose
 /// base64 does not correspond to tokens.
 pub(crate) fn estimated<'u>(units: impl IntoIterator<Item = &'u Unit<'u>>) -> u64 {
-    let units = units.into_iter();
-    let bytes = units.map(|unit| match unit.json() {
+    let bytes = units.into_iter().map(|unit| match unit.json() {
         json if json.contains("base64") => json.len().min(MAX_IMAGE) as u64,
         json => json.len() as u64,
     });

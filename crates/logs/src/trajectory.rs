@@ -92,7 +92,10 @@ pub(crate) fn read_openhands(path: &Path) -> Result<SessionLog, LogError> {
                     );
                 }
             }
-            Err(error) => log.damaged(entry.line, format!("its history cannot be read: {error}")),
+            Err(error) => log.damaged(
+                entry.place.line,
+                format!("its history cannot be read: {error}"),
+            ),
         }
     })?;
     log.checked(NOTHING)

@@ -7,7 +7,7 @@ use plimsoll_foreign::Role;
 use serde_json::Value;
 
 use crate::error::LogError;
-use crate::input::{Entry, for_each_again};
+use crate::input::{Entry, EntryPlace, for_each_again};
 use crate::session::SessionLog;
 
 /// The id of an entry, an answer or a call: a hash of its text, since the links of a large log have to fit into
@@ -24,7 +24,7 @@ impl LinkId {
 /// An entry of a tree.
 #[derive(Debug, Default)]
 pub(crate) struct Node<T> {
-    pub(crate) line: usize,
+    pub(crate) place: EntryPlace,
     pub(crate) parent: Option<LinkId>,
     /// Whether it belongs to a sub-agent.
     pub(crate) is_side: bool,
@@ -82,7 +82,7 @@ impl<T> Tree<T> {
                 }
                 (Some(_), Some(_)) => "its parents form a circle; joined it to the entry before it",
             };
-            log.damaged(node.line, what);
+            log.damaged(node.place.line, what);
         }
         branch.reverse();
         branch
@@ -102,38 +102,34 @@ pub(crate) struct EntryContent {
     pub(crate) answer: Option<(u64, Option<String>)>,
 }
 
-/// Reads these lines of a log again, and adds the content that `read` returns for each, in the given order.
-/// `read` gets the entry and its place in `lines`. Lines that cannot be read, or have changed, are damage.
-pub(crate) fn push_lines(
+/// Reads these entries of a log again, and adds the content that `read` returns for each, in the given order.
+/// Entries that cannot be read, or have changed, are damage.
+pub(crate) fn push_again<T>(
     log: &mut SessionLog,
-    lines: &[usize],
-    read: impl Fn(&Entry<'_>, usize) -> serde_json::Result<EntryContent>,
+    nodes: &[&Node<T>],
+    read: impl Fn(&Entry<'_>, &T) -> serde_json::Result<EntryContent>,
 ) -> Result<(), LogError> {
-    let places = lines.iter().enumerate();
-    let places: HashMap<usize, usize> = places.map(|(place, line)| (*line, place)).collect();
-    let mut contents: HashMap<usize, serde_json::Result<EntryContent>> = HashMap::new();
-    for_each_again(
-        &log.path,
-        |line| places.contains_key(&line),
-        |entry| {
-            let content = places.get(&entry.line).map(|place| read(entry, *place));
-            contents.extend(content.map(|content| (entry.line, content)));
-        },
-    )?;
-    for line in lines {
-        let content = match contents.remove(line) {
+    let data: HashMap<EntryPlace, &T> = nodes.iter().map(|node| (node.place, &node.data)).collect();
+    let mut contents: HashMap<EntryPlace, serde_json::Result<EntryContent>> = HashMap::new();
+    for_each_again(&log.path, &data.keys().copied().collect(), |entry| {
+        let content = data.get(&entry.place).map(|data| read(entry, data));
+        contents.extend(content.map(|content| (entry.place, content)));
+    })?;
+    for node in nodes {
+        let line = node.place.line;
+        let content = match contents.remove(&node.place) {
             Some(Ok(content)) => content,
             Some(Err(error)) => {
-                log.damaged(*line, format!("its message cannot be read: {error}"));
+                log.damaged(line, format!("its message cannot be read: {error}"));
                 continue;
             }
             None => {
-                log.damaged(*line, "it changed while it was read");
+                log.damaged(line, "it changed while it was read");
                 continue;
             }
         };
         if content.is_kept || !content.blocks.is_empty() {
-            log.push(*line, content.blocks);
+            log.push(node.place, content.blocks);
         }
         log.model = content.model.or(log.model.take());
         if let Some((tokens, error)) = content.answer {

@@ -345,7 +345,7 @@ fn a_chat_with_half_a_character_is_read() {
     let chat =
         "{\"messages\":[\n {\"role\":\"user\",\"content\":\"Never touch db.sql \\ud83d\"}]}\n";
     let whole = chat.replace("\\ud83d", "\\ufffd");
-    let repair = "repaired: line 2, column 47: replaced half a character with U+FFFD (shapes)";
+    let repair = "repaired: the text: replaced half a character with U+FFFD (shapes)";
     for args in [&["repair"][..], &["compact", "--budget", "500"]] {
         let said = home.pipe(args, chat).done();
         assert_eq!(said.out, whole, "{args:?}");

@@ -52,11 +52,17 @@ fn a_changed_block_leaves_its_neighbors_as_they_were() {
 fn units_of_a_log_become_messages_by_their_roles() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let units = vec![
-        Unit::of_log(1, 0, Role::User, text("a")),
-        Unit::of_log(2, 0, Role::Assistant, text("b")),
-        Unit::of_log(3, 0, Role::Assistant, text("c")),
+        Unit::of_log(0, 0, Role::User, text("a")),
+        Unit::of_log(1, 0, Role::Assistant, text("b")),
+        Unit::of_log(2, 0, Role::Assistant, text("c")),
     ];
-    let mut chat = Chat::of_log(Protocol::Messages, "line", Some("be".into()), units);
+    let log = LogEntries {
+        name: "line",
+        numbers: vec![4, 7, 7],
+    };
+    let mut chat = Chat::of_log(Protocol::Messages, log, Some("be".into()), units);
+    // The system prompt is the first unit.
+    assert_eq!(chat.place(3), "line 7");
     let turn = chat.new_turn();
     chat.units.push(Unit::inserted(Role::User, turn, text("d")));
     let expected = concat!(

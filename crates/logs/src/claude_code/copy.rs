@@ -8,7 +8,7 @@ use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::copy::{Chain, Copy, Group, block_of, groups, keys, sources};
+use crate::copy::{Chain, Copy, Group, Sources, block_of, groups, keys};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::SessionLog;
@@ -34,13 +34,12 @@ pub(crate) fn write(
 ) -> Result<Copy, LogError> {
     let id = ids.uuid();
     let groups = groups(log, units);
-    let sources = sources(&log.path, &groups)?;
-    let source = |group: &Group<'_>| Some(sources.get(&group.entry?)?.as_str());
-    let mut template = keys(groups.iter().find_map(source));
+    let sources = Sources::read(&log.path, &groups)?;
+    let mut template = keys(groups.iter().find_map(|group| sources.of(group)));
     let mut chain = Chain::default();
     let mut text = String::new();
     for group in &groups {
-        let own = keys(source(group));
+        let own = keys(sources.of(group));
         let (uuid, parent) = chain.next(own.get("uuid"), || ids.uuid());
         // Claude Code finds entries by lines that begin with the parent.
         let mut changes = vec![("parentUuid", Some(parent.to_string()))];

@@ -18,7 +18,7 @@ use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, sum, text};
-use crate::tree::{EntryContent, LinkId, Node, Tree, push_lines};
+use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
 
 /// The model name in messages that Claude Code writes itself, such as errors of the API.
 const SYNTHETIC: &str = "<synthetic>";
@@ -97,15 +97,12 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let leaf = tree.nodes.iter().rposition(is_leaf);
     let chain = with_parallel(&tree, &tree.branch(leaf, &mut log));
     let nodes: Vec<&Node<Links>> = chain.iter().filter_map(|at| tree.nodes.get(*at)).collect();
-    let lines: Vec<usize> = nodes.iter().map(|node| node.line).collect();
-    push_lines(&mut log, &lines, |entry, place| match nodes.get(place) {
-        Some(node) => content(entry, &node.data),
-        None => Ok(EntryContent::default()),
-    })?;
+    push_again(&mut log, &nodes, content)?;
     log.title = titles.into_iter().flatten().next();
-    let why = match log.side_messages {
-        0 => "it contains no messages; choose another session with --list",
-        _ => "it is the log of a sub-agent; name the session that started it",
+    let is_side = |node: &Node<Links>| node.is_side && node.data.is_message;
+    let why = match tree.nodes.iter().any(is_side) {
+        true => "it is the log of a sub-agent; name the session that started it",
+        false => "it contains no messages; choose another session with --list",
     };
     log.checked(why)
 }
@@ -133,18 +130,20 @@ fn take(
     if let ("user" | "assistant", Some(message)) = (kind, entry.raw("message")) {
         match data.message(message, kind == "assistant") {
             Ok(()) => data.is_message = true,
-            Err(error) => log.damaged(entry.line, format!("its message cannot be read: {error}")),
+            Err(error) => log.damaged(
+                entry.place.line,
+                format!("its message cannot be read: {error}"),
+            ),
         }
     }
-    log.side_messages += usize::from(is_side && data.is_message);
     // An entry without an id cannot be a parent, and is not part of the tree.
     let id = LinkId::of(entry.text("uuid")?);
     let parent = entry.text("parentUuid").map(LinkId::of);
-    let line = entry.line;
+    let place = entry.place;
     tree.push(
         id,
         Node {
-            line,
+            place,
             parent,
             is_side,
             data,

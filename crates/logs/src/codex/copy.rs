@@ -7,7 +7,7 @@ use plimsoll_foreign::Unit;
 use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
 
-use crate::copy::{Copy, groups, keys, sources, stem};
+use crate::copy::{Copy, Sources, groups, keys, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::SessionLog;
@@ -20,9 +20,8 @@ const IDS: [&str; 3] = ["id", "session_id", "thread_id"];
 pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Result<Copy, LogError> {
     let id = ids.uuid();
     let groups = groups(log, units);
-    let sources = sources(&log.path, &groups)?;
-    let first = groups.iter().find_map(|group| sources.get(&group.entry?));
-    let first = keys(first.map(String::as_str));
+    let sources = Sources::read(&log.path, &groups)?;
+    let first = keys(groups.iter().find_map(|group| sources.of(group)));
     let mut time = first.get("timestamp").unwrap_or("null");
     let name = name(log, time, &id);
     let is_numbered = first.get("ordinal").is_some();
@@ -38,8 +37,7 @@ pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Resu
     };
     let mut lines: Vec<String> = Vec::new();
     for group in &groups {
-        let own = group.entry.and_then(|line| sources.get(&line));
-        let own = keys(own.map(String::as_str));
+        let own = keys(sources.of(group));
         time = own.get("timestamp").unwrap_or(time);
         let ordinal = ordinal(lines.len());
         if group.units.is_empty() {

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::for_each_entry;
+use crate::input::{EntryPlace, for_each_entry};
 use crate::session::{SessionLog, text};
 
 /// Events that describe the old history or its failure. Other events are displayed, and copied.
@@ -23,15 +23,18 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     for_each_entry(&mut log, |log, entry| {
         let kind = entry.text("type").unwrap_or_default();
         match entry.value("payload") {
-            Ok(Value::Null) => log.damaged(entry.line, format!("its {kind} is missing")),
-            Ok(payload) => take(log, entry.line, &kind, payload),
-            Err(error) => log.damaged(entry.line, format!("its {kind} cannot be read: {error}")),
+            Ok(Value::Null) => log.damaged(entry.place.line, format!("its {kind} is missing")),
+            Ok(payload) => take(log, entry.place, &kind, payload),
+            Err(error) => log.damaged(
+                entry.place.line,
+                format!("its {kind} cannot be read: {error}"),
+            ),
         }
     })?;
     log.checked("it contains no messages; choose another session with --list")
 }
 
-fn take(log: &mut SessionLog, line: usize, kind: &str, mut payload: Value) {
+fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value) {
     let owned = |pointer: &str| text(&payload, pointer).map(str::to_owned);
     match kind {
         // A fork repeats the entries of its parent, including the first entry.
@@ -39,19 +42,19 @@ fn take(log: &mut SessionLog, line: usize, kind: &str, mut payload: Value) {
             log.id = owned("/id").unwrap_or_default();
             log.directory = owned("/cwd");
             log.instructions = owned("/base_instructions/text").or(owned("/base_instructions"));
-            log.push(line, []);
+            log.push(place, []);
         }
         "session_meta" | "token_usage_record" => {}
         "turn_context" => {
             log.model = owned("/model").or(log.model.take());
             log.directory = owned("/cwd").or(log.directory.take());
-            log.push(line, []);
+            log.push(place, []);
         }
         // The state of the working tree, for undo; the model never sees it.
-        "response_item" if text(&payload, "/type") == Some("ghost_snapshot") => log.push(line, []),
+        "response_item" if text(&payload, "/type") == Some("ghost_snapshot") => log.push(place, []),
         "response_item" => {
             log.last_error = None;
-            log.push(line, [(0, Role::Own, payload)]);
+            log.push(place, [(0, Role::Own, payload)]);
         }
         "compacted" => {
             log.reported = None;
@@ -59,7 +62,7 @@ fn take(log: &mut SessionLog, line: usize, kind: &str, mut payload: Value) {
             if let Some(Value::Array(items)) = items {
                 log.units.clear();
                 let items = items.into_iter().enumerate();
-                log.push(line, items.map(|(at, item)| (at, Role::Own, item)));
+                log.push(place, items.map(|(at, item)| (at, Role::Own, item)));
                 return;
             }
             // The history becomes the messages of the user and the summary.
@@ -67,10 +70,10 @@ fn take(log: &mut SessionLog, line: usize, kind: &str, mut payload: Value) {
             let summary = text(&payload, "/message").unwrap_or_default();
             let content = json!([{ "type": "input_text", "text": summary }]);
             let item = json!({ "type": "message", "role": "user", "content": content });
-            log.push(line, [(0, Role::Own, item)]);
+            log.push(place, [(0, Role::Own, item)]);
         }
-        "event_msg" => event(log, line, &payload),
-        _ => log.push(line, []),
+        "event_msg" => event(log, place, &payload),
+        _ => log.push(place, []),
     }
 }
 
@@ -79,7 +82,7 @@ fn is_of_user(unit: &Unit<'_>) -> bool {
     text(value, "/type") == Some("message") && text(value, "/role") == Some("user")
 }
 
-fn event(log: &mut SessionLog, line: usize, event: &Value) {
+fn event(log: &mut SessionLog, place: EntryPlace, event: &Value) {
     let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64);
     let window = number("/info/model_context_window").or(number("/model_context_window"));
     log.window = window.or(log.window);
@@ -95,10 +98,10 @@ fn event(log: &mut SessionLog, line: usize, event: &Value) {
                 let entry = log.units.get(from).and_then(|unit| unit.place?.entry());
                 log.units.truncate(from);
                 let Some(entry) = entry else { break };
-                log.branch.retain(|one| one.entry < entry);
+                log.branch.truncate(entry);
             }
         }
         kind if NOT_COPIED.contains(&kind) => {}
-        _ => log.push(line, []),
+        _ => log.push(place, []),
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn write(
     let mut lines = vec![metadata.to_string()];
     let mut time = Value::Null;
     for group in groups(log, units) {
-        let source = group.entry.and_then(|at| chat.messages.get(at));
+        let source = group.place.and_then(|place| chat.messages.get(place.line));
         if let Some(at) = source.and_then(|source| source.get("timestamp")) {
             time = at.clone();
         }

@@ -64,7 +64,7 @@ pub(super) fn load(log: &mut SessionLog) -> Result<Chat, LogError> {
     }
     for_each_entry(log, |log, entry| match entry.object() {
         Ok(record) => chat.take(record),
-        Err(error) => log.damaged(entry.line, format!("it cannot be read: {error}")),
+        Err(error) => log.damaged(entry.place.line, format!("it cannot be read: {error}")),
     })?;
     Ok(chat)
 }

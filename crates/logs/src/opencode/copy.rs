@@ -39,7 +39,9 @@ pub(crate) fn write(
     writer.session.clone_from(&id);
     let groups = groups(log, units);
     let messages = groups.iter().map(|group| {
-        let source = group.entry.and_then(|at| export.messages.get(at));
+        let source = group
+            .place
+            .and_then(|place| export.messages.get(place.line));
         writer.message(group, source)
     });
     let messages: Vec<Value> = messages.collect();

@@ -7,7 +7,7 @@ use plimsoll_wire::__internals::RawObject;
 use serde_json::{Value, json};
 
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Chain, Copy, Group, block_of, groups, keys, merged, set, sources, stem, unset};
+use crate::copy::{Chain, Copy, Group, Sources, block_of, groups, keys, merged, set, stem, unset};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
@@ -23,15 +23,12 @@ pub(crate) fn write(
 ) -> Result<Copy, LogError> {
     let id = ids.uuid();
     let groups = groups(log, units);
-    let sources = sources(&log.path, &groups)?;
+    let sources = Sources::read(&log.path, &groups)?;
     let name = stem(&log.path);
     let time = name.split_once('_').map_or("rescued", |(time, _)| time);
     let path = log.path.with_file_name(format!("{time}_{id}.jsonl"));
-    let first = groups.iter().find_map(|group| sources.get(&group.entry?));
-    let time = keys(first.map(String::as_str))
-        .get("timestamp")
-        .unwrap_or("\"\"")
-        .to_owned();
+    let first = keys(groups.iter().find_map(|group| sources.of(group)));
+    let time = first.get("timestamp").unwrap_or("\"\"").to_owned();
     let header = json!({
         "type": "session", "version": VERSION, "id": id, "timestamp": time.trim_matches('"'),
         "cwd": log.directory, "parentSession": log.path,
@@ -46,8 +43,7 @@ pub(crate) fn write(
         text: format!("{header}\n"),
     };
     for group in &groups {
-        let source = group.entry.and_then(|line| sources.get(&line));
-        writer.group(group, source.map(String::as_str));
+        writer.group(group, sources.of(group));
     }
     let title = json!({ "type": "session_info", "name": log.copy_title() }).to_string();
     writer.line(&keys(Some(&title)), None);

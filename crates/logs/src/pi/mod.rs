@@ -15,7 +15,7 @@ use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, sum, text};
-use crate::tree::{EntryContent, LinkId, Node, Tree, push_lines};
+use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
 
 /// The parts of an answer's usage, besides their sum.
 const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
@@ -60,7 +60,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
             kept_index: kept_index.and_then(|at| usize::try_from(at).ok()?.checked_sub(1)),
         };
         let node = Node {
-            line: entry.line,
+            place: entry.place,
             parent: entry.text("parentId").or(before).map(LinkId::of),
             is_side: false,
             data,
@@ -68,23 +68,22 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
         tree.push(LinkId::of(own.unwrap_or_else(|| format!("#{index}"))), node);
     })?;
     let path = tree.branch(tree.nodes.len().checked_sub(1), &mut log);
-    let lines = active(&tree, &path);
-    push_lines(&mut log, &lines, |entry, _| content(entry))?;
+    let nodes = active(&tree, &path);
+    push_again(&mut log, &nodes, |entry, _| content(entry))?;
     log.checked("it contains no messages; choose another session with --list")
 }
 
-/// Returns the lines of the active entries of a branch: the newest summary first, then the entries that it kept
+/// Returns the active entries of a branch: the newest summary first, then the entries that it kept
 /// and that are no messages, then those behind it.
-fn active(tree: &Tree<Links>, path: &[usize]) -> Vec<usize> {
+fn active<'t>(tree: &'t Tree<Links>, path: &[usize]) -> Vec<&'t Node<Links>> {
     let path = path
         .iter()
         .filter_map(|at| Some((*at, tree.nodes.get(*at)?)));
     let path: Vec<(usize, &Node<Links>)> = path.collect();
     let is_compaction = |(_, node): &(usize, &Node<Links>)| node.data.kind == "compaction";
-    let line = |(_, node): &(usize, &Node<Links>)| node.line;
     let newest = path.iter().rposition(is_compaction);
     let Some((at, compaction)) = newest.and_then(|at| Some((at, path.get(at)?))) else {
-        return path.iter().map(line).collect();
+        return path.iter().map(|(_, node)| *node).collect();
     };
     let kept = &compaction.1.data;
     let first = kept
@@ -101,11 +100,9 @@ fn active(tree: &Tree<Links>, path: &[usize]) -> Vec<usize> {
     let before = before.iter().enumerate();
     // The newer compaction includes the older one.
     let before = before.filter(|(place, entry)| stays(*place, entry) && !is_compaction(entry));
-    let first = std::iter::once(line(compaction));
-    first
-        .chain(before.map(|(_, entry)| line(entry)))
-        .chain(after.iter().skip(1).map(line))
-        .collect()
+    let kept = before.map(|(_, entry)| entry).chain(after.iter().skip(1));
+    let active = std::iter::once(compaction).chain(kept);
+    active.map(|(_, node)| *node).collect()
 }
 
 /// Returns the part of an entry that a model sees.

@@ -10,7 +10,7 @@ use plimsoll_logs::{Agent, Ids, LogError, MAX_DAMAGE, SessionLog, agent_of, copy
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
-use super::{CODEX, GEMINI, data, messages_of, read, shape};
+use super::{CODEX, GEMINI, copied, data, messages_of, read, shape};
 
 fn written(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.path().join(name);
@@ -111,6 +111,29 @@ fn zeros_around_an_entry_cost_no_message() {
             .map(|line| format!("{line}{zeros}\n{zeros}"))
             .collect();
         is_read_like_the_original(&written(&folder, name, lines.concat()), name);
+    }
+}
+
+/// A crash may lose the end of a line. The agent then appends its next entry to that line.
+#[test]
+fn entries_on_one_line_are_read_and_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", CODEX, "pi.jsonl", GEMINI] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let joined: Vec<String> = lines.chunks(2).map(<[&str]>::concat).collect();
+        let path = written(&folder, name, joined.join("\n"));
+        let (mut log, mut expected) = (SessionLog::read(&path, None).unwrap(), read(name));
+        assert_eq!(log.damaged, expected.damaged, "{name}: {:?}", log.damage);
+        let (chat, expected_chat) = (log.take_chat(), expected.take_chat());
+        assert_eq!(chat.write(), expected_chat.write(), "{name}");
+        let written = copied(&log, &chat, None).text;
+        let written = written.replace(path.to_str().unwrap(), data(name).to_str().unwrap());
+        assert_eq!(
+            written,
+            copied(&expected, &expected_chat, None).text,
+            "{name}"
+        );
     }
 }
 
