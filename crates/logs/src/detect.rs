@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use plimsoll_wire::__internals::RawObject;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::agent::Agent;
@@ -13,7 +14,7 @@ use crate::input::BYTE_ORDER_MARK;
 pub const HEAD: usize = 256 * 1024;
 /// The number of lines that are examined, since the first ones may be damaged.
 const LINES: usize = 64;
-/// The maximum length of a value that determines the format, in bytes.
+/// The maximum length of a type, in bytes.
 const SHORT: usize = 128;
 /// The first bytes of an SQLite database.
 pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
@@ -36,10 +37,15 @@ pub fn detect(head: &[u8]) -> Option<Agent> {
     of_line.or_else(|| of_keys(&keys(head)))
 }
 
-fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
+fn of_keys(keys: &[(String, &str)]) -> Option<Agent> {
     let has = |name: &str| keys.iter().any(|(key, _)| key == name);
-    let kind = keys.iter().find(|(key, _)| key == "type");
-    let kind = kind.map_or("", |(_, value)| value.as_str());
+    let value = |name: &str| {
+        keys.iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, raw)| *raw)
+    };
+    let kind = value("type").filter(|raw| raw.starts_with('"') && raw.len() <= SHORT);
+    let kind = kind.unwrap_or_default().trim_matches('"');
     if has("payload") || kind == "session_meta" {
         let kinds = [
             "session_meta",
@@ -59,15 +65,14 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
     if has("sessionId") && has("projectHash") {
         return Some(Agent::Gemini);
     }
-    if has("trajectory_format") || has("info.exit_status") || has("info.mini_version") {
-        return Some(Agent::MiniSweAgent);
-    }
-    if has("info") && has("messages") {
+    // A trajectory may be cut off in the submission, which is part of `info`.
+    let info = value("info").filter(|info| info.is_empty() || has("messages"));
+    if let Some(info) = info {
         // A session of opencode has an id, which a trajectory does not need.
-        return Some(if has("info.id") {
-            Agent::Opencode
-        } else {
-            Agent::MiniSweAgent
+        let info: RawObject<'_> = serde_json::from_str(info).unwrap_or_default();
+        return Some(match info.get("id") {
+            Some(_) => Agent::Opencode,
+            None => Agent::MiniSweAgent,
         });
     }
     let of_item = kind.starts_with("item.") && has("item");
@@ -86,57 +91,31 @@ fn of_keys(keys: &[(String, String)]) -> Option<Agent> {
     None
 }
 
-/// Returns the keys of the JSON object at the beginning of the text, with their values if these are
-/// short strings. The keys of the object `info` are included as `info.KEY`. The text may be cut off
-/// at any position.
-fn keys(text: &[u8]) -> Vec<(String, String)> {
+/// Returns the keys of the JSON object at the beginning of the text, with the raw texts of their values. The text may be
+/// cut off at any position; a value that is cut off is empty.
+fn keys(text: &[u8]) -> Vec<(String, &str)> {
     let mut keys = Vec::new();
-    let collector = KeyCollector {
-        keys: &mut keys,
-        prefix: "",
-    };
     // An error ends the collection.
-    let _ = collector.deserialize(&mut serde_json::Deserializer::from_slice(text));
+    let _ = serde_json::Deserializer::from_slice(text).deserialize_map(KeyCollector(&mut keys));
     keys
 }
 
 /// Collects the keys of an object.
-struct KeyCollector<'k> {
-    keys: &'k mut Vec<(String, String)>,
-    prefix: &'static str,
-}
+struct KeyCollector<'k, 't>(&'k mut Vec<(String, &'t str)>);
 
-impl<'de> DeserializeSeed<'de> for KeyCollector<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
-        from.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for KeyCollector<'_> {
+impl<'t> Visitor<'t> for KeyCollector<'_, 't> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
-            let is_info = key == "info" && self.prefix.is_empty();
-            self.keys
-                .push((format!("{}{key}", self.prefix), String::new()));
-            if is_info {
-                map.next_value_seed(KeyCollector {
-                    keys: self.keys,
-                    prefix: "info.",
-                })?;
-                continue;
-            }
-            let raw = map.next_value::<&RawValue>()?.get();
-            let is_short = raw.starts_with('"') && raw.len() <= SHORT;
-            if let (Some((_, value)), true) = (self.keys.last_mut(), is_short) {
-                raw.trim_matches('"').clone_into(value);
+            self.0.push((key, ""));
+            let raw = map.next_value::<&RawValue>()?;
+            if let Some((_, value)) = self.0.last_mut() {
+                *value = raw.get();
             }
         }
         Ok(())

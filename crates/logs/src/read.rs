@@ -26,8 +26,8 @@ impl SessionLog {
             Some(Agent::Pi) => pi::read(path),
             Some(Agent::Gemini) => gemini::read(path),
             Some(Agent::OpenHands) => trajectory::read_openhands(path),
-            Some(Agent::SweAgent) => trajectory::read_swe_agent(path),
-            Some(Agent::MiniSweAgent) => trajectory::read_mini_swe_agent(path),
+            Some(agent @ Agent::SweAgent) => trajectory::read_messages(path, agent, "history"),
+            Some(agent @ Agent::MiniSweAgent) => trajectory::read_messages(path, agent, "messages"),
             Some(Agent::CodexExec) => codex::exec::read(path),
             None => Err(LogError::Unknown {
                 path: path.to_owned(),

@@ -14,27 +14,14 @@ use crate::session::{SessionLog, text};
 
 const NOTHING: &str = "its history is empty";
 
-/// Reads the history of a SWE-agent trajectory.
-pub(crate) fn read_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::SweAgent, path, Protocol::Chat);
-    let document = document(&mut log)?;
-    for (at, entry) in entries(&document, "history") {
-        push(&mut log, at, entry, entry.pointer("/tool_call_ids/0"));
-    }
-    log.checked(NOTHING)
-}
-
-/// Reads a mini-SWE-agent trajectory.
-pub(crate) fn read_mini_swe_agent(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::MiniSweAgent, path, Protocol::Chat);
+/// Reads a trajectory of SWE-agent or mini-SWE-agent, whose messages are the list with this key.
+pub(crate) fn read_messages(path: &Path, agent: Agent, key: &str) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(agent, path, Protocol::Chat);
     let document = document(&mut log)?;
     log.model = text(&document, "/info/config/model/model_name").map(str::to_owned);
-    for (at, entry) in entries(&document, "messages") {
-        // The last entry may be the note `exit`, which no model sees.
-        let role = text(entry, "/role");
-        if role.is_some_and(|role| ["system", "user", "assistant", "tool"].contains(&role)) {
-            push(&mut log, at, entry, entry.get("tool_call_id"));
-        }
+    let entries = document.get(key).and_then(Value::as_array);
+    for (at, entry) in entries.into_iter().flatten().enumerate() {
+        log.push(at, message(entry).map(|message| (0, Role::Own, message)));
     }
     log.checked(NOTHING)
 }
@@ -50,26 +37,21 @@ fn document(log: &mut SessionLog) -> Result<Value, LogError> {
     }))
 }
 
-fn entries<'d>(document: &'d Value, key: &str) -> impl Iterator<Item = (usize, &'d Value)> {
-    let entries = document.get(key).and_then(Value::as_array);
-    entries.into_iter().flatten().enumerate()
-}
-
-/// Adds an entry in the shape of Chat Completions; `call` is the id of the call of a result.
-fn push(log: &mut SessionLog, at: usize, entry: &Value, call: Option<&Value>) {
-    let role = text(entry, "/role").unwrap_or("user");
+/// Converts an entry to a message of Chat Completions. Returns `None` for others, such as the note `exit` at the end.
+fn message(entry: &Value) -> Option<Value> {
+    let role = text(entry, "/role")?;
+    if !["system", "user", "assistant", "tool"].contains(&role) {
+        return None;
+    }
     let mut message = json!({ "role": role, "content": entry.get("content") });
     if let Some(calls) = entry.get("tool_calls").filter(|calls| calls.is_array()) {
         set(&mut message, "tool_calls", calls.clone());
     }
     if role == "tool" {
-        set(
-            &mut message,
-            "tool_call_id",
-            call.cloned().unwrap_or_default(),
-        );
+        let id = text(entry, "/tool_call_id").or(text(entry, "/tool_call_ids/0"));
+        set(&mut message, "tool_call_id", id);
     }
-    log.push(at, [(0, Role::Own, message)]);
+    Some(message)
 }
 
 /// Reads the first event history of a file of OpenHands.

@@ -5,9 +5,9 @@ use std::path::Path;
 use plimsoll_foreign::{Change, Protocol, Role, Unit};
 use serde_json::{Value, json};
 
-use super::{CALLS, RESULTS, load};
+use super::load;
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Copy, Group, block_of, groups, result_text, set, stem, unset};
+use crate::copy::{Copy, Group, groups, result_text, set, stem, unset};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
@@ -65,10 +65,10 @@ pub(crate) fn write(
 }
 
 fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Ids) -> Value {
-    let own_call = |unit: &Unit<'_>, first: usize| {
-        source?
-            .get("toolCalls")?
-            .get(block_of(unit)?.checked_sub(first)?)
+    let own = source.and_then(|source| source.get("toolCalls")?.as_array());
+    let own_call = |id: &str| {
+        let mut own = own.into_iter().flatten();
+        own.find(|call| text(call, "/id").map(wire_id).as_deref() == Some(id))
     };
     let mut content = Vec::new();
     let mut calls: Vec<(&str, Value)> = Vec::new();
@@ -84,12 +84,8 @@ fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Id
             Some("tool_use") => {
                 let id = of("/id").unwrap_or_default();
                 let new = || json!({ "id": id, "name": of("/name"), "status": "error" });
-                let mut call = own_call(unit, CALLS).cloned().unwrap_or_else(new);
+                let mut call = own_call(id).cloned().unwrap_or_else(new);
                 set(&mut call, "args", arguments(block.get("input")));
-                if text(&call, "/id").map(wire_id).as_deref() != Some(id) {
-                    set(&mut call, "id", id);
-                }
-                set(&mut call, "result", Value::Null);
                 calls.push((id, call));
             }
             _ => {}
@@ -97,9 +93,9 @@ fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Id
     }
     for unit in results {
         let id = text(unit.value(), "/tool_use_id").unwrap_or_default();
-        let own = own_call(unit, RESULTS).filter(|_| unit.change() == Change::Unchanged);
-        if let Some((_, call)) = calls.iter_mut().find(|(call, _)| *call == id) {
-            answer(call, unit.value(), own);
+        let call = calls.iter_mut().find(|(call, _)| *call == id);
+        if let Some((_, call)) = call.filter(|_| unit.change() != Change::Unchanged) {
+            answer(call, unit.value());
         }
     }
     let mut message = source
@@ -120,12 +116,8 @@ fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Id
     message
 }
 
-/// Adds a result to its call: the one in the log, if it is unchanged.
-fn answer(call: &mut Value, block: &Value, own: Option<&Value>) {
-    if let Some(result) = own.and_then(|own| own.get("result")) {
-        set(call, "result", result.clone());
-        return;
-    }
+/// Adds a result to its call.
+fn answer(call: &mut Value, block: &Value) {
     let result = json!([{ "functionResponse": {
         "id": call.get("id"), "name": call.get("name"), "response": { "output": result_text(block) },
     } }]);

@@ -22,10 +22,6 @@ const FILES: &str = "--- Content from referenced files ---";
 /// itself.
 const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
 
-/// The number of the first call in a message, and of the first result.
-pub(super) const CALLS: usize = 1 << 30;
-pub(super) const RESULTS: usize = 1 << 31;
-
 /// The messages of a chat, each with its position by id.
 #[derive(Default)]
 pub(super) struct Chat {
@@ -85,14 +81,15 @@ fn document(log: &mut SessionLog) -> Result<Option<serde_json::Map<String, Value
 impl Chat {
     fn take(&mut self, mut record: serde_json::Map<String, Value>) {
         if let Some(id) = record.get("$rewindTo").and_then(Value::as_str) {
-            let is_it = |message: &Value| id_of(message) == Some(id);
-            let from = self.messages.iter().position(is_it);
-            self.messages.truncate(from.unwrap_or_default());
+            let from = self.places.get(id).copied().unwrap_or_default();
+            self.messages.truncate(from);
+            self.places.retain(|_, at| *at < from);
         } else if record.get("id").is_some_and(Value::is_string) {
             self.put(record.into());
         } else if let Some(Value::Object(update)) = record.shift_remove("$set") {
             if update.get("messages").is_some_and(Value::is_array) {
                 self.messages.clear();
+                self.places.clear();
             }
             self.update(update);
         } else {
@@ -111,21 +108,14 @@ impl Chat {
 
     /// Adds or replaces a message: a message is written again whenever it is extended.
     fn put(&mut self, message: Value) {
-        let place = self.messages.len();
-        let Some(id) = id_of(&message).map(str::to_owned) else {
-            self.messages.push(message);
+        let id = id_of(&message).map(str::to_owned);
+        let known = id.as_ref().and_then(|id| self.places.get(id));
+        if let Some(one) = known.and_then(|at| self.messages.get_mut(*at)) {
+            *one = message;
             return;
-        };
-        // After a rewind, positions may be beyond the end or belong to other messages.
-        let known = self.places.insert(id.clone(), place);
-        let known = known.filter(|at| self.messages.get(*at).and_then(id_of) == Some(&id));
-        match known.and_then(|at| Some((at, self.messages.get_mut(at)?))) {
-            Some((at, one)) => {
-                *one = message;
-                self.places.insert(id, at);
-            }
-            None => self.messages.push(message),
         }
+        self.places.extend(id.map(|id| (id, self.messages.len())));
+        self.messages.push(message);
     }
 }
 
@@ -133,7 +123,7 @@ fn id_of(message: &Value) -> Option<&str> {
     message.get("id")?.as_str()
 }
 
-/// Adds a message. The blocks of its content have their numbers in it; calls and results follow.
+/// Adds a message: its content, its calls and their results.
 fn take(log: &mut SessionLog, entry: usize, message: &Value) {
     let content = message.get("content").unwrap_or(&Value::Null);
     let of = |role: Role| {
@@ -172,11 +162,10 @@ fn take(log: &mut SessionLog, entry: usize, message: &Value) {
             let asked = calls.iter().enumerate().map(|(at, call)| {
                 let name = call.get("name").cloned().unwrap_or_default();
                 let block = blocks::call(id_of(call).unwrap_or_default(), name, call.get("args"));
-                (CALLS + at, Role::Assistant, block)
+                (at, Role::Assistant, block)
             });
             let answered = calls.iter().enumerate();
-            let answered =
-                answered.filter_map(|(at, call)| Some((RESULTS + at, Role::User, result(call)?)));
+            let answered = answered.filter_map(|(at, call)| Some((at, Role::User, result(call)?)));
             log.push(entry, of(Role::Assistant).chain(asked).chain(answered));
         }
         Some("error") => log.last_error = Some(texts(content)),

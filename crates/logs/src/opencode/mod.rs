@@ -23,8 +23,6 @@ use crate::session::{SessionLog, sum, text};
 
 /// The text that opencode sends instead of a cleared result.
 const CLEARED: &str = "[Old tool result content cleared]";
-/// The number of the result in the first part of a message.
-pub(super) const RESULTS: usize = 1 << 31;
 
 /// A session in the format of `opencode export`.
 pub(super) struct Export {
@@ -216,7 +214,7 @@ fn take(log: &mut SessionLog, entry: usize, message: &OpencodeMessage) {
     let answered = parts
         .clone()
         .filter_map(|(at, part)| Some((at, Role::Assistant, answer(part)?)));
-    let results = parts.filter_map(|(at, part)| Some((RESULTS + at, Role::User, result(part)?)));
+    let results = parts.filter_map(|(at, part)| Some((at, Role::User, result(part)?)));
     log.push(entry, answered.chain(results));
 }
 
