@@ -357,13 +357,8 @@ impl<'a> Chat<'a> {
     fn own_entry(&mut self, entry: usize, raw: Option<&'a str>, value: Value) {
         let place = Place::Entry { entry, block: 0 };
         let turn = self.new_turn();
-        self.units
-            .push(Unit::of_body(place, Role::Own, turn, raw, value));
-        if let (Protocol::Messages, Some(raw)) = (self.protocol, raw) {
-            let blocks = 0;
-            let read = Turn { raw, entry, blocks };
-            self.source.turns.insert(turn, read);
-        }
+        let unit = Unit::of_body(place, Role::Own, turn, raw, value);
+        self.units.push(unit);
     }
 
     /// Adds the blocks of a message of Messages.

@@ -2,6 +2,7 @@
 //!
 //! Each fix-up changes only the units that need it. The order is the order of [`FIX_UPS`].
 
+mod breakpoints;
 mod calls;
 mod images;
 mod pairs;
@@ -55,6 +56,7 @@ impl Repair {
             "thinking" => "thinking must be signed, complete and unchanged since it was signed",
             "roles" => "messages must have the order of roles that the server requires",
             "last" => "the last message must be one that the model answers",
+            "breakpoints" => "a request must not have more than four breakpoints of the cache",
             "reasoning" => "the server requires reasoning back with tool calls",
             _ => "settings must fit the messages",
         }
@@ -95,7 +97,7 @@ pub(crate) struct Patient<'c, 'a> {
 type FixUp = fn(&mut Patient<'_, '_>);
 
 /// The fix-ups, in their order. `ids` also does `orphans`, `unanswered`, `order` and `hosted`.
-const FIX_UPS: [(&str, FixUp); 9] = [
+const FIX_UPS: [(&str, FixUp); 10] = [
     ("shapes", shapes::fix),
     ("images", images::fix),
     ("ids", calls::fix),
@@ -104,6 +106,7 @@ const FIX_UPS: [(&str, FixUp); 9] = [
     ("roles", roles::fix),
     ("last", roles::last),
     ("reasoning", thinking::echo),
+    ("breakpoints", breakpoints::fix),
     ("settings", thinking::setting),
 ];
 

@@ -197,6 +197,11 @@ pub(super) fn text_arguments(call: &mut Value, key: &str) {
     set(call, key, text);
 }
 
+/// Checks whether a part of this type has a text or a file in other protocols.
+pub(super) fn is_part(kind: &str) -> bool {
+    kind == "text" || FILES.contains(&kind)
+}
+
 /// Checks whether a part has a text.
 pub(super) fn is_text(part: &Value) -> bool {
     part.get("text").is_some_and(Value::is_string)
@@ -263,21 +268,35 @@ pub(super) fn is_file(part: &Value) -> bool {
     is_kind && inner.is_some_and(|inner| inner.keys().any(is_source))
 }
 
-/// Returns the text in place of a part that a message cannot have: a note for a file, its JSON otherwise. `None` for
-/// reasoning and calls, which a message does not say.
+/// Returns the text in place of a part that a message cannot have. `None` for reasoning and calls, which a message does
+/// not say.
 pub(super) fn said_part(part: &Value) -> Option<String> {
     match kind(part) {
         "thinking" | "redacted_thinking" | "reasoning" | "tool_use" | "tool_call" => None,
-        kind if FILES.contains(&kind) => Some(prompt_texts::LEFT_OUT.to_owned()),
-        _ => Some(part.to_string()),
+        _ => Some(part_as_text(part)),
     }
 }
 
-/// Returns the text in place of a part that a result cannot have: a note for a file, its JSON otherwise.
+/// Returns the text in place of a part that cannot be sent: a note for a file, its JSON otherwise.
 pub(super) fn part_as_text(part: &Value) -> String {
     match is_file(part) {
         true => prompt_texts::LEFT_OUT.to_owned(),
         false => part.to_string(),
+    }
+}
+
+/// Gives a message without a content what it has as `parts` or `text`, as messages of other protocols.
+pub(super) fn name_content(message: &mut Value) {
+    let is_empty = match message.get("content") {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(content) => *content == json!([]),
+    };
+    let keys = ["parts", "text"].into_iter();
+    let own = { keys }.find_map(|key| Some((key, message.get(key)?.clone())));
+    if let Some((key, content)) = own.filter(|_| is_empty) {
+        unset(message, key);
+        set(message, "content", content);
     }
 }
 

@@ -4,7 +4,9 @@ use plimsoll_wire::__internals::{is_legal_name, object_text};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, ErrorStyle};
 use serde_json::{Value, json};
 
-use super::piece::{self, as_text, kind, number_id, set, text, text_arguments, text_part, unset};
+use super::piece::{
+    self, as_text, kind, name_content, number_id, set, text, text_arguments, text_part, unset,
+};
 
 /// Returns a message as the server expects it. `None` if it is nothing.
 pub(super) fn message(value: Value, dialect: &Dialect) -> Option<Value> {
@@ -13,6 +15,7 @@ pub(super) fn message(value: Value, dialect: &Dialect) -> Option<Value> {
         Value::Object(_) => value,
         other => json!({"role": "user", "content": as_text(&other)}),
     };
+    name_content(&mut value);
     let has = |key: &str| value.get(key).is_some();
     let role = match text(&value, "role") {
         role @ ("system" | "developer" | "user" | "assistant" | "tool" | "function") => role,

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::Patient;
 use super::piece::{
-    as_text, convert, is_file, is_text, kind, name_call, number_id, part_as_text, said_part, set,
-    text, text_part,
+    as_text, convert, is_file, is_text, kind, name_call, name_content, number_id, part_as_text,
+    said_part, set, text, text_part,
 };
 use super::shapes::reshape;
 use crate::unit::{Place, Role, Unit};
@@ -44,7 +44,7 @@ fn entries(patient: &mut Patient<'_, '_>) {
         let Some(unit) = unit.filter(|unit| unit.role == Role::Own && unit.is_left()) else {
             continue;
         };
-        let (turn, (role, blocks)) = (unit.turn, message(unit.value()));
+        let (turn, (role, blocks)) = (unit.turn, message(unit.value().clone()));
         let mut blocks = blocks.into_iter();
         let done = match blocks.next() {
             Some(first) => {
@@ -64,25 +64,22 @@ fn entries(patient: &mut Patient<'_, '_>) {
 }
 
 /// Returns the role and the blocks of an entry that is no message.
-fn message(entry: &Value) -> (Role, Vec<Value>) {
+fn message(mut entry: Value) -> (Role, Vec<Value>) {
+    name_content(&mut entry);
     let content = entry.get("content").cloned().unwrap_or_default();
-    let role = match text(entry, "role") {
+    let role = match text(&entry, "role") {
         "assistant" | "model" => Role::Assistant,
         "system" | "developer" => Role::System,
-        "tool" => {
-            let id = entry.get("tool_call_id").or(entry.get("tool_use_id"));
-            let result = json!({"type": "tool_result", "tool_use_id": id, "content": content});
-            return (Role::User, vec![result]);
-        }
         _ => Role::User,
     };
+    let is_message = entry.is_object();
     let content = match entry {
         Value::Object(_) => content,
-        other => other.clone(),
+        other => other,
     };
     let blocks = match content {
         Value::Null => Vec::new(),
-        Value::Array(blocks) if entry.is_object() => blocks,
+        Value::Array(blocks) if is_message => blocks,
         part @ Value::Object(_) if !kind(&part).is_empty() || is_text(&part) => vec![part],
         other => vec![text_block(&as_text(&other))],
     };

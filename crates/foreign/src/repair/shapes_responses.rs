@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::piece::{
-    as_text, convert, is_file, kind, name_call, number_id, part_as_text, said_part, set, text,
-    text_arguments, text_part, unset,
+    as_text, convert, is_file, is_part, kind, name_call, name_content, number_id, part_as_text,
+    said_part, set, text, text_arguments, text_part, unset,
 };
 use super::shapes::reshape;
 
@@ -28,7 +28,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
 }
 
 /// Checks whether the server stores the items of the request.
-pub(super) fn is_stored(patient: &Patient<'_, '_>) -> bool {
+fn is_stored(patient: &Patient<'_, '_>) -> bool {
     patient.is_request && patient.chat.key("store") != Some("false")
 }
 
@@ -41,19 +41,11 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
     };
     let has = |key: &str| value.get(key).is_some();
     let named = match items::kind(&value) {
-        "message" if text(&value, "role") == "tool" => {
-            let take = |one: &str, other: &str| value.get(one).or(value.get(other)).cloned();
-            value = json!({
-                "type": "function_call_output", "call_id": take("tool_call_id", "call_id"),
-                "output": take("content", "output"),
-            });
-            "function_call_output"
-        }
         "" if has("output") && has("call_id") => "function_call_output",
         "" if has("arguments") && has("name") => "function_call",
         "" if has("content") => "message",
         "" => return None,
-        part if items::is_content(part) => {
+        part if items::is_content(part) || is_part(part) => {
             value = json!({"type": "message", "role": "user", "content": [value]});
             "message"
         }
@@ -68,6 +60,7 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
                 set(&mut value, "role", "user");
             }
             let is_models = text(&value, "role") == "assistant";
+            name_content(&mut value);
             convert(&mut value, "content", |part| content_part(part, is_models));
         }
         "function_call" | "custom_tool_call" => {
@@ -158,10 +151,4 @@ fn content_part(part: Value, is_models: bool) -> Option<Value> {
         }
         _ => said_part(&part).map(note),
     }
-}
-
-/// Checks whether no server can read a reasoning item: it is not stored, and its content is missing.
-pub(super) fn is_forgotten(item: &Value, profile: &ResponsesProfile, is_stored: bool) -> bool {
-    let is_kept = is_stored || profile.reasoning != ReasoningItems::Encrypted;
-    !is_kept && !items::is_encrypted(item)
 }

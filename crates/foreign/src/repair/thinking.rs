@@ -8,11 +8,10 @@ use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::Target;
 use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::openai_chat::{EchoReasoning, EmptyReasoning};
-use plimsoll_wire::openai_responses::ResponsesProfile;
+use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::Value;
 
 use super::piece::{self, is_models, kind, list, set, text, unset};
-use super::shapes_responses::{is_forgotten, is_stored};
 use super::{Patient, Reasoning};
 use crate::chat::Chat;
 use crate::protocol::Protocol;
@@ -42,41 +41,36 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
 /// Removes reasoning that no item follows, or that no server can read. Items behind it lose the id by which
 /// the server would require the reasoning.
 fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
-    let is_stored = is_stored(patient);
+    // By default, items are stored too, but the server that stored this one may be another.
+    let is_stored = patient.is_request && patient.chat.key("store") == Some("true");
+    let is_kept = is_stored || profile.reasoning != ReasoningItems::Encrypted;
+    let is_reasoning = |unit: &Unit<'_>| kind(unit.value()) == "reasoning";
     let is_models = |unit: &Unit<'_>| !unit.is_beside() && is_models(Protocol::Responses, unit);
-    // From the end.
-    let mut gone: Vec<(usize, &str)> = Vec::new();
-    let mut is_followed = false;
-    let units = patient.chat.units.iter().enumerate().rev();
-    for (at, unit) in units.filter(|(_, unit)| unit.is_left()) {
-        if kind(unit.value()) != "reasoning" {
-            is_followed = is_models(unit);
-        } else if patient.reasoning == Reasoning::Drop {
-            gone.push((at, GONE));
-        } else if !is_followed {
-            gone.push((at, "left out its thinking: no item follows it"));
-        } else if is_forgotten(unit.value(), profile, is_stored) {
-            gone.push((at, "left out its thinking: its content is missing"));
-        }
-    }
     let mut is_without = false;
     for at in 0..patient.chat.units.len() {
-        if let Some((_, why)) = gone.pop_if(|(one, _)| *one == at) {
-            patient.remove(at, why);
-        }
-        let Some(unit) = patient.chat.units.get(at) else {
+        let rest = patient.chat.units.iter().skip(at);
+        let mut rest = rest.filter(|unit| unit.is_left());
+        let Some(unit) = patient.left(at) else {
             continue;
         };
-        let (item, is_left) = (unit.value(), unit.is_left());
-        if kind(item) == "reasoning" {
-            is_without = !is_left;
-        } else if is_left && !is_models(unit) {
+        let item = unit.value();
+        if is_reasoning(unit) {
+            let next = rest.find(|unit| !is_reasoning(unit));
+            let why = if patient.reasoning == Reasoning::Drop {
+                GONE
+            } else if !next.is_some_and(is_models) {
+                "left out its thinking: no item follows it"
+            } else if !is_kept && !items::is_encrypted(item) {
+                "left out its thinking: its content is missing"
+            } else {
+                is_without = false;
+                continue;
+            };
+            is_without = true;
+            patient.remove(at, why);
+        } else if !is_models(unit) {
             is_without = false;
-        } else if is_left
-            && is_without
-            && items::is_tied(items::kind(item))
-            && item.get("id").is_some()
-        {
+        } else if is_without && items::is_tied(items::kind(item)) && item.get("id").is_some() {
             let done = "left out its id, which belongs to its thinking";
             patient.edit(at, done, |value| unset(value, "id"));
         }

@@ -43,8 +43,8 @@ pub(crate) fn faults(text: &str, target: &Target) -> Vec<String> {
     }
     let list = target.list();
     let faults = target.validate(&request).into_iter();
-    // Breakpoints of the cache are settings, which are not repaired.
-    let of_messages = faults.filter(|fault| fault.rule != "AM11");
+    // Of the breakpoints of the cache, only their number is repaired.
+    let of_messages = faults.filter(|fault| fault.rule != "AM11" || fault.place == "the request");
     let of_messages = of_messages.filter(|fault| {
         ["system", list, "the request", "thinking"]
             .iter()
