@@ -13,7 +13,6 @@ use crate::args::CountArgs;
 use crate::chat_file;
 use crate::error::{CliError, DONE};
 use crate::input::{self, InputChat};
-use crate::repair;
 use crate::settings::Sources;
 
 /// Maximum length of a message's text in a line, in characters.
@@ -112,9 +111,7 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
 /// Returns the messages of a chat, which are not repaired.
 fn body(given: &InputChat) -> Result<Body<'_>, CliError> {
     given.say_repairs();
-    let parsed = chat_file::parse(&given.text)?;
-    let target = repair::target(None, None, parsed.value(), given.target.as_ref())?;
-    let chat = chat_file::chat(parsed, &target)?;
+    let (chat, target) = chat_file::read(given, None, None)?;
     Body::of(chat, &target).map_err(chat_file::unread)
 }
 

@@ -59,12 +59,8 @@ pub(crate) struct RepairArgs {
 
 /// Runs the filter.
 pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
-    let input::InputChat {
-        text,
-        target: of_log,
-        mut repairs,
-    } = input::chat(args.file.as_deref())?;
-    if let (Some(file), Some(output), Some(_)) = (&args.file, &args.output, &of_log)
+    let input = input::chat(args.file.as_deref())?;
+    if let (Some(file), Some(output), Some(_)) = (&args.file, &args.output, &input.target)
         && paths::is_same(file, output)
     {
         return Err(CliError::usage(format!(
@@ -73,15 +69,14 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
             file.display()
         )));
     }
-    let parsed = chat_file::parse(&text)?;
     let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
-    let target = target(model, protocol, parsed.value(), of_log.as_ref())?;
+    let (mut chat, target) = chat_file::read(&input, model, protocol)?;
     let reasoning = if args.drop_thinking {
         Reasoning::Drop
     } else {
         Reasoning::Keep
     };
-    let mut chat = chat_file::chat(parsed, &target)?;
+    let mut repairs = input.repairs.clone();
     repairs.extend(repair(&mut chat, &target, reasoning));
     if args.json {
         crate::note(&report(&repairs, &target).to_string());

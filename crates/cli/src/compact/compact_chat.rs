@@ -5,20 +5,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
-use plimsoll::context::ViewLimits;
-use plimsoll::foreign::{Body, BodyCut, CutError, Reasoning, Unit, repair};
+use plimsoll::context::{Transcript, ViewLimits};
+use plimsoll::foreign::{Body, BodyCut, CutError, Reasoning, Repair, Unit, repair};
 use plimsoll::policy::Policy;
 use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
 use plimsoll::{ContextStrategy, Tokens};
 
 use super::CompactArgs;
 use super::filter;
-use crate::chat_file::{self, ChatFile};
+use crate::chat_file;
 use crate::config;
 use crate::error::CliError;
 use crate::explain::PolicyEffect;
 use crate::input::InputChat;
-use crate::repair as repair_command;
 use crate::settings::Sources;
 use crate::terminal::text::counted;
 
@@ -50,14 +49,8 @@ impl<'a> CompactSettings<'a> {
     /// Repairs a chat and compacts it to its budget.
     pub(super) fn compact<'t>(&self, input: &'t InputChat) -> Result<CompactedChat<'t>, CliError> {
         let args = self.args;
-        let parsed = chat_file::parse(&input.text)?;
-        let target = repair_command::target(
-            args.model.as_deref(),
-            args.protocol.as_deref(),
-            parsed.value(),
-            input.target.as_ref(),
-        )?;
-        let mut chat = chat_file::chat(parsed, &target)?;
+        let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
+        let (mut chat, target) = chat_file::read(input, model, protocol)?;
         // Without a message there is nothing to repair.
         let repairs = match chat.units.iter().all(Unit::is_beside) {
             true => Vec::new(),
@@ -73,28 +66,27 @@ impl<'a> CompactSettings<'a> {
         if self.is_left_as_it_is(&body, asked) {
             json = body.chat.write();
         } else {
-            let file = chat_file::weighed(body, &self.counter);
-            let (policy, line) = self.policy(&file, asked)?;
-            let cut = file.body.cut(&file.view, &policy, &line);
+            let view = body.transcript(&self.counter);
+            let overhead = body.overhead(self.counter.as_ref());
+            let (policy, line) = self.policy(&view, asked)?;
+            let cut = body.cut(&view, &policy, &line);
             let cut = cut.map_err(|error| match error {
                 CutError::CannotFit(error) => CliError::cannot_fit(error),
                 error => CliError::failed(error),
             })?;
             if args.explain {
-                let instructions = file.view.instructions();
-                let budget = line.budget(file.overhead, instructions, Calibration::default());
-                let planned = cut.as_ref().map_or(&file.view, |cut| &cut.planned);
+                let budget = line.budget(overhead, view.instructions(), Calibration::default());
                 let budget = budget.map_err(CliError::cannot_fit)?;
-                explained = Some(PolicyEffect::new(&policy, planned, budget));
+                explained = Some(PolicyEffect::new(&policy, &view, budget));
             }
             json = match cut {
                 Some(cut) => {
-                    notes.extend(done(&file, &cut));
+                    notes.extend(done(&view, overhead, &cut));
                     Cow::Owned(cut.text)
                 }
                 None => {
-                    notes.extend(self.excess(&file, asked));
-                    file.body.chat.write()
+                    notes.extend(self.excess(overhead + view.tokens(), asked));
+                    body.chat.write()
                 }
             };
         }
@@ -114,8 +106,7 @@ impl<'a> CompactSettings<'a> {
     }
 
     /// Returns a note if the policy removes nothing from a chat above the budget.
-    fn excess(&self, file: &ChatFile<'_>, asked: Option<Tokens>) -> Option<String> {
-        let tokens = file.overhead + file.view.tokens();
+    fn excess(&self, tokens: Tokens, asked: Option<Tokens>) -> Option<String> {
         let asked = asked.filter(|asked| self.is_unlimited() && tokens > *asked)?;
         Some(format!(
             "{} exceed the budget of {asked}, because `unlimited` removes nothing",
@@ -149,11 +140,11 @@ impl<'a> CompactSettings<'a> {
     /// Returns the policy and its limit.
     fn policy(
         &self,
-        file: &ChatFile<'_>,
+        view: &Transcript,
         asked: Option<Tokens>,
     ) -> Result<(Policy, ViewLimits), CliError> {
         if let Some(config) = &self.config {
-            let (policy, line) = config::filter(config, file.view.instructions(), asked)?;
+            let (policy, line) = config::filter(config, view.instructions(), asked)?;
             return Ok((policy.for_filter(), line));
         }
         let within = filter::within(self.strategy, asked.ok_or_else(no_budget)?);
@@ -166,26 +157,27 @@ fn no_budget() -> CliError {
 }
 
 /// Describes the result of a compaction.
-fn done(file: &ChatFile<'_>, cut: &BodyCut<'_>) -> Vec<String> {
+fn done(view: &Transcript, overhead: Tokens, cut: &BodyCut<'_>) -> Vec<String> {
     let mut notes = Vec::new();
-    let stages = cut.plan.as_ref().map(|plan| plan.stages.join(", "));
-    let stages = stages.map_or_else(String::new, |stages| format!(" ({stages})"));
     notes.push(format!(
-        "{} became {}{stages}; {} of {} left",
-        counted((file.overhead + file.view.tokens()).0, "token"),
-        file.overhead + cut.tokens,
+        "{} became {} ({}); {} of {} left",
+        counted((overhead + view.tokens()).0, "token"),
+        overhead + cut.tokens,
+        cut.plan.stages.join(", "),
         cut.left,
-        counted(file.view.items().len(), "message"),
+        counted(view.items().len(), "message"),
     ));
-    if cut.unthinking > 0 {
+    let is_thinking = |repair: &&Repair| repair.fix == "thinking";
+    let (thinking, others): (Vec<_>, Vec<_>) = cut.repairs.iter().partition(is_thinking);
+    if !thinking.is_empty() {
         notes.push(format!(
             "removed the thinking of {}: it is bound to messages that were removed or changed \
              (AM10)",
-            counted(cut.unthinking, "message")
+            counted(thinking.len(), "message")
         ));
     }
-    let repairs = cut.repairs.iter();
-    notes.extend(repairs.map(|repair| format!("repaired after compaction: {repair}")));
+    let others = others.into_iter();
+    notes.extend(others.map(|repair| format!("repaired after compaction: {repair}")));
     notes
 }
 

@@ -166,7 +166,7 @@ impl Treatment {
             done.push(format!(
                 "  compacted {} to {tokens} ({}); {} of {} left",
                 counted(self.used(), "token"),
-                stages(cut),
+                cut.plan.stages.join(", "),
                 cut.left,
                 counted(self.body.messages.len(), "message"),
             ));
@@ -186,7 +186,7 @@ impl Treatment {
         let cut = self.cut.as_ref().map(|cut| {
             json!({
                 "tokens": self.new_tokens(), "counted_tokens": (self.overhead() + cut.tokens).0,
-                "messages": cut.left, "stages": stages(cut), "repairs": cut.repairs,
+                "messages": cut.left, "stages": cut.plan.stages.join(", "), "repairs": cut.repairs,
             })
         });
         json!({
@@ -208,11 +208,6 @@ impl Treatment {
             "copy": copy,
         })
     }
-}
-
-fn stages(cut: &BodyCut<'_>) -> String {
-    let stages = cut.plan.as_ref().map(|plan| plan.stages.join(", "));
-    stages.unwrap_or_default()
 }
 
 /// Returns the first of some lines, and the number of the others.

@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::error::{CliError, DONE};
 use crate::input::{self, InputChat};
 use crate::terminal::text::counted;
-use crate::{chat_file, repair, resume, view};
+use crate::{chat_file, resume, view};
 
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
@@ -59,15 +59,12 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
             }
         }
     };
-    let parsed = chat_file::parse(&input.text)?;
-    let protocol = args.protocol.as_deref();
-    let target = repair::target(None, protocol, parsed.value(), input.target.as_ref())?;
+    let (chat, target) = chat_file::read(&input, None, args.protocol.as_deref())?;
     let reasoning = if args.drop_thinking {
         Reasoning::Drop
     } else {
         Reasoning::Keep
     };
-    let chat = chat_file::chat(parsed, &target)?;
     let (messages, more) = foreign::import(chat, &target, reasoning).map_err(chat_file::unread)?;
     let repairs = [input.repairs, more].concat();
     if messages.is_empty() {

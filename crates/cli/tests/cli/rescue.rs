@@ -128,7 +128,7 @@ fn the_oldest_images_go_when_there_are_too_many_bytes_of_them() {
     let said = rescue(&home, &["--from", "claude-code"]).done();
     for words in [
         "  messages with too many bytes of images: 1\n",
-        "  repaired line 1: too many bytes: put a note in the place of 3 images\n",
+        "  repaired line 1: too many bytes of images: put a note in their place\n",
     ] {
         assert!(said.out.contains(words), "{}", said.out);
     }

@@ -1,44 +1,40 @@
-//! The messages of a plan as changes of units. Only the units of changed messages are written anew, by `wire`.
+//! The messages that a plan leaves as changes of units. Only the units of changed messages are written anew, by `wire`.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use plimsoll_context::Message;
+use plimsoll_context::{Gap, Item, Message, Transcript};
 use plimsoll_wire::__internals::parse;
 use plimsoll_wire::WireError;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Body, outputs};
 use crate::chat::Chat;
 use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
 
-/// One message of a chat that is written.
-pub(super) enum Slot<'m> {
-    /// The original message at this index, byte for byte.
-    Original(usize),
-    /// The original message at this index with the content of this one.
-    Edited(usize, &'m Message),
-    /// A new message.
-    New(&'m Message),
-}
-
-impl Slot<'_> {
-    /// Returns the index of the original message, unless it is new.
-    pub(super) fn index(&self) -> Option<usize> {
-        match self {
-            Self::Original(index) | Self::Edited(index, _) => Some(*index),
-            Self::New(_) => None,
-        }
-    }
-}
-
 /// The roles and the contents of the units of an entry.
 type Entry = Vec<(Role, Value)>;
 
 impl<'a> Body<'a> {
-    /// Returns the chat with these messages, whose indexes ascend. Messages without a slot are removed.
-    pub(super) fn with(&self, slots: &[Slot<'_>]) -> Result<Chat<'a>, WireError> {
-        let kept: BTreeSet<usize> = slots.iter().filter_map(Slot::index).collect();
+    /// Returns the chat with the messages of `after`, to which a plan changed those of `before`.
+    pub(super) fn changed(
+        &self,
+        before: &Transcript,
+        after: &Transcript,
+    ) -> Result<Chat<'a>, WireError> {
+        let is_same = |item: &Item| {
+            let was = before.get(item.seq);
+            was.is_some_and(|was| Arc::ptr_eq(&was.message, &item.message))
+        };
+        // A marker or a summary has the number of the first message that it replaces.
+        let origin = |item: &Item| {
+            let is_new = Gap::of(&item.message).is_some()
+                || matches!(*item.message, Message::Summary { .. });
+            let index = usize::try_from(item.seq.0).ok();
+            index.filter(|_| is_same(item) || !is_new)
+        };
+        let kept: BTreeSet<usize> = after.items().iter().filter_map(origin).collect();
         let messages = (0..self.messages.len()).filter(|message| !kept.contains(message));
         let gone: BTreeSet<usize> = messages.flat_map(|one| self.units_of(one)).collect();
         let units = self.chat.units.iter().enumerate();
@@ -54,36 +50,28 @@ impl<'a> Body<'a> {
         };
         let mut added: Vec<(usize, Unit<'a>)> = Vec::new();
         let mut end = 0;
-        for slot in slots {
-            let own: Vec<usize> = slot
-                .index()
-                .map_or(Vec::new(), |one| self.units_of(one).collect());
-            end = own.last().map_or(end, |last| last + 1);
-            let new = match slot {
-                Slot::Original(_) => Vec::new(),
-                Slot::Edited(index, message) => {
-                    let first = own.first().copied().unwrap_or(end);
-                    let units = chat.units.get_mut(first..end).unwrap_or_default();
-                    self.edit(units, *index, message)?
+        for item in after.items() {
+            let mut new = Vec::new();
+            if let Some(index) = origin(item) {
+                let own: Vec<usize> = self.units_of(index).collect();
+                end = own.last().map_or(end, |last| last + 1);
+                let first = own.first().copied().unwrap_or(end);
+                let units = chat.units.get_mut(first..end).unwrap_or_default();
+                if !is_same(item) {
+                    new = self.edit(units, index, &item.message)?;
                 }
-                Slot::New(message) => {
-                    let mut new = Vec::new();
-                    for entry in self.values(message)? {
-                        let turn = chat.new_turn();
-                        let entry = entry.into_iter();
-                        new.extend(entry.map(|(role, value)| Unit::inserted(role, turn, value)));
-                    }
-                    new
+            } else {
+                for entry in self.values(&item.message)? {
+                    new.extend(inserted(entry, chat.new_turn()));
                 }
-            };
+            }
             added.extend(new.into_iter().map(|unit| (end, unit)));
         }
         chat.insert_all(added);
         Ok(chat)
     }
 
-    /// Gives the units of a message another content, and returns those to be added behind them. The changes between the
-    /// two messages, as `wire` writes them, are made in the units, so that everything else in them stays.
+    /// Gives the units of a message another content, and returns those to be added behind them.
     fn edit(
         &self,
         units: &mut [Unit<'a>],
@@ -109,10 +97,7 @@ impl<'a> Body<'a> {
             return Ok(Vec::new());
         }
         left.into_iter().for_each(Unit::remove);
-        let new = new.into_iter();
-        Ok(new
-            .map(|(role, value)| Unit::inserted(role, turn, value))
-            .collect())
+        Ok(inserted(new, turn).collect())
     }
 
     /// Returns the entries of a message, each as the roles and the contents of its units.
@@ -129,6 +114,11 @@ impl<'a> Body<'a> {
     }
 }
 
+fn inserted<'a>(entry: Entry, turn: usize) -> impl Iterator<Item = Unit<'a>> {
+    let units = entry.into_iter();
+    units.map(move |(role, value)| Unit::inserted(role, turn, value))
+}
+
 /// Returns the blocks of a message of Messages.
 fn blocks(mut message: Value) -> Entry {
     let role = message.get("role").and_then(Value::as_str);
@@ -141,47 +131,29 @@ fn blocks(mut message: Value) -> Entry {
     blocks.into_iter().map(|block| (role, block)).collect()
 }
 
-/// Makes the changes between two values in a third one, and keeps everything else in it.
+/// Replaces the keys of a unit that differ between two contents. Its other keys stay.
 fn change(value: &mut Value, old: &Value, new: &Value) {
-    match (value, old, new) {
-        (Value::Object(value), Value::Object(old), Value::Object(new)) => {
-            if old.get("text") != new.get("text") {
-                // They belong to the old text.
-                value.shift_remove("citations");
-                value.shift_remove("logprobs");
-                if let Some(annotations) = value.get_mut("annotations") {
-                    *annotations = json!([]);
-                }
-            }
-            value.retain(|key, _| new.contains_key(key) || !old.contains_key(key));
-            for (key, new) in new.iter().filter(|(key, new)| old.get(*key) != Some(*new)) {
-                match (value.get_mut(key), old.get(key)) {
-                    // Arguments are as the new message has them.
-                    (Some(value), Some(old)) if key != "input" => change(value, old, new),
-                    _ => {
-                        value.insert(key.clone(), new.clone());
-                    }
-                }
-            }
+    let (Value::Object(value), Value::Object(old), Value::Object(new)) = (value, old, new) else {
+        return;
+    };
+    value.retain(|key, _| new.contains_key(key) || !old.contains_key(key));
+    for (key, new) in new.iter().filter(|(key, new)| old.get(*key) != Some(*new)) {
+        let list = value.get_mut(key).and_then(Value::as_array_mut);
+        // `wire` writes a content of one text without a list around it.
+        match list.filter(|_| new.is_string()).map(Vec::as_mut_slice) {
+            Some([Value::Object(part)]) if part.contains_key("text") => set_text(part, new),
+            _ if key == "text" => set_text(value, new),
+            _ => drop(value.insert(key.clone(), new.clone())),
         }
-        (Value::Array(value), Value::Array(old), Value::Array(new))
-            if value.len() == old.len() && old.len() == new.len() =>
-        {
-            for (value, (old, new)) in value.iter_mut().zip(old.iter().zip(new)) {
-                if old != new {
-                    change(value, old, new);
-                }
-            }
-        }
-        // A content of one text that `wire` writes without a list around it.
-        (Value::Array(value), Value::String(_), Value::String(new))
-            if value.len() == 1 && value.iter().all(|part| part.get("text").is_some()) =>
-        {
-            for part in value {
-                let [old, new] = [json!({}), json!({"text": new})];
-                change(part, &old, &new);
-            }
-        }
-        (value, ..) => *value = new.clone(),
     }
+}
+
+/// Replaces the text of a part, and removes what belongs to the old one.
+fn set_text(part: &mut Map<String, Value>, text: &Value) {
+    part.shift_remove("citations");
+    part.shift_remove("logprobs");
+    if let Some(annotations) = part.get_mut("annotations") {
+        *annotations = json!([]);
+    }
+    part.insert("text".to_owned(), text.clone());
 }

@@ -20,7 +20,6 @@ pub use cut::{BodyCut, CutError};
 
 use crate::chat::Chat;
 use crate::protocol::Protocol;
-use crate::repair::{are_late, thinking};
 use crate::unit::Unit;
 
 /// A chat, and its messages.
@@ -39,16 +38,12 @@ pub struct Body<'a> {
     /// The messages that must stay whole besides system messages: the provider's own compaction, which stands for
     /// everything before it (OR6), and messages that load tools, with the calls that they answer.
     standing: Vec<usize>,
-    /// Whether results of Responses do not stand directly behind their calls.
-    has_late_results: bool,
-    /// The message that began the current tool loop with thinking that has to stay first in it (AM9).
-    opening: Option<usize>,
     target: Target,
 }
 
 impl<'a> Body<'a> {
     /// Reads a request, or a bare list of messages or items, in the protocol of `target`. Repairs
-    /// nothing; [`repair`](crate::repair) does.
+    /// nothing; [`repair`](crate::repair) does, which a cut requires.
     ///
     /// # Errors
     ///
@@ -65,24 +60,19 @@ impl<'a> Body<'a> {
     /// [`WireError::Expected`] with the place of the first value of a wrong kind. None for a chat that was
     /// repaired.
     pub fn of(mut chat: Chat<'a>, target: &Target) -> Result<Self, WireError> {
-        let has_late_results = chat.protocol == Protocol::Responses && are_late(&chat);
         // The messages have the same contents. Only units that are kept are parsed again.
         chat.units.iter_mut().for_each(Unit::forget);
         let (mut document, entries) = chat.document()?;
         let messages = std::mem::take(&mut document.messages);
-        let mut body = Self {
+        Ok(Self {
             standing: protected::of(&messages),
             outputs: outputs::of(&messages),
             messages: messages.into_iter().map(Arc::new).collect(),
             document,
             entries,
-            opening: None,
-            has_late_results,
             target: target.clone(),
             chat,
-        };
-        body.opening = body.opening();
-        Ok(body)
+        })
     }
 
     /// Returns the tokens of the tools that are sent beside the messages.
@@ -117,18 +107,5 @@ impl<'a> Body<'a> {
         let left = entries.filter(|at| self.chat.units.get(*at).is_some_and(Unit::is_left));
         let left = left.skip(blocks.start).take(blocks.len());
         is_beside.then_some(0).into_iter().chain(left)
-    }
-
-    /// Returns the message that began the current tool loop with thinking, if the model thinks with a budget.
-    fn opening(&self) -> Option<usize> {
-        let first = thinking::start_of_loop(&self.chat.units)?;
-        let thinks = self
-            .chat
-            .units
-            .get(first)
-            .is_some_and(thinking::is_thinking);
-        let is_kept = thinks && thinking::mode(&self.chat) == "enabled";
-        let mut messages = (0..self.messages.len()).rev();
-        messages.find(|at| is_kept && self.units_of(*at).any(|unit| unit == first))
     }
 }

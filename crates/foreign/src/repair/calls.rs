@@ -9,15 +9,16 @@ use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_calle
 use plimsoll_wire::__internals::is_word;
 use plimsoll_wire::{CallIdForm, CallIdMap, Target};
 
+use super::Patient;
 use super::pairs::{Call, Pairs};
 use super::piece::{closing, is_models, kind, result, set, set_call_id, set_result_id, text};
-use super::{Patient, Repair};
 use crate::chat::Chat;
 use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
 
 /// Gives every call an id, drops results without a call, closes calls without a result, and moves results
-/// that do not stand directly behind their call, if the protocol requires that.
+/// that do not stand directly behind the turn of their call. Responses does not require the latter, but a plan would
+/// separate the two.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     let protocol = patient.protocol();
     let mut pairs = Pairs::of(patient.chat);
@@ -30,31 +31,11 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         let why = format!("this result answers no open call `{id}`; dropped it");
         patient.remove(at, why);
     }
-    // Responses only requires that a result stands behind its call.
-    arrange(patient, &pairs.calls, protocol != Protocol::Responses);
+    arrange(patient, &pairs.calls);
     if protocol == Protocol::Messages {
         patient.fix = "hosted";
         hosted(patient);
     }
-}
-
-/// Checks whether a result stands elsewhere than directly behind the turn of its call.
-pub(crate) fn are_late(chat: &Chat<'_>) -> bool {
-    let mut homes = homes(chat);
-    let calls = Pairs::of(chat).calls;
-    calls.iter().any(|call| {
-        let home = home(&mut homes, call);
-        let is_home = |at| home.is_some_and(|home| home.results.contains(&at));
-        call.result.is_some_and(|at| !is_home(at))
-    })
-}
-
-/// Moves every result directly behind the turn of its call, also if the protocol does not require that.
-pub(crate) fn order(chat: &mut Chat<'_>, target: &Target) -> Vec<Repair> {
-    let mut patient = Patient::new(chat, target);
-    let pairs = Pairs::of(patient.chat);
-    arrange(&mut patient, &pairs.calls, true);
-    patient.repairs
 }
 
 /// Gives ids to calls without one, to the second of two calls with one id, and to calls whose id has a form
@@ -111,9 +92,8 @@ fn retype(patient: &mut Patient<'_, '_>, call: &Call) {
     }
 }
 
-/// Closes calls without a result, and moves results to the others behind the turn of their call: all that stand
-/// elsewhere if they `must_follow`, otherwise those before their call.
-fn arrange(patient: &mut Patient<'_, '_>, calls: &[Call], must_follow: bool) {
+/// Closes calls without a result, and moves results that stand elsewhere to the others behind the turn of their call.
+fn arrange(patient: &mut Patient<'_, '_>, calls: &[Call]) {
     let protocol = patient.protocol();
     let mut homes = homes(patient.chat);
     // By the index before which they belong, and by their call.
@@ -142,7 +122,7 @@ fn arrange(patient: &mut Patient<'_, '_>, calls: &[Call], must_follow: bool) {
         let Some(home) = home(&mut homes, call) else {
             continue;
         };
-        if home.results.contains(&at) || (!must_follow && at > call.unit) {
+        if home.results.contains(&at) {
             continue;
         }
         let id = call.id.as_deref().unwrap_or_default();

@@ -27,28 +27,27 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         Protocol::Chat | Protocol::Messages => json!({"type": "text", "text": NO_IMAGE}),
         Protocol::Responses => json!({"type": "input_text", "text": NO_IMAGE}),
     };
+    let units = patient.chat.units.iter().enumerate();
+    let images = units.flat_map(|(at, unit)| {
+        let images = images(unit).into_iter();
+        images.map(move |(place, bytes)| (at, place, bytes))
+    });
+    let mut images: Vec<(usize, String, usize)> = images.collect();
+    // The newest ones stay.
+    images.reverse();
     let mut left = MAX_IMAGES;
-    // The units of the removed images, from the end.
-    let mut removed: Vec<usize> = Vec::new();
-    for (at, unit) in patient.chat.units.iter_mut().enumerate().rev() {
-        for (place, bytes) in images(unit).into_iter().rev() {
-            if bytes <= largest.min(left) {
-                left -= bytes;
-            } else if let Some(image) = unit.edit().pointer_mut(&place) {
+    images.retain(|(.., bytes)| {
+        let fits = *bytes <= largest.min(left);
+        left -= if fits { *bytes } else { 0 };
+        !fits
+    });
+    for (at, place, _) in images.into_iter().rev() {
+        let done = "too many bytes of images: put a note in their place";
+        patient.edit(at, done, |unit| {
+            if let Some(image) = unit.pointer_mut(&place) {
                 image.clone_from(&note);
-                removed.push(at);
             }
-        }
-    }
-    let places = removed.iter().rev().map(|at| patient.chat.place(*at));
-    let places: Vec<String> = places.collect();
-    for images in places.chunk_by(|one, next| one == next) {
-        let count = match images.len() {
-            1 => "1 image".to_owned(),
-            count => format!("{count} images"),
-        };
-        let done = format!("too many bytes: put a note in the place of {count}");
-        patient.note_at(images.first().cloned().unwrap_or_default(), done);
+        });
     }
 }
 

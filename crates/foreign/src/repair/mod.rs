@@ -12,7 +12,7 @@ mod shapes;
 mod shapes_chat;
 mod shapes_messages;
 mod shapes_responses;
-pub(crate) mod thinking;
+mod thinking;
 
 use std::fmt;
 
@@ -25,7 +25,6 @@ use crate::chat::Chat;
 use crate::protocol::Protocol;
 use crate::surrogates::without_half_characters;
 use crate::unit::{Role, Unit};
-pub(crate) use calls::{are_late, order};
 pub use piece::CLOSED_CALL;
 pub(crate) use piece::own_id;
 
@@ -56,8 +55,8 @@ impl Repair {
             "thinking" => "thinking must be signed, complete and unchanged since it was signed",
             "roles" => "messages must have the order of roles that the server requires",
             "last" => "the last message must be one that the model answers",
-            "breakpoints" => "a request must not have more than four breakpoints of the cache",
             "reasoning" => "the server requires reasoning back with tool calls",
+            "breakpoints" => "a request must not have more than four breakpoints of the cache",
             _ => "settings must fit the messages",
         }
     }
@@ -106,8 +105,8 @@ const FIX_UPS: [(&str, FixUp); 10] = [
     ("roles", roles::fix),
     ("last", roles::last),
     ("reasoning", thinking::echo),
-    ("breakpoints", breakpoints::fix),
     ("settings", thinking::setting),
+    ("breakpoints", breakpoints::fix),
 ];
 
 /// Repairs a request, or a bare list of its messages or items.

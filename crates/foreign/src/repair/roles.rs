@@ -25,9 +25,6 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
             }
         }
         Target::Chat(dialect) => {
-            if dialect.system_first {
-                systems_first(patient);
-            }
             if !dialect.parallel_calls {
                 one_call_each(patient);
             }
@@ -54,42 +51,25 @@ fn open(patient: &mut Patient<'_, '_>, at: usize) {
     patient.insert(at, Role::User, message, done);
 }
 
-/// Joins the system messages at the beginning, and moves later ones into the user's role.
-fn systems_first(patient: &mut Patient<'_, '_>) {
-    let mut first = None;
-    let mut is_beginning = true;
-    for at in 0..patient.chat.units.len() {
-        let Some(unit) = patient.left(at) else {
-            continue;
-        };
-        if !is_system(unit) {
-            is_beginning = false;
-        } else if !is_beginning {
-            let frame = Value::from(prompt_texts::LATER_SYSTEM);
-            let content = unit.value().get("content").cloned().unwrap_or_default();
-            let done = "moved it into the user's role: the server accepts one system message";
-            patient.edit(at, done, |value| {
-                set(value, "role", "user");
-                set(value, "content", joined(&frame, &content));
-            });
-        } else if let Some(first) = first {
-            join(
-                patient,
-                first,
-                at,
-                "joined it with the system message before it",
-            );
-        } else {
-            first = Some(at);
-        }
-    }
+/// Moves a system message that is not at the beginning into the user's role.
+fn move_system(patient: &mut Patient<'_, '_>, at: usize) {
+    let Some(unit) = patient.left(at).filter(|unit| is_system(unit)) else {
+        return;
+    };
+    let frame = Value::from(prompt_texts::LATER_SYSTEM);
+    let content = joined(&frame, unit.value().get("content").unwrap_or(&Value::Null));
+    let done = "moved it into the user's role: the server accepts one system message";
+    patient.edit(at, done, |value| {
+        set(value, "role", "user");
+        set(value, "content", content);
+    });
 }
 
 /// Joins the content and the calls of a message to an earlier one, and removes it.
-fn join(patient: &mut Patient<'_, '_>, to: usize, from: usize, done: &str) {
+fn join(patient: &mut Patient<'_, '_>, to: usize, from: usize) {
     let second = patient.left(from).map(|unit| unit.value().clone());
     let second = second.unwrap_or_default();
-    patient.remove(from, done);
+    patient.remove(from, "joined it with the message before it");
     let Some(first) = patient.chat.units.get_mut(to) else {
         return;
     };
@@ -157,13 +137,17 @@ fn one_call_each(patient: &mut Patient<'_, '_>) {
     }
 }
 
-/// Joins neighbors of one role, and separates those that must not follow each other.
+/// Joins neighbors of one role, separates those that must not follow each other, and leaves one system message if the
+/// server accepts no more.
 fn neighbors(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
     let is_mistral = dialect.voice == ErrorStyle::Mistral;
     let mut last: Option<usize> = None;
     let mut only_systems = true;
     let mut at = 0;
     while at < patient.chat.units.len() {
+        if dialect.system_first && !only_systems {
+            move_system(patient, at);
+        }
         let Some(unit) = patient.left(at) else {
             at += 1;
             continue;
@@ -173,6 +157,8 @@ fn neighbors(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
         let has_calls = before.is_some_and(|unit| !list(unit.value(), "tool_calls").is_empty());
         let is_twice =
             own == previous && (own == "assistant" && !has_calls || own == "user" && !is_mistral);
+        let are_systems = dialect.system_first && is_system(unit) && before.is_some_and(is_system);
+        let joins = is_twice && dialect.merges_roles || are_systems;
         let is_first_answer = own == "assistant" && only_systems;
         let needs_bridge = own == "user" && previous == "tool" && !dialect.user_after_tool;
         only_systems &= is_system(unit);
@@ -181,8 +167,8 @@ fn neighbors(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
             let done = "put a short message of the model's before it";
             patient.insert(at, Role::Assistant, bridge, done);
             at += 1;
-        } else if let (true, true, Some(last)) = (is_twice, dialect.merges_roles, last) {
-            join(patient, last, at, "joined it with the message before it");
+        } else if let (true, Some(last)) = (joins, last) {
+            join(patient, last, at);
             at += 1;
             continue;
         } else if is_first_answer && dialect.merges_roles && !is_mistral {

@@ -104,26 +104,23 @@ fn blocks_without(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
             .filter(|at| turn_of(at) == answer.map(|unit| unit.turn));
         gone.extend(unasked.map(|at| loop_of(*at)));
     }
-    loop {
-        for at in &thinking {
-            if gone.contains(&loop_of(*at)) && patient.left(*at).is_some() {
-                patient.remove(*at, GONE);
-            }
-        }
-        let change = first_change(&patient.chat.units).filter(|_| profile.binds_prefix);
+    if profile.binds_prefix {
+        let first = thinking.iter().find(|at| gone.contains(&loop_of(**at)));
+        let change = first_change(units).into_iter().chain(first.copied()).min();
         let behind = thinking
             .iter()
-            .filter(|at| Some(**at) > change && change.is_some());
-        let before = gone.len();
+            .filter(|at| change.is_some_and(|change| **at > change));
         gone.extend(behind.map(|at| loop_of(*at)));
-        if gone.len() == before {
-            return;
+    }
+    for at in &thinking {
+        if gone.contains(&loop_of(*at)) {
+            patient.remove(*at, GONE);
         }
     }
 }
 
 /// Checks whether a unit is thinking of Messages.
-pub(crate) fn is_thinking(unit: &Unit<'_>) -> bool {
+fn is_thinking(unit: &Unit<'_>) -> bool {
     let kind = kind(unit.value());
     unit.is_left()
         && unit.role == Role::Assistant
@@ -159,7 +156,7 @@ fn loops(units: &[Unit<'_>]) -> Vec<usize> {
 
 /// Returns the first unit of the model's first message in the current tool loop. Only a message without results begins
 /// another one.
-pub(crate) fn start_of_loop(units: &[Unit<'_>]) -> Option<usize> {
+fn start_of_loop(units: &[Unit<'_>]) -> Option<usize> {
     let left = units.iter().enumerate().filter(|(_, unit)| unit.is_left());
     let left: Vec<(usize, &Unit<'_>)> = left.collect();
     let is_result = |(_, unit): &(usize, &Unit<'_>)| kind(unit.value()) == "tool_result";
@@ -199,7 +196,7 @@ pub(super) fn thinks(chat: &Chat<'_>) -> bool {
 }
 
 /// Returns the mode of a request's thinking.
-pub(crate) fn mode(chat: &Chat<'_>) -> String {
+fn mode(chat: &Chat<'_>) -> String {
     let thinking = chat.key("thinking");
     let thinking = thinking.and_then(|raw| serde_json::from_str(raw).ok());
     let thinking: Value = thinking.unwrap_or_default();

@@ -49,7 +49,7 @@ fn the_budget_is_used() {
                             "{} {} of {budget}: {:?} {}",
                             session["id"],
                             cut.tokens,
-                            cut.plan.map(|plan| plan.stages),
+                            cut.plan.stages,
                             view.items().len()
                         );
                         used[at * SHARES.len() + nth].push((share, what));

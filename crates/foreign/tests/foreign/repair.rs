@@ -36,7 +36,7 @@ fn the_oldest_images_beyond_the_limit_become_notes() {
         let told: Vec<String> = repaired.repairs.iter().map(ToString::to_string).collect();
         let place = target.list();
         let expected =
-            format!("{place}[0]: too many bytes: put a note in the place of 2 images (images)");
+            format!("{place}[0]: too many bytes of images: put a note in their place (images)");
         assert_eq!(told, [expected]);
     }
 }
