@@ -6,16 +6,14 @@ pub(crate) mod filter;
 
 use std::io::BufRead;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::thread::{self, available_parallelism};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, ScopedJoinHandle, available_parallelism};
 
 use clap::Args;
 
 use crate::error::{CliError, DONE, FAILED};
 use crate::explain::PolicyEffect;
 use crate::input::{self, InputChat};
-use crate::lock;
 
 use compact_chat::CompactSettings;
 
@@ -36,11 +34,6 @@ The output is valid for that API: a damaged chat is repaired first, and each rep
 stderr (see `plimsoll repair`). For a session log of another agent (see `plimsoll rescue`), the \
 output is a history in the protocol of its agent. A history without a model is checked against the \
 rules that all models have in common; name its model with --model.";
-
-/// Maximum number of threads that compact lines.
-const MAX_WORKERS: usize = 64;
-/// Maximum number of lines that are read ahead per thread.
-const LINES_PER_WORKER: usize = 4;
 
 /// The arguments of `plimsoll compact`.
 #[derive(Debug, Args)]
@@ -105,13 +98,6 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// A line of the input, and the channel for its answer.
-struct Job {
-    number: u64,
-    line: Result<String, CliError>,
-    answer: SyncSender<LineOutput>,
-}
-
 /// The output for one line.
 struct LineOutput {
     out: String,
@@ -128,45 +114,25 @@ fn lines(
     mut input: Box<dyn BufRead>,
 ) -> Result<u8, CliError> {
     let workers = available_parallelism().map_or(1, usize::from);
-    let workers = workers.min(MAX_WORKERS);
-    let (jobs, waiting) = sync_channel::<Job>(workers);
-    let waiting = Mutex::new(waiting);
-    let (order, answers) = sync_channel(workers * LINES_PER_WORKER);
     thread::scope(|scope| {
+        // Each line has a thread of its own. The bound limits their number.
+        let (order, answers) = sync_channel(workers);
         // If nobody reads the output, the printer ends first and stops everything else.
         let printer = scope.spawn(move || print(answers));
-        for _ in 0..workers {
-            scope.spawn(|| work(how, args, &waiting));
-        }
-        let mut number = 0_u64;
-        while let Some(line) = input::line(&mut input) {
-            number += 1;
-            let (answer, answered) = sync_channel(1);
-            let job = Job {
-                number,
-                line,
-                answer,
-            };
-            if order.send(answered).is_err() || jobs.send(job).is_err() {
+        let lines = std::iter::from_fn(|| input::line(&mut input));
+        for (number, line) in (1..).zip(lines) {
+            let answer = scope.spawn(move || answer(how, args, number, line));
+            if order.send(answer).is_err() {
                 break;
             }
         }
-        drop((jobs, order));
-        let panicked = |_| Err(CliError::failed("a line could not be compacted"));
-        printer.join().unwrap_or_else(panicked)
+        drop(order);
+        printer.join().unwrap_or_else(|_| Err(panicked()))
     })
 }
 
-/// Answers lines until there are no more.
-fn work(how: &CompactSettings<'_>, args: &CompactArgs, waiting: &Mutex<Receiver<Job>>) {
-    loop {
-        let next = lock(waiting).recv();
-        let Ok(job) = next else {
-            return;
-        };
-        // Nobody receives the answer if the output was closed.
-        let _ = job.answer.send(answer(how, args, job.number, job.line));
-    }
+fn panicked() -> CliError {
+    CliError::failed("a line could not be compacted")
 }
 
 fn answer(
@@ -202,11 +168,10 @@ fn answer(
 }
 
 /// Prints the answers in their order. Returns the exit code.
-fn print(answers: Receiver<Receiver<LineOutput>>) -> Result<u8, CliError> {
+fn print(answers: Receiver<ScopedJoinHandle<'_, LineOutput>>) -> Result<u8, CliError> {
     let mut code = DONE;
     for answer in answers {
-        let answer = answer.recv();
-        let answer = answer.map_err(|_| CliError::failed("a line could not be compacted"))?;
+        let answer = answer.join().map_err(|_| panicked())?;
         for note in &answer.notes {
             crate::say(note);
         }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use plimsoll::foreign::Reasoning;
-use plimsoll::logs::{self, Agent, Candidate, SessionLog};
+use plimsoll::logs::{self, Agent, Candidate, LogError, SessionLog};
 use serde_json::json;
 
 use super::RescueArgs;
@@ -16,43 +16,42 @@ use crate::{ask, paths, stdout};
 /// Number of the newest sessions that are listed, and among which one is chosen.
 const LISTED: usize = 20;
 
-/// A session that was read.
+/// A session that was found, with its diagnosis if it can be read.
 struct Listed {
     candidate: Candidate,
-    id: String,
-    title: String,
-    directory: Option<String>,
-    tokens: Option<u64>,
-    /// Its faults, one on a line.
-    wrong: Vec<String>,
-    is_copy: bool,
+    read: Result<Diagnosis, LogError>,
 }
 
 impl Listed {
-    /// Reads a session. The title of one that cannot be read is the error.
     fn of(candidate: Candidate) -> Self {
-        let mut listed = Self {
-            id: id_of(&candidate),
-            title: String::new(),
-            directory: None,
-            tokens: None,
-            wrong: Vec::new(),
-            is_copy: false,
-            candidate,
-        };
-        let one = &listed.candidate;
-        match SessionLog::read(&one.path, one.session.as_deref()) {
-            Err(error) => listed.title = error.to_string(),
-            Ok(log) => {
-                let (diagnosis, _) = Diagnosis::of(log, Reasoning::Keep);
-                listed.wrong = diagnosis.wrong();
-                listed.tokens = diagnosis.used;
-                listed.is_copy = diagnosis.log.is_copy();
-                listed.title = diagnosis.log.title.unwrap_or_default();
-                listed.directory = diagnosis.log.directory;
-            }
+        let log = SessionLog::read(&candidate.path, candidate.session.as_deref());
+        let read = log.map(|log| Diagnosis::of(log, Reasoning::Keep).0);
+        Self { candidate, read }
+    }
+
+    /// Returns the title. That of a session that cannot be read is the error.
+    fn title(&self) -> String {
+        match &self.read {
+            Ok(read) => read.log.title.clone().unwrap_or_default(),
+            Err(error) => error.to_string(),
         }
-        listed
+    }
+
+    fn directory(&self) -> Option<&str> {
+        self.read.as_ref().ok()?.log.directory.as_deref()
+    }
+
+    fn tokens(&self) -> Option<u64> {
+        self.read.as_ref().ok()?.used
+    }
+
+    fn is_copy(&self) -> bool {
+        self.read.as_ref().is_ok_and(|read| read.log.is_copy())
+    }
+
+    /// Returns its faults, one on a line.
+    fn wrong(&self) -> Vec<String> {
+        self.read.as_ref().map_or(Vec::new(), Diagnosis::wrong)
     }
 
     /// Describes the session on a few lines.
@@ -61,24 +60,23 @@ impl Listed {
             .duration_since(self.candidate.modified)
             .unwrap_or_default();
         let tokens = self
-            .tokens
+            .tokens()
             .map(|tokens| format!(", {}", counted(tokens, "token")));
         let mut lines = vec![
-            self.id.clone(),
+            id_of(&self.candidate),
             format!(
                 "  {}, {}{}",
                 self.candidate.agent.title(),
                 ago(age),
                 tokens.unwrap_or_default()
             ),
-            format!("  {}", self.title),
+            format!("  {}", self.title()),
         ];
         lines.extend(
-            self.directory
-                .as_ref()
+            self.directory()
                 .map(|directory| format!("  in {directory}")),
         );
-        lines.extend(self.wrong.iter().map(|wrong| format!("  {wrong}")));
+        lines.extend(self.wrong().iter().map(|wrong| format!("  {wrong}")));
         lines
     }
 }
@@ -105,10 +103,10 @@ pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
         out!(
             "{}",
             json!({
-                "agent": one.candidate.agent.name(), "id": one.id, "path": one.candidate.path,
+                "agent": one.candidate.agent.name(), "id": id_of(&one.candidate), "path": one.candidate.path,
                 "bytes": one.candidate.bytes, "modified": modified.unwrap_or_default().as_secs(),
-                "title": one.title, "directory": one.directory, "tokens": one.tokens,
-                "wrong": one.wrong, "is_copy": one.is_copy,
+                "title": one.title(), "directory": one.directory(), "tokens": one.tokens(),
+                "wrong": one.wrong(), "is_copy": one.is_copy(),
             })
         );
     }
@@ -126,18 +124,15 @@ pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candida
     if sessions.is_empty() {
         return Err(none_found(from, "rescue"));
     }
-    sessions.retain(|one| !one.is_copy || !one.wrong.is_empty());
+    let is_wrong = |one: &Listed| !one.wrong().is_empty();
+    sessions.retain(|one| !one.is_copy() || is_wrong(one));
     let here = std::env::current_dir().unwrap_or_default();
-    let is_here = |one: &Listed| {
-        one.directory
-            .as_ref()
-            .is_some_and(|own| is_same(own, &here))
-    };
+    let is_here = |one: &Listed| one.directory().is_some_and(|own| is_same(own, &here));
     if sessions.iter().any(is_here) {
         sessions.retain(is_here);
     }
-    if sessions.iter().any(|one| !one.wrong.is_empty()) {
-        sessions.retain(|one| !one.wrong.is_empty());
+    if sessions.iter().any(is_wrong) {
+        sessions.retain(is_wrong);
     } else {
         // The newest one shows that nothing is wrong.
         sessions.truncate(1);
@@ -152,7 +147,7 @@ pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candida
         });
     }
     if !can_ask || !ask::can_ask() {
-        let names: Vec<&str> = sessions.iter().map(|one| one.id.as_str()).collect();
+        let names: Vec<String> = sessions.iter().map(|one| id_of(&one.candidate)).collect();
         return Err(CliError::usage(format!(
             "name one of these sessions, which `plimsoll rescue --list` describes: {}",
             names.join(", ")
