@@ -6,7 +6,7 @@ use plimsoll_wire::Target;
 use serde_json::Value;
 
 use super::Patient;
-use super::piece::{kind, unset};
+use super::piece::{parts, unset};
 
 /// Removes the first breakpoints beyond the maximum. Those of tools count, and stay.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
@@ -44,19 +44,10 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     }
 }
 
-/// Returns the places of the marked blocks in a value, as JSON pointers, in the order in which the API reads them.
+/// Returns the places of the marked blocks in a value, in the order in which the API reads them.
 fn marks(value: &Value) -> Vec<String> {
-    let content = value
-        .get("content")
-        .filter(|_| kind(value) == "tool_result");
-    let lists = [("", Some(value)), ("/content", content)];
-    let inner = lists.into_iter().flat_map(|(key, list)| {
-        let blocks = list.and_then(Value::as_array).into_iter().flatten();
-        let blocks = blocks.enumerate().filter(|(_, block)| is_marked(block));
-        blocks.map(move |(at, _)| format!("{key}/{at}"))
-    });
-    let own = is_marked(value).then(String::new);
-    inner.chain(own).collect()
+    let marked = parts(value).filter(|(_, block)| is_marked(block));
+    marked.map(|(place, _)| place).collect()
 }
 
 fn is_marked(block: &Value) -> bool {

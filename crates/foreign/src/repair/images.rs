@@ -4,9 +4,8 @@ use plimsoll_wire::Target;
 use serde_json::{Value, json};
 
 use super::Patient;
-use super::piece::{kind, list, text};
+use super::piece::{kind, parts, text};
 use crate::protocol::Protocol;
-use crate::unit::Unit;
 
 /// The maximum size of all images of a chat, in bytes of base64. Providers refuse requests with more
 /// than 20 MB or 32 MB, and text needs its share.
@@ -28,10 +27,12 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         Protocol::Responses => json!({"type": "input_text", "text": NO_IMAGE}),
     };
     let units = patient.chat.units.iter().enumerate();
-    let images = units.flat_map(|(at, unit)| {
-        let images = images(unit).into_iter();
-        images.map(move |(place, bytes)| (at, place, bytes))
-    });
+    let images = units
+        .filter(|(_, unit)| unit.is_left())
+        .flat_map(|(at, unit)| {
+            let images = parts(unit.value());
+            images.filter_map(move |(place, part)| Some((at, place, size(part)?)))
+        });
     let mut images: Vec<(usize, String, usize)> = images.collect();
     // The newest ones stay.
     images.reverse();
@@ -49,18 +50,6 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
             }
         });
     }
-}
-
-/// Returns the places of the images in a unit, as JSON pointers, with their sizes.
-fn images(unit: &Unit<'_>) -> Vec<(String, usize)> {
-    let own = unit.value();
-    let parts = ["content", "output"].into_iter().flat_map(|key| {
-        let parts = list(own, key).iter().enumerate();
-        parts.filter_map(move |(at, part)| Some((format!("/{key}/{at}"), size(part)?)))
-    });
-    let own = size(own).map(|bytes| (String::new(), bytes));
-    let images = own.into_iter().chain(parts).filter(|_| unit.is_left());
-    images.collect()
 }
 
 /// Returns the size of an image in the request, in bytes of base64.

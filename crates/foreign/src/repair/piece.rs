@@ -40,6 +40,17 @@ pub(super) fn list_mut<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Ve
     value.get_mut(key)?.as_array_mut()
 }
 
+/// Returns the parts in the lists of a value, and behind them the value itself, each with its JSON pointer.
+pub(super) fn parts(value: &Value) -> impl Iterator<Item = (String, &Value)> {
+    let lists = ["", "/content", "/output"].into_iter();
+    let inner = lists.flat_map(|key| {
+        let list = value.pointer(key).and_then(Value::as_array);
+        let parts = list.into_iter().flatten().enumerate();
+        parts.map(move |(at, part)| (format!("{key}/{at}"), part))
+    });
+    inner.chain(std::iter::once((String::new(), value)))
+}
+
 /// Sets a key of an object. Does nothing for any other value.
 pub(super) fn set(value: &mut Value, key: &str, to: impl Into<Value>) {
     if let Value::Object(object) = value {
