@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll::config::{COUNTERS, token_counter};
-use plimsoll::foreign::{Chat, ParsedRequest, Protocol, Target};
+use plimsoll::foreign::{Chat, ParsedRequest, Protocol, Reasoning, Target};
 use plimsoll::tokens::TokenCounter;
 use plimsoll::wire::WireError;
 
@@ -37,6 +37,14 @@ pub(crate) fn read<'a>(
     let target = repair::target(model, protocol, parsed.value(), input.target.as_ref())?;
     let chat = parsed.into_chat(Protocol::of(&target)).map_err(unread)?;
     Ok((chat, target))
+}
+
+/// Returns the treatment of reasoning that `--drop-thinking` asks for.
+pub(crate) fn reasoning(drops: bool) -> Reasoning {
+    match drops {
+        true => Reasoning::Drop,
+        false => Reasoning::Keep,
+    }
 }
 
 /// Converts an error to the message that a chat cannot be read.

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll::foreign::{Reasoning, Repair, Target, repair};
+use plimsoll::foreign::{Repair, Target, repair};
 use plimsoll::providers::{self, ModelRef};
 use serde_json::{Value, json};
 
@@ -71,11 +71,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     }
     let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
     let (mut chat, target) = chat_file::read(&input, model, protocol)?;
-    let reasoning = if args.drop_thinking {
-        Reasoning::Drop
-    } else {
-        Reasoning::Keep
-    };
+    let reasoning = chat_file::reasoning(args.drop_thinking);
     let mut repairs = input.repairs.clone();
     repairs.extend(repair(&mut chat, &target, reasoning));
     if args.json {

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll::ContextStrategy;
-use plimsoll::foreign::Reasoning;
 use plimsoll::logs::{self, Agent, SessionLog};
 use serde_json::json;
 
@@ -95,11 +94,7 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
     };
     let log = SessionLog::read(&chosen.path, chosen.session.as_deref())?;
     let counter = chat_file::counter("o200k")?;
-    let reasoning = if args.drop_thinking {
-        Reasoning::Drop
-    } else {
-        Reasoning::Keep
-    };
+    let reasoning = chat_file::reasoning(args.drop_thinking);
     let (diagnosis, chat) = Diagnosis::of(log, reasoning);
     let mut treatment = Treatment::begin(diagnosis, chat, counter)?;
     if !args.json {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use plimsoll::foreign::{self, Reasoning};
+use plimsoll::foreign;
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::machine::{Entry, LOG_FORMAT, State};
 use plimsoll::session::new_session_id;
@@ -60,11 +60,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
         }
     };
     let (chat, target) = chat_file::read(&input, None, args.protocol.as_deref())?;
-    let reasoning = if args.drop_thinking {
-        Reasoning::Drop
-    } else {
-        Reasoning::Keep
-    };
+    let reasoning = chat_file::reasoning(args.drop_thinking);
     let (messages, more) = foreign::import(chat, &target, reasoning).map_err(chat_file::unread)?;
     let repairs = [input.repairs, more].concat();
     if messages.is_empty() {
