@@ -128,8 +128,8 @@ fn spans_are_one_trace_with_their_kinds_states_and_events() {
     };
     assert_eq!((refused.status, calling.status), (2, 0));
     let reasons = |span: &SentSpan| span.attributes["gen_ai.response.finish_reasons"].clone();
-    assert_eq!(reasons(calling), "[tool_call]");
-    assert_eq!(reasons(answering), "[stop]");
+    assert_eq!(reasons(calling), r#"["tool_call"]"#);
+    assert_eq!(reasons(answering), r#"["stop"]"#);
     assert_eq!(collector.resource()["service.name"], "plimsoll");
 }
 

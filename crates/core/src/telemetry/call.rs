@@ -1,5 +1,6 @@
 //! The span `chat {model}` of a model call. Each attempt has its own span.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -10,28 +11,18 @@ use tracing::{Span, info_span};
 
 use super::contents::{self, finish};
 use super::fields::{dollars, record_usage};
-use super::{SpanContext, TARGET, fail, int, names};
+use super::{OpenSpan, SpanContext, TARGET, int, names};
 use crate::provider::Provider;
 
-/// A call in progress. If it is dropped before its end, it was cut off.
+/// A call in progress.
 pub(crate) struct CallSpan {
-    span: Span,
+    open: OpenSpan,
     contents: bool,
     prices: Option<PriceSheet>,
     began: Instant,
-    seen: Mutex<CallProgress>,
-    ended: bool,
-}
-
-/// The progress of a call before its end.
-#[derive(Debug, Clone, Copy, Default)]
-struct CallProgress {
-    /// The time until the first piece of the reply.
-    first: Option<Duration>,
-    /// The reported usage so far.
-    used: Option<Usage>,
-    /// The HTTP status of a rejection by the server.
-    refused: Option<u16>,
+    has_begun_reply: AtomicBool,
+    /// The reported usage so far. If the call is cut off, it is recorded.
+    used: Mutex<Option<Usage>>,
 }
 
 /// Begins the span of a call.
@@ -84,48 +75,47 @@ pub(crate) fn trace_call(
         span.record("gen_ai.input.messages", contents::input(request));
     }
     CallSpan {
-        span,
+        open: OpenSpan::new(span),
         contents: context.contents,
         prices: context.prices,
         began: Instant::now(),
-        seen: Mutex::default(),
-        ended: false,
+        has_begun_reply: AtomicBool::new(false),
+        used: Mutex::default(),
     }
 }
 
 impl CallSpan {
     pub(crate) fn span(&self) -> Span {
-        self.span.clone()
+        self.open.span.clone()
     }
 
     /// Records the arrival of a piece of the reply.
     pub(crate) fn chunk(&self) {
-        self.seen()
-            .first
-            .get_or_insert_with(|| self.began.elapsed());
+        if !self.has_begun_reply.swap(true, Ordering::Relaxed) {
+            let first = self.began.elapsed().as_secs_f64();
+            let span = &self.open.span;
+            span.record("gen_ai.response.time_to_first_chunk", first);
+        }
     }
 
     /// Records the reported usage so far.
     pub(crate) fn used(&self, usage: Usage) {
-        self.seen().used = Some(usage);
+        *lock(&self.used) = Some(usage);
     }
 
     /// Records that the server has rejected the call with this HTTP status.
     pub(crate) fn refused(&self, status: u16) {
-        self.seen().refused.get_or_insert(status);
-    }
-
-    fn seen(&self) -> MutexGuard<'_, CallProgress> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        let span = &self.open.span;
+        span.record("http.response.status_code", i64::from(status));
     }
 
     /// Ends the span with the result of the call.
     pub(crate) fn end(mut self, reply: &Result<Reply, Failure>) {
-        self.ended = true;
-        let span = &self.span;
-        match reply {
+        let span = &self.open.span;
+        let usage = match reply {
             Ok(reply) => {
-                span.record("gen_ai.response.finish_reasons", finish(reply.stop));
+                let reasons = serde_json::json!([finish(reply.stop)]);
+                span.record("gen_ai.response.finish_reasons", reasons.to_string());
                 if let Some(model) = &reply.model {
                     span.record("gen_ai.response.model", model.as_str());
                 }
@@ -133,39 +123,27 @@ impl CallSpan {
                     let output = contents::output(&reply.parts, reply.stop);
                     span.record("gen_ai.output.messages", output);
                 }
-                self.close(reply.usage, None);
+                reply.usage
             }
-            Err(failure) => {
-                if let Some(status) = status(failure).or(self.seen().refused) {
-                    span.record("http.response.status_code", i64::from(status));
-                }
-                self.close(failure.usage(), Some(failure.word()));
-            }
+            Err(failure) => failure.usage(),
+        };
+        if usage.is_some() {
+            *lock(&self.used) = usage;
         }
-    }
-
-    fn close(&self, usage: Option<Usage>, error: Option<&'static str>) {
-        let span = &self.span;
-        if let Some(error) = error {
-            fail(span, error);
-        }
-        let CallProgress { first, used, .. } = *self.seen();
-        if let Some(first) = first {
-            span.record("gen_ai.response.time_to_first_chunk", first.as_secs_f64());
-        }
-        let Some(usage) = usage.or(used) else { return };
-        record_usage(span, &usage);
-        let cost = self.prices.as_ref().and_then(|prices| prices.cost(usage));
-        if let Some(cost) = cost {
-            span.record("plimsoll.cost", dollars(cost));
-        }
+        self.open.end(reply.as_ref().err().map(Failure::word));
     }
 }
 
 impl Drop for CallSpan {
     fn drop(&mut self) {
-        if !self.ended {
-            self.close(None, Some("cancelled"));
+        let Some(usage) = *lock(&self.used) else {
+            return;
+        };
+        let span = &self.open.span;
+        record_usage(span, &usage);
+        let cost = self.prices.as_ref().and_then(|prices| prices.cost(usage));
+        if let Some(cost) = cost {
+            span.record("plimsoll.cost", dollars(cost));
         }
     }
 }
@@ -182,9 +160,7 @@ pub(crate) fn retried(provider: &dyn Provider, attempt: u32, wait: Duration, fai
     );
 }
 
-fn status(failure: &Failure) -> Option<u16> {
-    match failure {
-        Failure::Refused { status, .. } | Failure::Transient { status, .. } => *status,
-        _ => None,
-    }
+/// The lock protects one value, which is valid even after a panic.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

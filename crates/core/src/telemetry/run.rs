@@ -5,16 +5,13 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
 use super::fields::{dollars, record_usage};
-use super::{TARGET, fail, int, names};
+use super::{OpenSpan, TARGET, fail, int, names};
 use crate::error::Error;
 use crate::session::Session;
 use crate::store::SessionId;
 
-/// A run in progress. If it is dropped before its end, it was cut off.
-pub(crate) struct RunSpan {
-    span: Span,
-    ended: bool,
-}
+/// A run in progress.
+pub(crate) struct RunSpan(OpenSpan);
 
 /// Runs an evaluation in its span: several agents run one prompt, and one answer is chosen.
 pub(crate) async fn evaluation<T, E>(
@@ -80,22 +77,25 @@ impl RunSpan {
         if let Some(agent) = agent {
             span.record("otel.name", format!("invoke_agent {agent}"));
         }
-        Self { span, ended: false }
+        Self(OpenSpan::new(span))
     }
 
     pub(crate) fn span(&self) -> Span {
-        self.span.clone()
+        self.0.span.clone()
     }
 
     /// Ends the span with the outcome of the run.
     pub(crate) fn end(mut self, outcome: &Result<Outcome, Error>) {
-        self.ended = true;
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
+        // Ending because of a limit or a user is not an error.
+        self.0.end(match outcome.as_ref().map(|it| &it.reason) {
+            Ok(EndReason::Failed { failure }) => Some(failure.word()),
+            Ok(EndReason::CannotFit { .. }) => Some("cannot_fit"),
+            Ok(_) => None,
             // The log could not be written, so the outcome is unknown.
-            Err(_) => return fail(&self.span, "session"),
-        };
-        let span = &self.span;
+            Err(_) => Some("session"),
+        });
+        let Ok(outcome) = outcome else { return };
+        let span = &self.0.span;
         span.record("plimsoll.outcome", outcome.reason.word());
         span.record("plimsoll.turns", int(outcome.turns));
         span.record("plimsoll.tool_calls", int(outcome.tool_calls));
@@ -106,19 +106,5 @@ impl RunSpan {
         }
         record_usage(span, &outcome.usage);
         span.record("plimsoll.limit_hit", outcome.reason.is_limit());
-        // Ending because of a limit or a user is not an error.
-        match &outcome.reason {
-            EndReason::Failed { failure } => fail(span, failure.word()),
-            EndReason::CannotFit { .. } => fail(span, "cannot_fit"),
-            _ => {}
-        }
-    }
-}
-
-impl Drop for RunSpan {
-    fn drop(&mut self) {
-        if !self.ended {
-            fail(&self.span, "cancelled");
-        }
     }
 }

@@ -99,11 +99,11 @@ fn a_run_has_a_span_for_each_call_and_nothing_of_what_was_said() {
     assert!(!asking.attributes.contains_key("error.type"));
     assert_eq!(
         asking.attributes["gen_ai.response.finish_reasons"],
-        "tool_call"
+        r#"["tool_call"]"#
     );
     assert_eq!(
         answering.attributes["gen_ai.response.finish_reasons"],
-        "stop"
+        r#"["stop"]"#
     );
     let sum = |key: &str| -> u64 {
         let of = [asking, answering].map(|chat| chat.attributes[key].parse::<u64>().unwrap());
