@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
-use plimsoll::tools::mcp::{McpError, McpServers, McpState, McpStatus};
+use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
 
 use crate::error::CliError;
 use crate::lock;
@@ -77,13 +77,13 @@ async fn connect(
     for server in servers {
         match server.client(root, variables, &inherited) {
             Ok(client) => clients.push(client),
-            Err(why) if server.required => {
+            Err(error) if server.required => {
                 let cure = "set it, or remove the server from the configuration";
-                return Err(CliError::usage(format!("{why}; {cure}")));
+                return Err(CliError::usage(format!("{error}; {cure}")));
             }
-            Err(why) => told(&McpStatus {
+            Err(error) => told(&McpStatus {
                 name: server.name.clone(),
-                state: McpState::Absent(McpError::Unset { why }),
+                state: McpState::Absent(error),
                 notes: Vec::new(),
             }),
         }

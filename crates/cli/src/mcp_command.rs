@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use plimsoll::config::{CONFIG_FILE, Config, ConfigError, McpReach, McpServer};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::error::{CliError, DONE, FAILED};
+use crate::listing;
 use crate::mcp;
 use crate::settings::{Sources, users_file};
 
@@ -154,13 +155,17 @@ fn table(args: &AddArgs) -> String {
     }
     let named = [("url", &args.url), ("bearer_env", &args.bearer_env)];
     for (key, value) in named {
-        lines.extend(
-            value
-                .as_ref()
-                .map(|value| format!("{key} = {}", quoted(value))),
-        );
+        let value = value.as_ref();
+        lines.extend(value.map(|value| format!("{key} = {}", quoted(value))));
     }
     lines.join("\n") + "\n"
+}
+
+/// A server in the list.
+#[derive(Debug, Serialize)]
+struct ServerRow {
+    name: String,
+    reach: String,
 }
 
 fn list(as_json: bool) -> Result<u8, CliError> {
@@ -168,19 +173,14 @@ fn list(as_json: bool) -> Result<u8, CliError> {
     if config.mcp().is_empty() && !as_json {
         crate::say("no MCP servers are configured; `plimsoll mcp add` adds one");
     }
-    let width = config
-        .mcp()
-        .iter()
-        .map(|server| server.name.chars().count());
-    let width = width.max().unwrap_or(0);
-    for server in config.mcp() {
-        let reach = reach(server);
-        if as_json {
-            out!("{}", json!({ "name": server.name, "reach": reach }))
-        } else {
-            out!("{:<width$}  {reach}", server.name)
-        }
-    }
+    let rows = config.mcp().iter().map(|server| ServerRow {
+        name: server.name.clone(),
+        reach: reach(server),
+    });
+    let rows: Vec<ServerRow> = rows.collect();
+    listing::print(&rows, as_json, ["server", "reach"], |row| {
+        [row.name.clone(), row.reach.clone()]
+    })?;
     Ok(DONE)
 }
 

@@ -64,8 +64,8 @@ impl Client {
         }
     }
 
-    /// Calls a tool. The call is repeated once if the server had lost the session, or if it ended and
-    /// the tool is idempotent.
+    /// Calls a tool. The call is repeated at most once: if the server had lost the session, or if it
+    /// ended and the tool is idempotent.
     pub(crate) async fn call(
         &self,
         tool: &RemoteTool,
@@ -73,7 +73,7 @@ impl Client {
         cx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
         let name = &self.server.name;
-        let (mut may_repeat, mut may_begin_session) = (tool.idempotent, true);
+        let mut is_repeated = false;
         loop {
             let connection = tokio::select! {
                 biased;
@@ -91,10 +91,7 @@ impl Client {
                         Err(error) => Err(ToolError(self.server.strike_out(error.0))),
                     };
                 }
-                Err(Failure::NoSession(_)) if may_begin_session => {
-                    may_begin_session = false;
-                    self.leave(&connection).await;
-                }
+                Err(Failure::NoSession(_)) if !is_repeated => self.leave(&connection).await,
                 Err(Failure::Refused(text) | Failure::NoSession(text)) => {
                     let text = self.server.strike_out(text);
                     return Err(ToolError(format!("`{name}` refuses: {text}")));
@@ -105,13 +102,13 @@ impl Client {
                     if !connection.outlives_failures() {
                         self.leave(&connection).await;
                     }
-                    if !may_repeat {
+                    if is_repeated || !tool.idempotent {
                         return Err(self.no_answer(tool, &why));
                     }
-                    may_repeat = false;
                     cx.update(format!("the MCP server `{name}` is asked again: {why}"));
                 }
             }
+            is_repeated = true;
         }
     }
 
@@ -161,10 +158,7 @@ impl Client {
             Err(Failure::Cancelled) => "it lists no tools".to_owned(),
         };
         connection.handler().set_changed(true);
-        Err(McpError::Absent {
-            server: self.server.name.clone(),
-            why: self.server.strike_out(why),
-        })
+        Err(self.server.absent(why))
     }
 
     /// Drops this connection, so that the next call opens another one.

@@ -75,10 +75,7 @@ pub(crate) enum Failure {
 impl Connection {
     /// Starts or contacts a server and initializes the connection, within the server's timeout.
     pub(crate) async fn open(server: &McpServer) -> Result<Self, McpError> {
-        let absent = |why| McpError::Absent {
-            server: server.name.clone(),
-            why: server.strike_out(why),
-        };
+        let absent = |why| server.absent(why);
         let (child, initializing) = match &server.reach {
             Reach::Command(command) => {
                 let started = command.talk(MCP_STDERR);
@@ -98,15 +95,15 @@ impl Connection {
             Ok(Ok(service)) => return Ok(Self::new(service, child)),
             Ok(Err(error)) => error,
             Err(_) => {
+                let secs = server.timeout.as_secs_f32();
                 let words = child.as_ref().map_or(String::new(), log_text);
                 if let Some(child) = child {
                     let _ = child.stop().await;
                 }
-                return Err(McpError::Late {
-                    server: server.name.clone(),
-                    secs: server.timeout.as_secs_f32(),
-                    words: server.strike_out(words),
-                });
+                let why = "it was not ready within";
+                return Err(absent(format!(
+                    "{why} {secs} s{words}; set `timeout` to wait longer"
+                )));
             }
         };
         let Some(child) = child else {

@@ -1,4 +1,4 @@
-//! [`McpError`]: the reasons why an MCP server is not available.
+//! [`McpError`]: the reason why an MCP server is not available.
 //!
 //! Errors of tools are results, not errors of this type.
 
@@ -10,35 +10,13 @@ use plimsoll_context::{Bytes, head_tail};
 pub const MCP_ERROR_MAX: Bytes = Bytes(4 * 1024);
 
 /// The reason why a server is not available.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum McpError {
-    /// The server could not be started or contacted, or the initialization failed.
-    #[error("the MCP server `{server}` is not there: {why}")]
-    Absent {
-        /// The server's name.
-        server: String,
-        /// The cause, with the server's last output.
-        why: String,
-    },
-    /// A variable that the server needs is not set.
-    #[error("{why}")]
-    Unset {
-        /// A sentence with the server and the variable.
-        why: String,
-    },
-    /// The server was not ready in time.
-    #[error(
-        "the MCP server `{server}` was not ready within {secs} s{words}; set `timeout` to wait longer"
-    )]
-    Late {
-        /// The server's name.
-        server: String,
-        /// The timeout in seconds.
-        secs: f32,
-        /// The server's last output, if any.
-        words: String,
-    },
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the MCP server `{server}` is not there: {why}")]
+pub struct McpError {
+    /// The server's name.
+    pub server: String,
+    /// The cause, with the server's last output.
+    pub why: String,
 }
 
 /// Returns an error with all its causes, shortened to the limit.

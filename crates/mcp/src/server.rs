@@ -7,6 +7,8 @@ use plimsoll_context::Part;
 use plimsoll_core::process::Command;
 use plimsoll_core::{Secret, ToolOutput};
 
+use crate::error::McpError;
+
 /// Default timeout of a server, for its start and for each of its answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
 /// The replacement for a server's own address in texts.
@@ -140,6 +142,14 @@ impl McpServer {
         &self.name
     }
 
+    /// Returns the error for this reason, without secrets.
+    pub(crate) fn absent(&self, why: String) -> McpError {
+        McpError {
+            server: self.name.clone(),
+            why: self.strike_out(why),
+        }
+    }
+
     /// Removes all secrets of this server from a text.
     pub(crate) fn strike_out(&self, mut text: String) -> String {
         for address in &self.addresses {
@@ -181,26 +191,20 @@ impl McpServer {
 /// Returns the parts of an address that may be a key, in the spellings that errors repeat: first the
 /// address itself, the longest spelling first, then its query, user name and password.
 fn secrets_of(url: &str) -> (Vec<String>, Vec<String>) {
-    let query = url.split_once('?').map(|(_, query)| query);
-    let authority = url.split_once("://").map_or("", |(_, authority)| authority);
-    let authority = authority.split(['/', '?']).next().unwrap_or_default();
-    let user = authority.rsplit_once('@').map(|(user, _)| user);
-    let mut secrets: Vec<String> = [query, user]
-        .into_iter()
-        .flatten()
-        .map(str::to_owned)
-        .collect();
-    let mut addresses = Vec::new();
-    if let Ok(mut read) = reqwest::Url::parse(url) {
-        secrets.extend(read.query().map(str::to_owned));
-        secrets.extend(read.password().map(str::to_owned));
-        addresses = vec![url.to_owned(), read.to_string()];
-        // Errors repeat it in this form after user name and password have become a header.
-        if read.set_username("").is_ok() && read.set_password(None).is_ok() {
-            addresses.push(read.to_string());
-        }
-        addresses.sort_by_key(|address| std::cmp::Reverse(address.len()));
+    let mut addresses = vec![url.to_owned()];
+    let query = url.split_once('?').map(|(_, query)| query.to_owned());
+    let mut secrets = Vec::from_iter(query);
+    let Ok(mut read) = reqwest::Url::parse(url) else {
+        return (addresses, secrets);
+    };
+    let parts = [Some(read.username()), read.password(), read.query()];
+    secrets.extend(parts.into_iter().flatten().map(str::to_owned));
+    addresses.push(read.to_string());
+    // Errors repeat it in this form after user name and password have become a header.
+    if read.set_username("").is_ok() && read.set_password(None).is_ok() {
+        addresses.push(read.to_string());
     }
+    addresses.sort_by_key(|address| std::cmp::Reverse(address.len()));
     (addresses, secrets)
 }
 

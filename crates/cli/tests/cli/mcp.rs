@@ -178,7 +178,7 @@ fn they_are_listed_and_tried_without_a_model() {
     let listed = home.run(["mcp", "list"]).done().out;
     assert_eq!(
         listed,
-        "ship  sh ship.sh\nweb   http://***@127.0.0.1:1/mcp?***\n"
+        "server  reach\nship    sh ship.sh\nweb     http://***@127.0.0.1:1/mcp?***\n"
     );
     let said = home.run(["config", "check", "plimsoll.toml"]).done();
     assert!(
@@ -194,8 +194,9 @@ fn they_are_listed_and_tried_without_a_model() {
         said.out
     );
     assert!(
-        said.out
-            .contains("the MCP server `web` needs the variable WEB_TOKEN, which is not set"),
+        said.out.contains(
+            "the MCP server `web` is not there: it needs the variable WEB_TOKEN, which is not set"
+        ),
         "{}",
         said.out
     );
@@ -224,7 +225,7 @@ fn a_server_is_added_listed_and_tried() {
     home.run(add).refused(2, &["has a server ship already"]);
     assert_eq!(std::fs::read_to_string(&users).unwrap(), text);
     let listed = home.run(["mcp", "list"]).done().out;
-    assert_eq!(listed, "ship  sh ship.sh a \"b\" \\ c\n");
+    assert_eq!(listed, "server  reach\nship    sh ship.sh a \"b\" \\ c\n");
     let tried = home.run(["mcp", "test", "ship"]).done().out;
     assert!(
         tried.contains("MCP server ship: 1 tool\n  ship_look (asks)"),
@@ -304,7 +305,7 @@ fn a_run_goes_on_without_a_server_whose_variable_is_not_set() {
         .done();
     assert!(
         said.err.contains(
-            "`far` needs the variable FAR_TOKEN, which is not set; its tools are left out"
+            "`far` is not there: it needs the variable FAR_TOKEN, which is not set; its tools are left out"
         ),
         "{}",
         said.err

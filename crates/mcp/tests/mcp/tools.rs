@@ -183,7 +183,7 @@ async fn one_that_hangs_at_the_beginning_is_given_up() {
     };
     assert_eq!(
         error.to_string(),
-        "the MCP server `fake` was not ready within 3 s; set `timeout` to wait longer"
+        "the MCP server `fake` is not there: it was not ready within 3 s; set `timeout` to wait longer"
     );
     stage.are_gone().await;
 }

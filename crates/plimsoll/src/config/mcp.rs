@@ -114,7 +114,7 @@ impl McpServer {
         root: &std::path::Path,
         variables: &dyn Fn(&str) -> Option<String>,
         inherited: &plimsoll_core::process::InheritedVariables,
-    ) -> Result<plimsoll_mcp::McpServer, String> {
+    ) -> Result<plimsoll_mcp::McpServer, plimsoll_mcp::McpError> {
         use plimsoll_mcp::McpServer as Client;
         let mut client = match &self.reach {
             McpReach::Command { command, args, env } => {
@@ -136,11 +136,9 @@ impl McpServer {
         };
         if let Some(name) = &self.bearer_env {
             let token = variables(name).filter(|token| !token.trim().is_empty());
-            let token = token.ok_or_else(|| {
-                format!(
-                    "the MCP server `{}` needs the variable {name}, which is not set",
-                    self.name
-                )
+            let token = token.ok_or_else(|| plimsoll_mcp::McpError {
+                server: self.name.clone(),
+                why: format!("it needs the variable {name}, which is not set"),
             })?;
             client = client.bearer(token.trim());
         }
