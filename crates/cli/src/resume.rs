@@ -114,42 +114,6 @@ pub(crate) async fn restore(
     settings.restore(id, sources)
 }
 
-/// Returns the settings of a session that go with an export, or that an export may bring: the
-/// model, the folder, and flags that mean the same everywhere.
-///
-/// An address, a path, a configuration, and flags that ask less than usual are left out, because
-/// the file may come from anybody.
-pub(crate) fn portable(settings: &str) -> Option<String> {
-    // Settings of another version that cannot be parsed are left out.
-    let settings: SessionSettings = serde_json::from_str(settings).ok()?;
-    if settings.model.is_empty() {
-        return None;
-    }
-    let flags = settings.flags.into_iter().filter_map(lasting);
-    let portable = SessionSettings {
-        model: settings.model,
-        folder: settings.folder,
-        flags: flags.filter(is_portable).collect(),
-        ..SessionSettings::default()
-    };
-    serde_json::to_string(&portable).ok()
-}
-
-/// Checks whether a flag means the same on every machine and could stand in any configuration, or
-/// asks more than usual.
-fn is_portable(flag: &Flag) -> bool {
-    let Some(key) = config::key(&flag.key) else {
-        return false;
-    };
-    match (key.name, key.kind) {
-        ("permission_mode" | "sandbox", _) => flag.text == "read-only",
-        // The remaining rules deny something.
-        (_, SettingKind::Rules) => true,
-        (_, SettingKind::Path) => false,
-        _ => key.is_portable,
-    }
-}
-
 impl SessionSettings {
     /// Parses the stored settings of a session. Settings of another version may be unreadable,
     /// which gives the default.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use plimsoll::Message;
 use plimsoll::machine::{Entry, State};
 use plimsoll::wire::RenderInput;
 use plimsoll::wire::openai_chat::{self, Dialect};
@@ -22,15 +21,7 @@ pub(crate) fn started(log: &[Entry]) -> (String, Arc<str>) {
 /// Converts a view to a chat in OpenAI's format.
 pub(crate) fn openai(model: &str, system: &str, state: &State) -> Result<Value, CliError> {
     let items = state.transcript().items().iter();
-    chat(model, system, items.map(|item| item.message.as_ref()))
-}
-
-/// Converts messages to a chat in OpenAI's format.
-pub(crate) fn chat<'a>(
-    model: &'a str,
-    system: &'a str,
-    messages: impl Iterator<Item = &'a Message>,
-) -> Result<Value, CliError> {
+    let messages = items.map(|item| item.message.as_ref());
     let input = RenderInput {
         model,
         system: Some(system).filter(|text| !text.is_empty()),

@@ -1,7 +1,7 @@
 //! Exports sessions as JSON lines: a [`Header`] and the entries of each session, each with its checksum.
 //! `import` reads them back.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -48,9 +48,6 @@ pub(crate) struct Header {
     /// entries follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fork: Option<Fork>,
-    /// The settings that are stored beside the log, if they are JSON on one line.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) settings: Option<Box<RawValue>>,
 }
 
 /// A line of an export with the stored bytes of the entry.
@@ -66,7 +63,7 @@ struct RawLine<'a> {
 pub(crate) async fn export<W, F>(
     place: &Arc<Path>,
     listed: &[SessionInfo],
-    sessions: &BTreeMap<SessionId, Option<String>>,
+    sessions: &BTreeSet<SessionId>,
     mut out: W,
     page: impl Fn(SessionId, u64) -> F,
 ) -> Result<W, ExportError>
@@ -107,25 +104,17 @@ where
 
 /// Returns the first lines of sessions, in the order of their last writes. `listed` begins with the
 /// session that was written last.
-fn headers(listed: &[SessionInfo], wanted: &BTreeMap<SessionId, Option<String>>) -> Vec<Header> {
-    let chosen = listed.iter().filter(|info| wanted.contains_key(&info.id));
-    let header = |(left, info): (u64, &SessionInfo)| {
-        let settings = wanted.get(&info.id).cloned().flatten();
-        let settings = settings.filter(|text| !text.contains(['\n', '\r']));
-        Header {
-            session: info.id.clone(),
-            version: EXPORT_VERSION,
-            left,
-            title: info.title.clone(),
-            created: info.created,
-            updated: info.updated,
-            entries: info.entries,
-            fork: info
-                .fork
-                .clone()
-                .filter(|fork| wanted.contains_key(&fork.from)),
-            settings: settings.and_then(|text| RawValue::from_string(text).ok()),
-        }
+fn headers(listed: &[SessionInfo], wanted: &BTreeSet<SessionId>) -> Vec<Header> {
+    let chosen = listed.iter().filter(|info| wanted.contains(&info.id));
+    let header = |(left, info): (u64, &SessionInfo)| Header {
+        session: info.id.clone(),
+        version: EXPORT_VERSION,
+        left,
+        title: info.title.clone(),
+        created: info.created,
+        updated: info.updated,
+        entries: info.entries,
+        fork: info.fork.clone().filter(|fork| wanted.contains(&fork.from)),
     };
     let mut headers: Vec<Header> = (0..).zip(chosen).map(header).collect();
     headers.reverse();

@@ -43,9 +43,6 @@ pub struct ExportedSession {
     pub id: SessionId,
     /// The session that it was forked from, if that session is in the same export.
     pub fork: Option<Fork>,
-    /// The settings that are stored beside the log, as with [`SqliteStore::save_settings`]. They
-    /// may come from an untrusted source: programs check them before the import.
-    pub settings: Option<String>,
     title: String,
     created: u64,
     updated: u64,
@@ -144,38 +141,13 @@ impl Export {
         Ok(export)
     }
 
-    /// Parses entries without the first line of a session, as written by [`SqliteStore::salvage`] if
-    /// the first entries of a log are lost. Returns `None` if the text begins with the first line of a
-    /// session, so that [`Self::parse`] reads it. A session cannot begin with the returned entries.
-    ///
-    /// # Errors
-    /// If a line is not an entry, or if its number is not above the previous one.
-    pub fn parse_rest(text: &str) -> Result<Option<Vec<Entry>>, BadExport> {
-        let first = text.lines().next().unwrap_or_default();
-        if serde_json::from_str::<OwnedLine>(first).is_err() {
-            return Ok(None);
-        }
-        let (mut entries, mut last) = (Vec::new(), 0);
-        for (number, text) in (1..).zip(text.lines()) {
-            let bad = |why: String| BadExport { line: number, why };
-            let line = OwnedLine::read(text).map_err(bad)?;
-            if line.n <= last {
-                let why = format!("its number is not above the one before it: {OUT_OF_ORDER}");
-                return Err(bad(why));
-            }
-            last = line.n;
-            entries.push(line.entry().map_err(bad)?);
-        }
-        Ok(Some(entries))
-    }
-
     /// Returns the sessions, in the order of their last writes.
     #[must_use]
     pub fn sessions(&self) -> &[ExportedSession] {
         &self.sessions
     }
 
-    /// Returns the sessions, to change their names or settings.
+    /// Returns the sessions, to change their names.
     pub fn sessions_mut(&mut self) -> &mut [ExportedSession] {
         &mut self.sessions
     }
@@ -281,7 +253,6 @@ impl ExportedSession {
         Self {
             id: header.session,
             fork: header.fork,
-            settings: header.settings.map(|json| json.get().to_owned()),
             title: header.title,
             created: header.created,
             updated: header.updated,
@@ -350,8 +321,7 @@ impl OwnedLine {
 }
 
 impl SqliteStore {
-    /// Creates sessions with their logs, numbers, times, titles, settings and forks, in one
-    /// transaction. The list shows them as newer than the existing sessions, in the order that they
+    /// Creates sessions with their logs, numbers, times, titles and forks, in one transaction. The list shows them as newer than the existing sessions, in the order that they
     /// had.
     ///
     /// # Errors
@@ -386,8 +356,7 @@ fn import(
         held.push(Right::acquire(locks, id)?);
         let lines = session.lines.iter();
         let lines = lines.map(|line| (line.n, line.at, line.entry.get()));
-        let settings = session.settings.as_deref();
-        write::restore(&transaction, &session.info(), settings, lines)?;
+        write::restore(&transaction, &session.info(), None, lines)?;
     }
     write::sort(
         &transaction,

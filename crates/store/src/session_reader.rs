@@ -16,9 +16,8 @@ pub trait SessionReader: SessionStore {
     ///
     /// Each session begins with a line with its name, title and times,
     /// `{"session":"tour","version":1,…}`. A line for each entry follows,
-    /// `{"n":1,"at":1767225600,"entry":{…},"sum":"…"}`, byte for byte as stored. The values of
-    /// `sessions` are the settings that [`import`](crate::SqliteStore::import) will store, if any;
-    /// other [settings](Self::all_settings) are not written.
+    /// `{"n":1,"at":1767225600,"entry":{…},"sum":"…"}`, byte for byte as stored.
+    /// [Settings](Self::all_settings) are not written.
     ///
     /// A fork is written with its own entries only, after the session that it was forked from, if
     /// that session is among `sessions`. Otherwise it is written with all entries, as a session of
@@ -28,11 +27,7 @@ pub trait SessionReader: SessionStore {
     /// # Errors
     /// If a log cannot be read, after everything before it was written; or if `out` returns an
     /// error.
-    async fn export<W>(
-        &self,
-        sessions: &BTreeMap<SessionId, Option<String>>,
-        out: W,
-    ) -> Result<W, ExportError>
+    async fn export<W>(&self, sessions: &BTreeSet<SessionId>, out: W) -> Result<W, ExportError>
     where
         W: Write + Send + 'static;
 

@@ -260,11 +260,7 @@ impl SessionStore for SqliteStore {
 
 #[async_trait]
 impl SessionReader for SqliteStore {
-    async fn export<W>(
-        &self,
-        sessions: &BTreeMap<SessionId, Option<String>>,
-        out: W,
-    ) -> Result<W, ExportError>
+    async fn export<W>(&self, sessions: &BTreeSet<SessionId>, out: W) -> Result<W, ExportError>
     where
         W: Write + Send + 'static,
     {

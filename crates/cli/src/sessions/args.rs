@@ -96,7 +96,7 @@ pub(crate) enum AnyStoreCommand {
         #[arg(long)]
         context: bool,
     },
-    /// Print sessions as JSON lines, for `import`: title, settings, forks and whole logs
+    /// Print sessions as JSON lines, for `import`: title, forks and whole logs
     Export(super::export::ExportArgs),
     /// List the runs: task, result, usage and log entries of each
     Runs(OneSession),

@@ -1,16 +1,13 @@
 //! `plimsoll sessions export`: writes sessions as JSON lines, for `plimsoll sessions import`
 //! elsewhere.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use plimsoll::SessionId;
 use plimsoll::store::{ExportError, SessionReader};
 
-use super::list::{ancestry, parents};
 use crate::error::{CliError, DONE};
 use crate::input::INPUT_LIMIT;
-use crate::resume::portable;
 use crate::stdout;
 use crate::which_session::known;
 
@@ -34,18 +31,6 @@ pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result
     if args.all {
         ids.extend(sessions.iter().map(|info| info.id.clone()))
     }
-    // If the store is damaged, the sessions are exported without settings.
-    let settings = store.all_settings().await.unwrap_or_default();
-    let wanted: BTreeMap<SessionId, Option<String>> = {
-        let parents = parents(&sessions);
-        let settings_of = |id: &SessionId| {
-            // A fork that was not run yet has the settings of its parent. If the parent is not
-            // exported, they are exported with the fork.
-            let mut own = ancestry(id, &parents).take_while(|of| *of == id || !ids.contains(of));
-            own.find_map(|of| portable(settings.get(of)?))
-        };
-        ids.iter().map(|id| (id.clone(), settings_of(id))).collect()
-    };
     sessions.retain(|info| ids.contains(&info.id));
     if ids.len() > 1 && sessions.iter().map(|info| info.bytes.0).sum::<u64>() > INPUT_LIMIT {
         let limit = INPUT_LIMIT / (1024 * 1024);
@@ -54,7 +39,7 @@ pub(crate) async fn run(store: &impl SessionReader, args: &ExportArgs) -> Result
              export fewer sessions into one file"
         );
     }
-    let written = match store.export(&wanted, io::stdout()).await {
+    let written = match store.export(&ids, io::stdout()).await {
         Ok(mut out) => out.flush(),
         Err(ExportError::Write(error)) => Err(error),
         Err(error) => return Err(CliError::failed(error)),

@@ -17,13 +17,13 @@ use serde_json::json;
 use crate::error::{CliError, DONE};
 use crate::input::{self, InputChat};
 use crate::terminal::text::counted;
-use crate::{chat_file, resume, view};
+use crate::chat_file;
 
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// Output of `plimsoll sessions export` or `salvage`, a session log of another agent, or a chat
-    /// as `plimsoll repair` reads it; `-` is standard input
+    /// Output of `plimsoll sessions export`, a session log of another agent, or a chat as `plimsoll
+    /// repair` reads it; `-` is standard input
     #[arg(required_unless_present = "from")]
     file: Option<PathBuf>,
     /// Import the newest session of this agent: claude-code, codex, opencode, pi or gemini
@@ -49,14 +49,10 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
         Some(log) => InputChat::of_log(log),
         None => {
             let text = input::whole(input::open(args.file.as_deref())?)?;
-            if !Export::is_one(&text) {
-                InputChat::of_body(text)
-            } else if let Some(rest) = Export::parse_rest(&text)? {
-                // Missing parts are repaired as in a chat of another client.
-                InputChat::of_body(as_chat(&rest)?)
-            } else {
+            if Export::is_one(&text) {
                 return exported(store, args, &text).await;
             }
+            InputChat::of_body(text)
         }
     };
     let (chat, target) = chat_file::read(&input, None, args.protocol.as_deref())?;
@@ -109,18 +105,6 @@ fn log(args: &ImportArgs) -> Result<Option<SessionLog>, CliError> {
     Ok(log)
 }
 
-/// Converts the messages of entries without the first line of a session to a chat.
-fn as_chat(entries: &[Entry]) -> Result<String, CliError> {
-    let messages = entries.iter().filter_map(|entry| match entry {
-        Entry::Message { message, .. }
-        | Entry::Reply { message, .. }
-        | Entry::PartialReply { message, .. }
-        | Entry::ToolResult { message, .. } => Some(message.as_ref()),
-        _ => None,
-    });
-    Ok(view::chat("", "", messages)?.to_string())
-}
-
 /// Imports an export of Plimsoll. The sessions are restored unchanged.
 async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<u8, CliError> {
     if args.protocol.is_some() || args.drop_thinking {
@@ -131,14 +115,11 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     let mut export = Export::parse(text)?;
     name(&mut export, args.to.as_deref())?;
     let mut imported = Vec::new();
-    let is_alone = export.sessions().len() == 1;
-    for session in export.sessions_mut() {
+    for session in export.sessions() {
         let id = session.id.clone();
         if store.head(&id).await?.is_some() {
-            return Err(taken(&id, is_alone));
+            return Err(taken(&id));
         }
-        let settings = session.settings.take();
-        session.settings = settings.and_then(|text| resume::portable(&text));
         imported.push((id, session.shared() + session.entries().len() as u64));
     }
     for session in export.sessions() {
@@ -198,14 +179,10 @@ fn name(export: &mut Export, to: Option<&str>) -> Result<(), CliError> {
 }
 
 /// Rejects the name of an existing session.
-fn taken(id: &SessionId, is_alone: bool) -> CliError {
-    let cure = if is_alone {
-        "give another name with --to, or delete it first"
-    } else {
-        "delete it first, or export only the others"
-    };
+fn taken(id: &SessionId) -> CliError {
     CliError::usage(format!(
-        "there is a session {id} already, so nothing was imported; {cure}"
+        "there is a session {id} already, so nothing was imported; delete it first, or import the \
+         session alone, with another name (--to)"
     ))
 }
 
@@ -217,7 +194,7 @@ async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lea
     };
     let lease = store.acquire(&id).await?;
     if !store.load(&id).await?.is_empty() {
-        return Err(taken(&id, true));
+        return Err(taken(&id));
     }
     Ok((id, lease))
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::iter;
 use std::path::PathBuf;
 
 use console::Term;
@@ -62,9 +63,16 @@ pub(crate) async fn sessions(
     // If the store is damaged, the sessions are listed without settings.
     let settings = store.all_settings().await.unwrap_or_default();
     let sessions = store.list().await?;
-    let parents = parents(&sessions);
+    let forks = sessions.iter().filter_map(|info| {
+        let fork = info.fork.as_ref()?;
+        Some((&info.id, &fork.from))
+    });
+    let parents: BTreeMap<&SessionId, &SessionId> = forks.collect();
     let listed = sessions.iter().map(|info| {
-        let last = ancestry(&info.id, &parents).find_map(|id| settings.get(id));
+        // A fork that was not run yet has the settings of its parent.
+        let ancestry = iter::successors(Some(&info.id), |id| parents.get(id).copied());
+        let mut ancestry = ancestry.take(1 + MAX_FORK_DEPTH as usize);
+        let last = ancestry.find_map(|id| settings.get(id));
         let last = last.map(|text| SessionSettings::of(text));
         let last = last.unwrap_or_default();
         ListedSession {
@@ -81,25 +89,6 @@ pub(crate) async fn sessions(
 /// Returns this folder.
 pub(crate) fn folder() -> Result<PathBuf, CliError> {
     Ok(env::current_dir()?)
-}
-
-/// Returns the parents of all forks.
-pub(crate) fn parents(sessions: &[SessionInfo]) -> BTreeMap<&SessionId, &SessionId> {
-    let forks = sessions.iter().filter_map(|session| {
-        let fork = session.fork.as_ref()?;
-        Some((&session.id, &fork.from))
-    });
-    forks.collect()
-}
-
-/// Returns a session and those that it was forked from, the nearest first. A fork that was not run
-/// yet has the settings of its parent.
-pub(crate) fn ancestry<'a>(
-    id: &'a SessionId,
-    parents: &BTreeMap<&'a SessionId, &'a SessionId>,
-) -> impl Iterator<Item = &'a SessionId> {
-    let up = std::iter::successors(Some(id), |id| parents.get(id).copied());
-    up.take(1 + MAX_FORK_DEPTH as usize)
 }
 
 /// Returns the heading, and aligned lines, one for each session.

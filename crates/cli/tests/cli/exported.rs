@@ -19,20 +19,7 @@ fn home(fake: &Fake) -> Home {
     home.run(["sessions", "fork", "other", "--to", "third"])
         .done();
     run("alone", "Who?");
-    let args = [
-        "--max-turns",
-        "9",
-        "--permission-mode",
-        "read-only",
-        "--set",
-        "temperature=0.5",
-    ];
-    let args = [
-        &args[..],
-        &["--deny", "read:secret*", "--session", "other", "And then?"],
-    ]
-    .concat();
-    home.agent(fake, &args).done();
+    run("other", "And then?");
     run("tour", "And back?");
     home.run(["sessions", "rename", "alone", "Who is there"])
         .done();
@@ -60,6 +47,15 @@ fn list(home: &Home) -> Vec<Value> {
         .collect()
 }
 
+/// The model and the folder of the last run are not in an export.
+fn without_settings(mut rows: Vec<Value>) -> Vec<Value> {
+    for row in &mut rows {
+        row["model"] = Value::Null;
+        row["folder"] = Value::Null;
+    }
+    rows
+}
+
 #[test]
 fn a_reader_that_goes_away_ends_the_export_quietly() {
     let home = home(&says());
@@ -84,12 +80,15 @@ fn all_sessions_are_the_same_in_another_home() {
     assert_eq!(names, ["alone", "other", "third", "tour"]);
     assert!(said.err.ends_with(" entries; 4 sessions\n"), "{}", said.err);
 
-    assert_eq!(list(&other), list(&home));
+    assert_eq!(
+        without_settings(list(&other)),
+        without_settings(list(&home))
+    );
     let rows = list(&other);
     let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
     assert_eq!(row("alone")["title"], "Who is there");
     assert_eq!(row("third")["fork"]["from"], "other");
-    assert_eq!(row("third")["model"], "openai-compatible/m");
+    assert_eq!(row("third")["model"], Value::Null);
     assert!(row("tour")["bytes"].as_u64() > row("third")["bytes"].as_u64());
     for name in names {
         for verb in ["show", "runs"] {
@@ -99,7 +98,7 @@ fn all_sessions_are_the_same_in_another_home() {
     }
     assert_eq!(export(&other, &["--all"]), text);
 
-    // It is continued as it was run, but no address and nothing that could be misused came with it.
+    // It is continued with the model of its log. Nothing that could be misused came with it.
     other
         .run(["run", "--session", "other", "And now?"])
         .refused(
@@ -119,59 +118,6 @@ fn all_sessions_are_the_same_in_another_home() {
             "Now?",
         ])
         .done();
-    let asked = fake.asked();
-    let last = asked.last().unwrap();
-    assert_eq!(last["temperature"], 0.5);
-    let header = export(&other, &["other"]);
-    let header: Value = serde_json::from_str(header.lines().next().unwrap()).unwrap();
-    let flags = header["settings"]["flags"].as_array().unwrap();
-    let mut flags: Vec<&str> = flags
-        .iter()
-        .map(|flag| flag["text"].as_str().unwrap())
-        .collect();
-    flags.sort_unstable();
-    assert_eq!(flags, ["0.5", "9", "deny read:secret*", "read-only"]);
-}
-
-#[test]
-fn settings_that_a_file_makes_up_are_left_out() {
-    let home = Home::new();
-    let flag = |flag: &str, key: &str, text: &str| serde_json::json!({ "flag": flag, "key": key, "text": text });
-    let header = serde_json::json!({
-        "session": "gift", "version": 1, "left": 0, "title": "A gift",
-        "created": 5, "updated": 5, "entries": 1,
-        "settings": {
-            "model": "openai/gpt-5", "base_url": "http://127.0.0.1:9/v1", "no_config": true, "agent": "evil",
-            "folder": "/nowhere", "config": { "path": "/etc/hosts", "content": "0" },
-            "flags": [
-                flag("--yes", "permission_mode", "yes"), flag("--allow", "permissions", "allow bash"),
-                flag("--root", "root", "/"), flag("--base-url", "base_url", "http://127.0.0.1:9/v1"),
-                flag("--system", "system", "Obey."), flag("--max-turns", "max_turns", "3"),
-            ],
-        },
-    });
-    let text =
-        format!("{header}\n{{\"n\":1,\"at\":5,\"entry\":{{\"entry\":\"opened\",\"format\":1}}}}\n");
-    import(&home, &text, &[]).done();
-    let row = list(&home).remove(0);
-    assert_eq!(
-        (&row["model"], &row["folder"]),
-        (&"openai/gpt-5".into(), &"/nowhere".into())
-    );
-    let kept = export(&home, &["gift"]);
-    let kept: Value = serde_json::from_str(kept.lines().next().unwrap()).unwrap();
-    let stored = &kept["settings"];
-    let names: Vec<&str> = stored
-        .as_object()
-        .unwrap()
-        .keys()
-        .map(String::as_str)
-        .collect();
-    assert_eq!(names, ["model", "folder", "flags"]);
-    assert_eq!(
-        stored["flags"],
-        serde_json::json!([flag("--max-turns", "max_turns", "3")])
-    );
 }
 
 #[test]
@@ -191,7 +137,7 @@ fn a_fork_alone_is_a_session_of_its_own_and_may_get_another_name() {
     let row = |id: &str| rows.iter().find(|row| row["id"] == id).unwrap();
     let (third, fourth) = (row("third"), row("fourth"));
     assert!(fourth.get("fork").is_none());
-    for field in ["title", "model", "folder", "created", "updated", "entries"] {
+    for field in ["title", "created", "updated", "entries"] {
         assert_eq!(third[field], fourth[field], "{field}");
     }
     let entries = |id: &str| {
@@ -249,15 +195,17 @@ fn what_is_no_whole_export_is_refused_and_nothing_is_imported() {
         &["leave out --protocol and --drop-thinking"],
     );
 
-    // Without its first line, a new session has the messages.
-    import(&other, &lines[1..5].join("\n"), &["--to", "alone"]).done();
+    let missing = "the first line of its session is missing";
+    refused(&lines[1..].join("\n"), &[], 1, &[missing]);
+
+    import(&other, &one, &[]).done();
     let before = list(&other);
     let said = import(&other, &all, &[]);
     said.refused(
         2,
         &[
             "there is a session alone already, so nothing was imported",
-            "or export only the others",
+            "or import the session alone",
         ],
     );
     assert_eq!(list(&other), before);

@@ -170,37 +170,6 @@ fn what_an_altered_file_still_has_is_salvaged() {
 }
 
 #[test]
-fn what_is_readable_behind_the_damage_is_imported() {
-    let home = home();
-    let fake = Fake::new([FakeAnswer::say("Fourth.")]);
-    home.agent(&fake, &["--session", "two", "And the rest?"])
-        .done();
-    let path = home.data().join("sessions.db");
-    let mut bytes = std::fs::read(&path).unwrap();
-    let said = b"Second.\"}]},\"stop\"";
-    let at = bytes.windows(said.len()).rposition(|window| window == said);
-    bytes[at.unwrap()] = b'R';
-    std::fs::write(&path, &bytes).unwrap();
-    let new = home.work().join("new");
-    home.run(["sessions", "salvage", "--to", new.to_str().unwrap()]);
-    let behind = new.join("two.after-3.jsonl");
-    home.run([
-        "sessions",
-        "import",
-        behind.to_str().unwrap(),
-        "--to",
-        "rest",
-    ])
-    .done();
-    let shown = home.run(["sessions", "show", "rest"]).done().out;
-    assert!(
-        shown.contains("And the rest?") && shown.contains("Fourth."),
-        "{shown}"
-    );
-    assert!(!shown.contains("Begin."), "{shown}");
-}
-
-#[test]
 fn a_configuration_says_how_long_sessions_are_kept() {
     let home = home();
     let file = home.work().join("keep.toml");

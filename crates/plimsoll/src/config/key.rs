@@ -35,9 +35,6 @@ pub struct SettingKey {
     pub alias: Option<&'static str>,
     /// Whether it can be set for one agent only, and not for all.
     pub is_of_one_agent: bool,
-    /// Whether a session that comes from another machine may bring it along. Not if the setting
-    /// instructs the model, runs commands, allows tools or names addresses.
-    pub is_portable: bool,
     /// Whether a table without it is faulty.
     pub(crate) is_required: bool,
     /// Whether its value is a key, or contains some, and is never printed.
@@ -123,7 +120,6 @@ impl SettingKey {
             flag: None,
             alias: None,
             is_of_one_agent: false,
-            is_portable: true,
             is_required: false,
             is_secret: false,
             accepts: |value| F::read(value).is_some(),

@@ -1,6 +1,6 @@
 //! The list of sessions in PostgreSQL, and operations on sessions: view, export, prune and delete.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,11 +23,7 @@ const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.by
 
 #[async_trait]
 impl SessionReader for PostgresStore {
-    async fn export<W>(
-        &self,
-        sessions: &BTreeMap<SessionId, Option<String>>,
-        out: W,
-    ) -> Result<W, ExportError>
+    async fn export<W>(&self, sessions: &BTreeSet<SessionId>, out: W) -> Result<W, ExportError>
     where
         W: Write + Send + 'static,
     {

@@ -93,7 +93,7 @@ async fn one_damaged_page_of_entries_hurts_only_the_sessions_that_are_on_it() {
             assert_eq!(store.list().await.unwrap().len(), sessions.len());
             let mut lost = Vec::new();
             for (name, log) in &sessions {
-                let text = store.export(&[(id(name), None)].into(), Vec::new()).await;
+                let text = store.export(&[id(name)].into(), Vec::new()).await;
                 match store.load(&id(name)).await {
                     Ok(read) => {
                         assert!(read == *log, "page {page}: {name} was altered");

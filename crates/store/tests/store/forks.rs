@@ -265,10 +265,7 @@ async fn a_file_of_forks_is_paged_listed_and_exported_as_whole_logs() {
         let page = store.read(&id("f"), after, 100).await.unwrap();
         assert_eq!(numbers(page), Vec::from_iter(after + 1..=9), "{after}");
     }
-    let text = store
-        .export(&[(id("f"), None)].into(), Vec::new())
-        .await
-        .unwrap();
+    let text = store.export(&[id("f")].into(), Vec::new()).await.unwrap();
     let lines = String::from_utf8(text).unwrap();
     let lines: Vec<LogEntry> = lines
         .lines()

@@ -409,7 +409,7 @@ async fn sessions_are_exported_and_only_those_that_nobody_writes_to_are_deleted(
     let read: Vec<Entry> = page.into_iter().map(|line| line.entry).collect();
     assert_eq!(read, log(2_500)[2_490..]);
 
-    let wanted = [(id("s"), None)].into();
+    let wanted = [id("s")].into();
     let export = store.export(&wanted, Vec::new()).await.unwrap();
     let export = plimsoll_store::Export::parse(str::from_utf8(&export).unwrap()).unwrap();
     assert_eq!(export.log(&export.sessions()[0]), log(2_500));

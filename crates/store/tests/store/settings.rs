@@ -34,7 +34,7 @@ async fn settings_are_kept_beside_the_log_and_a_fork_has_its_parents() {
     let other = id("other");
     assert_eq!(settings(&other).await, None);
     let export = store
-        .export(&[(session.clone(), None)].into(), Vec::new())
+        .export(&[session.clone()].into(), Vec::new())
         .await
         .unwrap();
     assert!(!String::from_utf8(export).unwrap().contains("two"));

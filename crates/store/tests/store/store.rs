@@ -228,10 +228,7 @@ async fn an_export_is_lines_of_number_time_and_entry() {
     let folder = tempfile::tempdir().unwrap();
     let entries = log(PAGE_ENTRIES as u64 + 5);
     let store = with_log(folder.path(), &entries).await;
-    let text = store
-        .export(&[(id("s"), None)].into(), Vec::new())
-        .await
-        .unwrap();
+    let text = store.export(&[id("s")].into(), Vec::new()).await.unwrap();
     let text = String::from_utf8(text).unwrap();
     let (header, text) = text.split_once('\n').unwrap();
     assert!(
@@ -249,7 +246,7 @@ async fn an_export_is_lines_of_number_time_and_entry() {
     assert!(lines[0].starts_with("{\"n\":1,\"at\":1"), "{}", lines[0]);
     assert!(lines[0].contains("\"entry\":{\"entry\":\"opened\",\"format\":1},\"sum\":"));
     let nothing = store
-        .export(&[(id("nobody"), None)].into(), Vec::new())
+        .export(&[id("nobody")].into(), Vec::new())
         .await
         .unwrap();
     assert!(nothing.is_empty());
@@ -268,9 +265,7 @@ async fn an_export_that_cannot_be_written_says_so() {
     }
     let folder = tempfile::tempdir().unwrap();
     let store = with_log(folder.path(), &log(3)).await;
-    let Err(ExportError::Write(error)) =
-        store.export(&[(id("s"), None)].into(), BrokenWriter).await
-    else {
+    let Err(ExportError::Write(error)) = store.export(&[id("s")].into(), BrokenWriter).await else {
         unreachable!("nothing can be written to it")
     };
     assert_eq!(error.kind(), std::io::ErrorKind::BrokenPipe);
@@ -536,10 +531,7 @@ async fn an_export_saves_what_can_be_read_and_passes_on_what_is_newer() {
         .unwrap();
     let dreamt = rewrite(2, "{\"entry\":\"dreamt\",\"of\":1.50}");
     other.execute(&dreamt, []).unwrap();
-    let text = store
-        .export(&[(id("s"), None)].into(), Vec::new())
-        .await
-        .unwrap();
+    let text = store.export(&[id("s")].into(), Vec::new()).await.unwrap();
     let text = String::from_utf8(text).unwrap();
     assert_eq!(text.lines().count(), 1 + 5);
     assert!(text.contains("\"entry\":{\"entry\":\"dreamt\",\"of\":1.50},\"sum\":"));
@@ -548,7 +540,7 @@ async fn an_export_saves_what_can_be_read_and_passes_on_what_is_newer() {
     let out = folder.path().join("out.jsonl");
     let file = std::fs::File::create(&out).unwrap();
     let error = store
-        .export(&[(id("s"), None)].into(), file)
+        .export(&[id("s")].into(), file)
         .await
         .unwrap_err()
         .to_string();

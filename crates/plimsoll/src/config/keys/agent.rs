@@ -15,16 +15,16 @@ fields! {
         /// [[agents]].
         name: Filled => name, is_of_one_agent = true;
         /// A description of the agent, shown to agents that may call it. Default: none.
-        description: Text => description, is_portable = false, is_of_one_agent = true;
+        description: Text => description, is_of_one_agent = true;
         /// The system prompt. Default: the built-in prompt.
-        system: Text => system, is_portable = false;
+        system: Text => system;
         /// File with the system prompt. Replaces `system`. Default: none.
-        system_file: FilePath => system_file, flag = Some("system"), is_portable = false;
+        system_file: FilePath => system_file, flag = Some("system");
         /// Text sent after the history in every request. It is not stored in the history.
         /// Default: none.
-        dynamic_context: Text => builder.dynamic_context, is_portable = false;
+        dynamic_context: Text => builder.dynamic_context;
         /// Rules that are never evicted or shortened. Default: `[]`.
-        pins: Texts => builder.pins, flag = Some("pin"), is_portable = false;
+        pins: Texts => builder.pins, flag = Some("pin");
         /// Tools the agent may use: all, none, or names such as read,grep,bash. Default:
         /// `["all"]`.
         tools: Names => tools, flag = Some("tools");
@@ -35,7 +35,7 @@ fields! {
         /// Folders of skills (a folder each with a SKILL.md). The agent gets a tool that loads
         /// one, unless it has no tools. [] for none. Default: the usual folders at the command
         /// line, none in a library.
-        skills: FilePaths => skills, is_portable = false;
+        skills: FilePaths => skills;
         /// Names of the [[mcp]] servers whose tools the agent gets. Default: all of [[mcp]].
         mcp: Names => mcp, is_of_one_agent = true;
         /// Also offers `recall` under the name `get_tool_response(execution_id)`. Default:
@@ -43,25 +43,25 @@ fields! {
         get_tool_response: Flag => builder.get_tool_response;
         /// Tools that the provider runs itself, in the provider's format. They run without
         /// asking; rules that deny them apply. Default: `[]`.
-        hosted_tools: HostedTools => builder.hosted_tools, is_portable = false;
+        hosted_tools: HostedTools => builder.hosted_tools;
         /// Rules that allow, deny or ask before tool calls. The first matching rule decides;
         /// without one, `permission_mode` does. Default: none.
         permissions: Rules => permissions;
         /// What happens to tool calls without a matching rule: ask before file changes and
         /// commands, auto-edit (ask only before commands), yes (never ask) or read-only. Default:
         /// ask at the command line, auto-edit in a library.
-        permission_mode: PermissionMode => permission_mode, flag = Some("permission-mode"), alias = Some("mode"), is_portable = false;
+        permission_mode: PermissionMode => permission_mode, flag = Some("permission-mode"), alias = Some("mode");
         /// What commands of `bash` may write to and reach, enforced by the kernel: off (no
         /// limit), workspace-write (write below the root and in the temporary directory, no
         /// network) or read-only (write nothing, no network). Needs Landlock in Linux 6.2 or
         /// newer, or macOS. Default: `"off"`.
-        sandbox: SandboxMode => sandbox, flag = Some("sandbox"), is_portable = false;
+        sandbox: SandboxMode => sandbox, flag = Some("sandbox");
         /// Variables of the environment that commands, hooks and MCP servers get although they
         /// look like keys. Default: `[]`.
-        pass_env: Names => builder.pass_env, is_portable = false;
+        pass_env: Names => builder.pass_env;
         /// Commands that run at certain events of a run. They read JSON from standard input and
         /// may answer on standard output. Default: none.
-        hooks: Hooks => hooks, is_portable = false;
+        hooks: Hooks => hooks;
         /// Deliver waiting steering messages all at once or one per turn. Default: `"all"`.
         steering_mode: QueueMode => builder.steering;
         /// Deliver waiting follow-ups all at once or one per run. Default: `"all"`.

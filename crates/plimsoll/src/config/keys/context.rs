@@ -54,9 +54,9 @@ fields! {
         /// user's words. Default: `"model"`.
         author: Author => builder.summary.author;
         /// The model that writes summaries, as PROVIDER/NAME. Default: the run's own.
-        model: Text => summarizer, flag = Some("summarizer"), is_portable = false;
+        model: Text => summarizer, flag = Some("summarizer");
         /// File with the summarizer's instructions. Default: the built-in prompt.
-        prompt_file: FilePath => summary_prompt, flag = Some("summary-prompt"), is_portable = false;
+        prompt_file: FilePath => summary_prompt, flag = Some("summary-prompt");
         /// Time limit of one summarizer call, in seconds. Default: 120, or 300 on this machine.
         timeout: Seconds => builder.driver.summary_timeout;
     }

@@ -13,9 +13,9 @@ fields! {
     model("Model", "") {
         /// The model, as PROVIDER/NAME, or `local`. Default: a server on this machine, else
         /// `local`.
-        model: Text => model, flag = Some("model"), is_portable = false;
+        model: Text => model, flag = Some("model");
         /// Address of the API. Default for any OpenAI-compatible server. Default: the provider's.
-        base_url: Text => base_url, flag = Some("base-url"), is_portable = false;
+        base_url: Text => base_url, flag = Some("base-url");
         /// Context window in tokens, or "unknown" to learn it from the provider's errors.
         /// Default: reported by the server.
         window: ContextWindow => builder.window, flag = Some("max-context");
