@@ -1,6 +1,6 @@
-//! `plimsoll usage`: the usage and cost of all sessions, by day, model, folder or session. It reads
-//! the logs. Entries that a session shares with its parent are counted for the parent, and those of a
-//! sub-agent for the session that called it.
+//! `plimsoll usage`: the usage and cost of all sessions, by day, model, folder or session. It adds up
+//! the calls in each log. Entries that a session shares with its parent are counted for the parent, and
+//! the log of a sub-agent for the session that called it.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll usage                      # by day
   plimsoll usage --by model --since 30d
-  # The sessions of this folder, the newest first:
+  # The sessions of this folder, the most expensive first:
   plimsoll usage --by session --here
   plimsoll usage --by month --json
 
@@ -34,8 +34,6 @@ prompt cache. A cost with a + is a lower bound: the prices of some calls are unk
 
 /// The table's model for summaries, because the log does not name their model.
 const SUMMARIES: &str = "(summaries)";
-/// The table's model for usage by tools such as sub-agents.
-const TOOLS: &str = "(sub-agents)";
 /// A model or a folder that the store does not know.
 const UNKNOWN: &str = "(unknown)";
 
@@ -71,7 +69,7 @@ enum By {
 
 /// Calls of a model in the log of a session.
 struct Call<'a> {
-    session: &'a ListedSession,
+    session: &'a SessionId,
     /// The session, or the one on whose behalf it ran.
     owner: &'a ListedSession,
     /// Seconds since 1970.
@@ -87,8 +85,6 @@ struct Row {
     spent: Spend,
     /// The title, if it is a session.
     title: String,
-    /// The index of its first call.
-    first: usize,
 }
 
 /// Runs the command.
@@ -117,45 +113,35 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         let caller = caller_of(&session.info.id)?;
         by_id.get(&caller).copied()
     };
-    let callers: BTreeSet<&SessionId> = sessions
-        .iter()
-        .filter_map(|session| Some(&caller(&session)?.info.id))
-        .collect();
     let folder = args.here.then(list::folder).transpose()?;
-    let (mut calls, mut branches) = (Vec::new(), BTreeSet::new());
+    let (mut calls, mut chosen) = (Vec::new(), BTreeSet::new());
     for session in &sessions {
         let owner = iter::successors(Some(session), caller).last();
         let owner = owner.unwrap_or(session);
         let is_here = folder.is_none() || owner.folder == folder;
         if is_here && session.info.updated >= since {
-            let used = used(store, session, owner, &mut branches).await;
+            let used = used(store, session, owner, &mut chosen).await;
             calls.extend(used.into_iter().filter(|call| call.at >= since));
         }
     }
-    // The log of a caller has the usage of its branches, and the logs of its sub-agents have what their
-    // results report.
-    calls.retain(|Call { session, model, .. }| {
-        let id = &session.info.id;
-        !branches.contains(id.as_str()) && (model != TOOLS || !callers.contains(id))
-    });
+    calls.retain(|call| !chosen.contains(call.session.as_str()));
     let mut rows = rows(args.by, &calls);
     let name = args.by.to_possible_value();
     let name = name.as_ref().map_or("", |value| value.get_name());
     if args.json {
         for Row { about, spent, .. } in rows {
             let (calls, usage, cost) = (spent.turns, spent.usage, spent.cost);
-            let row = json!({ name: about, "calls": calls, "usage": usage, "cost": cost });
-            out!("{row}");
+            out!(
+                "{}",
+                json!({ name: about, "calls": calls, "usage": usage, "cost": cost })
+            );
         }
         return Ok(DONE);
     }
     if rows.is_empty() {
-        crate::say(match (args.since, args.here) {
-            (None, false) => "nothing was used yet; `plimsoll run` starts a session",
-            (None, true) => "nothing was used in this folder yet",
-            (Some(_), false) => "nothing was used since then",
-            (Some(_), true) => "nothing was used in this folder since then",
-        });
+        let here = if args.here { " in this folder" } else { "" };
+        let when = args.since.map_or("yet", |_| "since then");
+        say!("nothing was used{here} {when}");
         return Ok(DONE);
     }
     if rows.len() > 1 {
@@ -164,7 +150,6 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
             about: "in all".to_owned(),
             spent: spent.unwrap_or_default(),
             title: String::new(),
-            first: 0,
         });
     }
     let heading = [
@@ -191,13 +176,13 @@ fn caller_of(id: &SessionId) -> Option<SessionId> {
     SessionId::new(caller).ok()
 }
 
-/// Returns the calls in the log of a session, as far as it can be read, and adds its branches. The calls that
-/// a fork shares are counted for its parent.
+/// Returns the calls in the log of a session, as far as it can be read. The calls that a fork shares are
+/// counted for its parent. Adds the sessions of chosen branches, whose calls the log repeats.
 async fn used<'a>(
     store: &impl SessionReader,
     session: &'a ListedSession,
     owner: &'a ListedSession,
-    branches: &mut BTreeSet<String>,
+    chosen: &mut BTreeSet<String>,
 ) -> Vec<Call<'a>> {
     let info = &session.info;
     let after = info.fork.as_ref().map_or(0, |fork| fork.entries);
@@ -206,14 +191,17 @@ async fn used<'a>(
     let each = |line: &LogEntry| {
         match &line.entry {
             Entry::RunStarted { model: of, .. } => model.clone_from(of),
-            Entry::Branched { branches: of, .. } => {
-                branches.extend(of.iter().map(|branch| branch.session.clone()));
+            Entry::Branched {
+                branches, winner, ..
+            } => {
+                let winner = winner.and_then(|winner| branches.get(winner));
+                chosen.extend(winner.map(|branch| branch.session.clone()));
             }
             _ => {}
         }
         let spent = spent(&line.entry, &model).into_iter();
         calls.extend(spent.map(|(model, spent)| Call {
-            session,
+            session: &info.id,
             owner,
             at: line.at,
             model,
@@ -227,8 +215,8 @@ async fn used<'a>(
     calls
 }
 
-/// Returns the usage in an entry, by model.
-fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
+/// Returns the usage in an entry, with its model.
+fn spent(entry: &Entry, model: &str) -> Option<(String, Spend)> {
     let call = |model: &str, turns, usage: Usage, cost| {
         let spent = Spend {
             usage,
@@ -236,7 +224,7 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
             turns,
             ..Spend::default()
         };
-        vec![(model.to_owned(), spent)]
+        Some((model.to_owned(), spent))
     };
     match entry {
         Entry::Reply {
@@ -258,31 +246,15 @@ fn spent(entry: &Entry, model: &str) -> Vec<(String, Spend)> {
         Entry::Summarized {
             calls, usage, cost, ..
         } if *calls > 0 => call(SUMMARIES, *calls, *usage, Cost::of(*cost)),
-        Entry::ToolResult { spent, .. } if !spent.is_nothing() => {
-            vec![(TOOLS.to_owned(), *spent)]
-        }
-        Entry::Branched {
-            branches,
-            winner,
-            judged,
-            ..
-        } => {
-            // The usage of the chosen branch follows in this log.
-            let losers = branches.iter().enumerate();
-            let losers = losers.filter(|(index, _)| Some(*index) != *winner);
-            let losers = losers.map(|(_, branch)| (branch.model.clone(), branch.spent));
-            let judged = (!judged.is_nothing()).then(|| (model.to_owned(), *judged));
-            losers.chain(judged).collect()
-        }
-        _ => Vec::new(),
+        Entry::Branched { judged, .. } if !judged.is_nothing() => Some((model.to_owned(), *judged)),
+        _ => None,
     }
 }
 
-/// Adds up the calls. Days and months are sorted by time, sessions newest first, and others by
-/// decreasing cost.
+/// Adds up the calls. Days and months are sorted by time, all others by decreasing cost.
 fn rows(by: By, calls: &[Call<'_>]) -> Vec<Row> {
     let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    for (first, call) in calls.iter().enumerate() {
+    for call in calls {
         let about = about(by, call);
         let title = match by {
             By::Session => call.owner.info.title.clone(),
@@ -292,18 +264,15 @@ fn rows(by: By, calls: &[Call<'_>]) -> Vec<Row> {
             about,
             spent: Spend::default(),
             title,
-            first,
         });
         row.spent = row.spent.combine(call.spent);
     }
     let mut rows: Vec<Row> = rows.into_values().collect();
-    match by {
-        By::Day | By::Month => {}
-        By::Session => rows.sort_by_key(|row| row.first),
-        By::Model | By::Folder => rows.sort_by_key(|row| {
+    if !matches!(by, By::Day | By::Month) {
+        rows.sort_by_key(|row| {
             let Spend { usage, cost, .. } = row.spent;
             Reverse((cost.known, usage.total_tokens()))
-        }),
+        });
     }
     rows
 }

@@ -42,7 +42,7 @@ fn everything_is_added_up_and_nothing_twice() {
     assert_eq!(rows(&home, "model")[0]["model"], "openai-compatible/m");
     let sessions = rows(&home, "session");
     let names = sessions.iter().map(|row| row["session"].as_str().unwrap());
-    assert_eq!(names.collect::<Vec<_>>(), ["two", "one"]);
+    assert_eq!(names.collect::<Vec<_>>(), ["one", "two"]);
     let day = rows(&home, "day")[0]["day"].as_str().unwrap().to_owned();
     assert_eq!(day.len(), "2026-11-25".len(), "{day}");
     assert!(
@@ -62,8 +62,8 @@ fn the_table_ends_with_the_sum() {
         lines,
         [
             vec!["calls", "read", "cached", "wrote", "cost", "session"],
-            vec!["1", "100", "40", "10", "$0.1000", "two", "Begin."],
             vec!["1", "100", "40", "10", "$0.1000", "one", "Begin."],
+            vec!["1", "100", "40", "10", "$0.1000", "two", "Begin."],
             vec!["2", "200", "80", "20", "$0.2000", "in", "all"],
         ],
         "{said}"
