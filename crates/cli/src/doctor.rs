@@ -3,7 +3,7 @@
 
 mod model;
 
-use plimsoll::providers::{self, KeyState, ServerState};
+use plimsoll::providers::{self, ServerState};
 use serde_json::json;
 
 use crate::args::DoctorArgs;
@@ -29,23 +29,14 @@ pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     }
     out!("Keys");
     for key in &detected.keys {
-        let state = match key.state {
-            KeyState::Set => "set",
-            KeyState::Missing => "not set",
-        };
+        let state = if key.is_set { "set" } else { "not set" };
         out!("  {:<12} {:<24} {state}", key.provider, key.variable);
     }
     out!("Servers on this machine");
     for server in &detected.servers {
         let state = match &server.state {
             ServerState::Up { models } if models.is_empty() => "answers, without models".to_owned(),
-            ServerState::Up { models } => {
-                let names = models.iter().map(|model| match model.window {
-                    Some(window) => format!("{} (window {window})", model.name),
-                    None => model.name.clone(),
-                });
-                format!("answers: {}", names.collect::<Vec<_>>().join(", "))
-            }
+            ServerState::Up { models } => format!("answers: {}", models.join(", ")),
             ServerState::Refuses { status } => format!("refuses with status {status}"),
             ServerState::Stranger => "something else listens there".to_owned(),
             ServerState::Down => "nothing answers".to_owned(),

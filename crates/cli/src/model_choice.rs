@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, AgentModel};
+use plimsoll::context::FALLBACK_WINDOW;
 use plimsoll::providers::local::RunningServer;
-use plimsoll::providers::{self, ModelFacts, Origin, ServerLocation, WindowSource, resolve_window};
+use plimsoll::providers::{self, Fact, ModelFacts, Origin, ServerLocation};
 use plimsoll::{Provider, Tokens, Window};
 
 use crate::agent::SYSTEM;
@@ -56,10 +57,7 @@ pub(crate) async fn choose(agent: &AgentConfig, is_quiet: bool) -> Result<ModelC
         (None, base_url @ Some(_)) => remote(agent, "openai-compatible/default", base_url).await,
         (None, None) => {
             let keys = providers::detect_keys(&providers::environment);
-            let set = keys
-                .iter()
-                .find(|key| key.state == providers::KeyState::Set);
-            if let Some(key) = set {
+            if let Some(key) = keys.iter().find(|key| key.is_set) {
                 return Err(CliError::usage(format!(
                     "{} is set, but no model is named: use --model {}/NAME, or --model local, \
                      which is free of charge",
@@ -122,20 +120,17 @@ pub(crate) fn resolved_window(
     reported: Option<Tokens>,
     facts: &ModelFacts,
 ) -> (Window, &'static str) {
-    let explicit = match setting {
-        Window::Unknown => return (Window::Unknown, "learned from refusals"),
-        Window::Known(tokens) => Some(tokens),
-        Window::Discover => None,
+    let (tokens, from) = match (setting, reported, facts.window) {
+        (Window::Unknown, ..) => return (Window::Unknown, "learned from refusals"),
+        (Window::Known(tokens), ..) => (tokens, "as given"),
+        (_, Some(tokens), _) => (tokens, "from the server"),
+        (.., Some(Fact { value, from })) => match from {
+            Origin::Configuration => (value, "from the configuration"),
+            Origin::BuiltIn => (value, "as published"),
+        },
+        _ => (FALLBACK_WINDOW, "assumed; set it with --max-context"),
     };
-    let found = resolve_window(explicit, reported, facts);
-    let from = match found.source {
-        WindowSource::Explicit => "as given",
-        WindowSource::Reported => "from the server",
-        WindowSource::Known(Origin::BuiltIn) => "as published",
-        WindowSource::Known(Origin::User | Origin::Configuration) => "from the configuration",
-        WindowSource::Fallback => "assumed; set it with --max-context",
-    };
-    (Window::Known(found.tokens), from)
+    (Window::Known(tokens), from)
 }
 
 /// Uses a server that runs on this machine, or else starts Plimsoll's own. The model `is_default` if

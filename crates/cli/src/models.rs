@@ -1,10 +1,11 @@
 //! `plimsoll models`: lists known models with the source of each figure. For local models, see
 //! `plimsoll model`.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use console::{Term, measure_text_width};
-use plimsoll::Tokens;
+use plimsoll::Money;
+use plimsoll::pricing::Rates;
 use plimsoll::providers::{Fact, ModelBook, ModelFacts, Origin};
 use serde_json::{Value, json};
 
@@ -13,17 +14,15 @@ use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
 use crate::settings::users_file;
 use crate::stdout;
-use crate::terminal::columns;
-use crate::terminal::text::lines_of;
 
 const HEADING: [&str; 8] = [
     "model",
     ">window",
-    ">output",
-    ">$ in",
-    ">$ out",
-    ">$ cached",
-    ">cache≥",
+    ">output?2",
+    ">$ in?4",
+    ">$ out?5",
+    ">$ cached?3",
+    ">cache≥?1",
     "can",
 ];
 
@@ -33,41 +32,21 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
     let book = ModelBook::built_in().clone();
     let book = book.overlay(resolved.agent.own_models().clone());
     let pattern = args.pattern.as_deref().unwrap_or("").to_lowercase();
-    let found: Vec<(&str, &str)> = book
+    let found = book
         .models()
-        .filter(|(vendor, name)| format!("{vendor}/{name}").contains(&pattern))
-        .collect();
+        .map(|(vendor, name)| (format!("{vendor}/{name}"), book.find(vendor, name)));
+    let found = found.filter(|(model, _)| model.contains(&pattern));
+    let found: Vec<(String, ModelFacts)> = found.collect();
     if args.json {
-        let rows: Vec<Value> = found
-            .iter()
-            .map(|(vendor, name)| as_json(&format!("{vendor}/{name}"), &book.find(vendor, name)))
-            .collect();
-        out!("{}", json!({ "models": rows }));
+        let rows = found.iter().map(|(model, facts)| as_json(model, facts));
+        out!("{}", json!({ "models": rows.collect::<Vec<_>>() }));
         return Ok(DONE);
     }
     if found.is_empty() {
         out!("no known model has `{pattern}` in its name");
         return Ok(FAILED);
     }
-    let found: Vec<(String, ModelFacts)> = found
-        .into_iter()
-        .map(|(vendor, name)| (format!("{vendor}/{name}"), book.find(vendor, name)))
-        .collect();
-    let lines = listing::columns(HEADING, found.iter().map(cells), None);
-    let terminal = Term::stdout();
-    let widest = lines.iter().map(|line| measure_text_width(line)).max();
-    if !terminal.is_term() || widest <= Some(columns(&terminal)) {
-        for line in lines {
-            out!("{line}");
-        }
-    } else {
-        for (model, facts) in &found {
-            out!("{model}");
-            for row in lines_of(&parts(facts)).lines() {
-                stdout::prose(&format!("  {row}"))?;
-            }
-        }
-    }
+    listing::print_columns(HEADING, found.iter().map(cells))?;
     out!("");
     let sizes = "sizes in tokens, prices in dollars per million tokens; -: unknown";
     stdout::prose(&format!("{} models; {sizes}", book.len()))?;
@@ -81,54 +60,31 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
 
 /// Formats one model as a row of the table.
 fn cells((model, facts): &(String, ModelFacts)) -> [String; 8] {
-    let [window, output, paid_in, paid_out, cached, cacheable] =
-        figures(facts).map(|figure| figure.unwrap_or_else(|| "-".to_owned()));
-    let can = can(facts, |from| mark(from).to_owned()).join(", ");
-    let model = model.clone();
+    let price = |of: fn(&Rates) -> Option<Money>| {
+        let Fact { value, from } = facts.prices?;
+        of(&value.rates).map(|value| Fact { value, from })
+    };
     [
-        model, window, output, paid_in, paid_out, cached, cacheable, can,
+        model.clone(),
+        cell(facts.window),
+        cell(facts.max_output),
+        cell(price(|rates| Some(rates.input))),
+        cell(price(|rates| Some(rates.output))),
+        cell(price(|rates| rates.cache_read)),
+        cell(facts.min_cacheable),
+        can(facts, |from| mark(from).to_owned()).join(", "),
     ]
 }
 
-/// Formats what is known of one model as labelled parts, for a terminal that the table does not fit.
-fn parts(facts: &ModelFacts) -> Vec<String> {
-    let [window, output, paid_in, paid_out, cached, cacheable] = figures(facts);
-    let labelled = [
-        window.map(|figure| format!("window {figure}")),
-        output.map(|figure| format!("output {figure}")),
-        paid_in.map(|figure| format!("${figure} in")),
-        paid_out.map(|figure| format!("${figure} out")),
-        cached.map(|figure| format!("${figure} cached")),
-        cacheable.map(|figure| format!("cache from {figure}")),
-    ];
-    let can = can(facts, |from| mark(from).to_owned());
-    labelled.into_iter().flatten().chain(can).collect()
-}
-
-/// Returns the window, the longest output, the prices of input, output and cached input, and the
-/// shortest prefix that is cached. A figure that is not built in has a mark: see [`mark`].
-fn figures(facts: &ModelFacts) -> [Option<String>; 6] {
-    let size = |fact: &Option<Fact<Tokens>>| {
-        let fact = fact.as_ref()?;
-        Some(format!("{}{}", fact.value, mark(fact.from)))
-    };
-    let price = |of: fn(&plimsoll::pricing::Rates) -> Option<plimsoll::Money>| {
-        let fact = facts.prices.as_ref()?;
-        let dollars = of(&fact.value.rates)?.to_string();
-        Some(format!(
-            "{}{}",
-            dollars.trim_start_matches('$'),
-            mark(fact.from)
-        ))
-    };
-    [
-        size(&facts.window),
-        size(&facts.max_output),
-        price(|rates| Some(rates.input)),
-        price(|rates| Some(rates.output)),
-        price(|rates| rates.cache_read),
-        size(&facts.min_cacheable),
-    ]
+/// Formats a figure, with a mark if it is not built in.
+fn cell(figure: Option<Fact<impl Display>>) -> String {
+    figure.map_or_else(
+        || "-".to_owned(),
+        |Fact { value, from }| {
+            let value = value.to_string();
+            format!("{}{}", value.trim_start_matches('$'), mark(from))
+        },
+    )
 }
 
 /// Lists the known capabilities of a model, present or missing, each with its mark.
@@ -151,15 +107,15 @@ pub(crate) fn can(facts: &ModelFacts, mark: impl Fn(Origin) -> String) -> Vec<St
 fn mark(from: Origin) -> &'static str {
     match from {
         Origin::BuiltIn => "",
-        Origin::User | Origin::Configuration => "*",
+        Origin::Configuration => "*",
     }
 }
 
 /// Returns the facts about a model, each with its source.
 pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
+    let dollars = |money: Money| money.0 as f64 / 1e9;
     let prices = facts.prices.as_ref().map(|fact| {
         let rates = fact.value.rates;
-        let dollars = |money: plimsoll::Money| money.0 as f64 / 1e9;
         json!({ "value": {
             "input": dollars(rates.input),
             "output": dollars(rates.output),

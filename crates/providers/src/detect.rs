@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use plimsoll_context::Tokens;
 use reqwest::header::HeaderMap;
 use serde::Serialize;
 
@@ -36,8 +35,8 @@ pub struct KeyFound {
     pub provider: &'static str,
     /// The variable that contains the key, or should contain it.
     pub variable: &'static str,
-    /// Whether it is set.
-    pub state: KeyState,
+    /// Whether it is set. Whether it is a good one, only its provider knows.
+    pub is_set: bool,
 }
 
 impl Detection {
@@ -48,23 +47,13 @@ impl Detection {
         let first = |wanted: &&str| {
             self.servers.iter().find_map(|server| match &server.state {
                 ServerState::Up { models } if server.provider == *wanted => {
-                    Some((server, models.first()?.name.as_str()))
+                    Some((server, models.first()?.as_str()))
                 }
                 _ => None,
             })
         };
         PREFERRED.iter().find_map(first)
     }
-}
-
-/// Whether a key is there. Whether it is a good one, only its provider knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyState {
-    /// The variable is set.
-    Set,
-    /// The variable is not set.
-    Missing,
 }
 
 /// A possible address of a server.
@@ -84,8 +73,8 @@ pub struct ServerFound {
 pub enum ServerState {
     /// It answers.
     Up {
-        /// Its models.
-        models: Vec<ModelFound>,
+        /// The names of its models.
+        models: Vec<String>,
     },
     /// It refuses the request: 401 requires a key, 503 means that it is still loading.
     Refuses {
@@ -96,16 +85,6 @@ pub enum ServerState {
     Stranger,
     /// Nothing answers.
     Down,
-}
-
-/// A model of a server.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ModelFound {
-    /// Its name at that server.
-    pub name: String,
-    /// The window, if the server reports it. Servers that load models on demand report it only for
-    /// loaded models.
-    pub window: Option<Tokens>,
 }
 
 /// Looks for keys in the environment, and for servers at their usual ports on this machine or at
@@ -136,14 +115,11 @@ pub fn detect_keys(variables: Variables<'_>) -> Vec<KeyFound> {
         .filter(|vendor| vendor.place == ServerLocation::Hosted && has_own_key(vendor));
     let found = hosted.filter_map(|vendor| {
         let key = find_key(vendor, variables);
-        let (variable, state) = match key {
-            Some(key) => (key.variable, KeyState::Set),
-            None => (*vendor.key_variables.first()?, KeyState::Missing),
-        };
+        let first = vendor.key_variables.first();
         Some(KeyFound {
             provider: vendor.name,
-            variable,
-            state,
+            variable: key.as_ref().map(|key| key.variable).or(first.copied())?,
+            is_set: key.is_some(),
         })
     });
     found.collect()
@@ -181,14 +157,13 @@ async fn look(vendor: &'static Vendor, base: BaseUrl) -> (&'static str, ServerSt
     let Ok(http) = Http::new(base, HeaderMap::new(), timeouts) else {
         return down;
     };
-    let list = http.base.endpoint("models");
-    match http.question(list, None, DETECT_TIMEOUT).await {
+    let models = match discovery::models(&http).await {
         None => return down,
         Some((status @ (401 | 403 | 503), _)) => {
             return (vendor.name, ServerState::Refuses { status });
         }
-        Some(_) => {}
-    }
+        Some((_, models)) => models,
+    };
     // Several servers use the same ports. A server that answers like llama.cpp is llama.cpp.
     let vendor = match vendor.tells {
         WindowReport::Ollama | WindowReport::LmStudio => vendor,
@@ -196,9 +171,6 @@ async fn look(vendor: &'static Vendor, base: BaseUrl) -> (&'static str, ServerSt
         WindowReport::Props => Vendor::named("openai-compatible").unwrap_or(vendor),
         _ => vendor,
     };
-    let state = match discovery::models(&http, vendor.tells).await {
-        Some(models) => ServerState::Up { models },
-        None => ServerState::Stranger,
-    };
+    let state = models.map_or(ServerState::Stranger, |models| ServerState::Up { models });
     (vendor.name, state)
 }

@@ -1,11 +1,10 @@
-//! Asks a server for the window of a model and for its list of models. Never guesses: a server may
+//! Asks a server for the window of a model and for the names of its models. Never guesses: a server may
 //! run a model with a smaller window than the model was trained for.
 
 use plimsoll_context::Tokens;
 use reqwest::Url;
 use serde_json::{Value, json};
 
-use crate::detect::ModelFound;
 use crate::http::{Http, LOAD_TIMEOUT};
 use crate::protocol::messages_url;
 use crate::vendor::WindowReport;
@@ -61,53 +60,22 @@ pub(crate) async fn window(
     }
 }
 
-/// Returns the models of a server, if it lists them.
-pub(crate) async fn models(http: &Http, tells: WindowReport) -> Option<Vec<ModelFound>> {
-    let list = ask(http, "models").await.ok()?;
-    let listed = list.get("data").unwrap_or(&list).as_array()?;
-    let mut found = Vec::new();
-    for model in listed {
-        if let Some(name) = name(model) {
-            found.push(ModelFound {
-                name: name.to_owned(),
-                window: served(model),
-            });
-        }
-    }
-    match tells {
-        WindowReport::Props => {
-            let window = in_props(http).await.unwrap_or_default();
-            found.iter_mut().for_each(|model| model.window = window);
-        }
-        WindowReport::Ollama => {
-            let loaded = ask_at_root(http, "api/ps", None).await;
-            for model in &mut found {
-                let list = loaded.as_ref().ok();
-                model.window = list.and_then(|list| running(list, &model.name));
-            }
-        }
-        WindowReport::LmStudio => {
-            let loaded = ask_at_root(http, "api/v0/models", None).await;
-            for model in &mut found {
-                let list = loaded.as_ref().ok();
-                model.window = list.and_then(|list| loaded_at_lmstudio(list, &model.name));
-            }
-        }
-        _ => {}
-    }
-    Some(found)
-}
-
-/// Returns the status of a request for the list of models, if the server answers.
-pub(crate) async fn status(http: &Http) -> Option<u16> {
+/// Asks for the list of models. Returns the HTTP status, and the names if the answer is a list.
+pub(crate) async fn models(http: &Http) -> Option<(u16, Option<Vec<String>>)> {
     let url = http.base.endpoint("models");
-    let answer = http.question(url, None, http.timeouts.probe).await;
-    answer.map(|(status, _)| status)
+    let (status, body) = http.question(url, None, http.timeouts.probe).await?;
+    let list: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let listed = list.get("data").unwrap_or(&list).as_array();
+    let names = listed.map(|listed| {
+        let names = listed.iter().filter_map(name);
+        names.map(str::to_owned).collect()
+    });
+    Some((status, names))
 }
 
 /// Checks for a property that only llama.cpp's server reports.
 pub(crate) async fn is_llama_cpp(http: &Http) -> bool {
-    let props = ask_at_root(http, "props", None).await;
+    let props = ask_at_root(http, "props").await;
     props.is_ok_and(|props| props.get("default_generation_settings").is_some())
 }
 
@@ -118,14 +86,14 @@ async fn in_models(http: &Http, model: &str) -> Report {
 
 /// Asks for the window of one slot, the window of one request.
 async fn in_props(http: &Http) -> Report {
-    let props = ask_at_root(http, "props", None).await?;
+    let props = ask_at_root(http, "props").await?;
     Ok(tokens(props.pointer("/default_generation_settings/n_ctx")))
 }
 
 /// Asks Ollama. Only a loaded model has a window, which depends on the machine and Ollama's
 /// settings.
 async fn at_ollama(http: &Http, model: &str, loading: ModelLoading) -> Report {
-    let window = running(&ask_at_root(http, "api/ps", None).await?, model);
+    let window = running(&ask_at_root(http, "api/ps").await?, model);
     if window.is_some() || loading == ModelLoading::Forbidden {
         return Ok(window);
     }
@@ -135,13 +103,15 @@ async fn at_ollama(http: &Http, model: &str, loading: ModelLoading) -> Report {
     if http.ask(url, Some(&load), LOAD_TIMEOUT).await.is_none() {
         return Ok(None);
     }
-    let list = ask_at_root(http, "api/ps", None).await;
+    let list = ask_at_root(http, "api/ps").await;
     Ok(list.ok().and_then(|list| running(&list, model)))
 }
 
+/// Asks LM Studio. Only a loaded model has a window.
 async fn at_lmstudio(http: &Http, model: &str) -> Report {
-    let list = ask_at_root(http, "api/v0/models", None).await?;
-    Ok(loaded_at_lmstudio(&list, model))
+    let list = ask_at_root(http, "api/v0/models").await?;
+    let loaded = entry(&list, model);
+    Ok(loaded.and_then(|loaded| tokens(loaded.get("loaded_context_length"))))
 }
 
 /// Asks Anthropic. Most servers that imitate it do not have this endpoint.
@@ -175,9 +145,9 @@ async fn ask(http: &Http, path: &str) -> Result<Value, NoAnswer> {
     answer.ok_or(NoAnswer)
 }
 
-async fn ask_at_root(http: &Http, path: &str, question: Option<&Value>) -> Result<Value, NoAnswer> {
+async fn ask_at_root(http: &Http, path: &str) -> Result<Value, NoAnswer> {
     let url = http.base.at_root(path);
-    let answer = http.ask(url, question, http.timeouts.probe).await;
+    let answer = http.ask(url, None, http.timeouts.probe).await;
     answer.ok_or(NoAnswer)
 }
 
@@ -213,11 +183,6 @@ fn served(entry: &Value) -> Option<Tokens> {
 /// Returns the window of a model that Ollama is running.
 fn running(list: &Value, model: &str) -> Option<Tokens> {
     tokens(entry(list, model)?.get("context_length"))
-}
-
-/// Returns the window of a model that LM Studio has loaded.
-fn loaded_at_lmstudio(list: &Value, model: &str) -> Option<Tokens> {
-    tokens(entry(list, model)?.get("loaded_context_length"))
 }
 
 fn tokens(value: Option<&Value>) -> Option<Tokens> {

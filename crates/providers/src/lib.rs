@@ -4,12 +4,12 @@
 //!
 //! ```no_run
 //! use plimsoll_core::Provider;
-//! use plimsoll_providers::{ModelBook, ModelClient, ModelRef, resolve_window};
+//! use plimsoll_providers::{ModelClient, ModelRef};
 //!
 //! # async fn example() -> Result<(), plimsoll_providers::ProviderError> {
 //! let model = ModelRef::parse("ollama/qwen3:8b")?;
-//! let client = ModelClient::builder(model.clone()).build()?;
-//! let window = resolve_window(None, client.window().await, &ModelBook::built_in().facts(&model));
+//! let client = ModelClient::builder(model).build()?;
+//! let window = client.window().await;
 //! # Ok(())
 //! # }
 //! ```
@@ -45,21 +45,17 @@ mod thinking;
 pub mod tls;
 mod token_count;
 mod vendor;
-mod windows;
 
 pub use api_key::{ApiKey, Variables, environment, find_base_url, find_key, need_key};
 pub use base_url::BaseUrl;
 pub use builder::ModelClientBuilder;
 pub use client::ModelClient;
 pub use detect::{
-    DETECT_TIMEOUT, Detection, KeyFound, KeyState, ModelFound, ServerFound, ServerState, detect,
-    detect_keys, detect_servers,
+    DETECT_TIMEOUT, Detection, KeyFound, ServerFound, ServerState, detect, detect_keys,
+    detect_servers,
 };
 pub use error::ProviderError;
-pub use explain::{
-    ConnectionReport, CountAnswer, Level, OwnTools, Peculiarity, RequestExplanation,
-    RequestedFeatures, Sample,
-};
+pub use explain::{ConnectionReport, RequestExplanation, Sample};
 pub use http::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, MAX_ERROR_BODY, MAX_PROBE_BODY,
     PROBE_TIMEOUT, Timeouts, USAGE_GRACE,
@@ -67,11 +63,10 @@ pub use http::{
 pub use model_ref::ModelRef;
 pub use models::{
     Fact, MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS, ModelBook, ModelError,
-    ModelFacts, Origin, Prices, known_prices, known_window,
+    ModelFacts, Origin, Prices,
 };
 pub use plimsoll_core::Secret;
 pub use protocol::responses_profile;
 pub use receive::{MAX_STREAM, SILENCES_AN_EVENT};
 pub use target::{NoTarget, target, target_of};
 pub use vendor::{KeyHeader, ServerLocation, UrlPlaceholder, VENDORS, Vendor, WindowReport, Wire};
-pub use windows::{Window, WindowSource, resolve_window};

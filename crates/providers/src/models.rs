@@ -1,5 +1,5 @@
-//! [`ModelBook`]: the known facts about models, by source: built in, stated by the user, or
-//! configured. It does not ask servers. A window that the server reports (see
+//! [`ModelBook`]: the known facts about models: built in, or configured by the user. It does not ask
+//! servers. A window that the server reports (see
 //! `discovery.rs`) overrides all of these.
 
 mod facts;
@@ -9,7 +9,7 @@ mod user_facts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use plimsoll_context::{PriceSheet, Rates, Tokens};
+use plimsoll_context::Rates;
 use toml::{Table, Value};
 
 pub use facts::{Fact, ModelFacts, Origin, Prices};
@@ -36,15 +36,9 @@ type Rows = BTreeMap<String, BTreeMap<String, ModelFacts>>;
 /// The known facts about models.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ModelBook {
-    /// Earlier layers override later ones.
-    layers: Vec<Layer>,
-}
-
-/// The facts from one source.
-#[derive(Debug, Clone, PartialEq)]
-struct Layer {
-    from: Origin,
-    rows: Rows,
+    /// The user's own rows. They override the built-in ones.
+    own: Rows,
+    built_in: Rows,
 }
 
 /// An error in the facts about models, with its place.
@@ -55,20 +49,6 @@ pub struct ModelError {
     pub place: Vec<String>,
     /// The fault and how to fix it.
     pub fault: String,
-}
-
-/// Returns the known prices and cache properties of a model, or `None` if no price is known. A model
-/// on this machine is free.
-#[must_use]
-pub fn known_prices(model: &ModelRef) -> Option<PriceSheet> {
-    ModelBook::built_in().facts(model).sheet()
-}
-
-/// Returns the built-in window of a model.
-#[must_use]
-pub fn known_window(model: &ModelRef) -> Option<Tokens> {
-    let window = ModelBook::built_in().facts(model).window;
-    window.map(|fact| fact.value)
 }
 
 /// Returns the provider of the model with this name, if the built-in data contains exactly one.
@@ -95,15 +75,15 @@ impl ModelBook {
     /// use plimsoll_providers::{ModelBook, ModelRef, Origin};
     ///
     /// let mine = "[openai.gpt-9]\nwindow = 400_000\ninput = 2.0\noutput = 8.0";
-    /// let mine = ModelBook::parse(mine, Origin::User)?;
+    /// let mine = ModelBook::parse(mine, Origin::Configuration)?;
     /// let book = ModelBook::built_in().clone().overlay(mine);
     /// let model = ModelRef::parse("openai/gpt-9").expect("a known vendor");
     /// let facts = book.facts(&model);
-    /// assert_eq!(facts.window.expect("it was said").from, Origin::User);
+    /// assert_eq!(facts.window.expect("it was said").from, Origin::Configuration);
     /// assert!(facts.sheet().is_some());
     ///
     /// let bad = "[openai.gpt-9]\ninput = -2.0\noutput = 8.0";
-    /// let error = ModelBook::parse(bad, Origin::User).unwrap_err();
+    /// let error = ModelBook::parse(bad, Origin::Configuration).unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
     ///     "models, openai, gpt-9, input: -2 is no price; give dollars for a million tokens, 0 or more"
@@ -136,11 +116,15 @@ impl ModelBook {
     /// # Errors
     /// See [`ModelBook::parse`].
     pub fn of(table: &Table, from: Origin) -> Result<Self, ModelError> {
-        let mut rows = Rows::new();
+        let mut book = Self::default();
+        let rows = match from {
+            Origin::BuiltIn => &mut book.built_in,
+            Origin::Configuration => &mut book.own,
+        };
         for (given, models) in table {
             let place = [given.as_str()];
             if let Some((vendor, model)) = given.split_once('/') {
-                insert(&mut rows, (vendor, model), models, from, &place)?;
+                insert(rows, (vendor, model), models, from, &place)?;
                 continue;
             }
             vendor(given).map_err(|fault| error(&place, fault))?;
@@ -149,32 +133,23 @@ impl ModelBook {
                 return Err(error(&place, fault.to_owned()));
             };
             for (model, row) in models {
-                insert(&mut rows, (given, model), row, from, &[given, model])?;
+                insert(rows, (given, model), row, from, &[given, model])?;
             }
         }
-        Ok(Self::rows(rows, from))
+        Ok(book)
     }
 
-    pub(crate) fn rows(rows: Rows, from: Origin) -> Self {
-        let layers = if rows.is_empty() {
-            Vec::new()
-        } else {
-            vec![Layer { from, rows }]
-        };
-        Self { layers }
-    }
-
-    /// Adds another book on top of this one. Its facts override those of this book.
+    /// Adds the rows of another book. They replace those of this book about the same models, but own
+    /// rows always override built-in ones.
     #[must_use]
     pub fn overlay(mut self, other: Self) -> Self {
-        for layer in other.layers.into_iter().rev() {
-            match self.layers.first_mut() {
-                Some(first) if first.from == layer.from => {
-                    for (vendor, models) in layer.rows {
-                        first.rows.entry(vendor).or_default().extend(models);
-                    }
-                }
-                _ => self.layers.insert(0, layer),
+        let both = [
+            (&mut self.own, other.own),
+            (&mut self.built_in, other.built_in),
+        ];
+        for (rows, others) in both {
+            for (vendor, models) in others {
+                rows.entry(vendor).or_default().extend(models);
             }
         }
         self
@@ -217,9 +192,9 @@ impl ModelBook {
         let name = model.to_ascii_lowercase();
         let other = Vendor::named(vendor).ok().and_then(|vendor| vendor.same_as);
         let mut facts = ModelFacts::default();
-        for layer in &self.layers {
+        for rows in [&self.own, &self.built_in] {
             let row = |vendor: &str| {
-                let models = layer.rows.get(vendor)?;
+                let models = rows.get(vendor)?;
                 let plain = || models.get(undated(&name)?);
                 let found = models.get(&name).or_else(plain);
                 found.or_else(|| models.get(regionless(vendor, &name)?))
@@ -233,7 +208,7 @@ impl ModelBook {
 
     /// Returns the vendor and name of each model with a row, sorted and without duplicates.
     pub fn models(&self) -> impl Iterator<Item = (&str, &str)> {
-        let rows = self.layers.iter().flat_map(|layer| &layer.rows);
+        let rows = self.own.iter().chain(&self.built_in);
         let models = rows.flat_map(|(vendor, models)| {
             let names = models.keys();
             names.map(|name| (vendor.as_str(), name.as_str()))
@@ -250,7 +225,7 @@ impl ModelBook {
     /// Checks whether the book is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.layers.is_empty()
+        self.own.is_empty() && self.built_in.is_empty()
     }
 }
 

@@ -5,12 +5,9 @@ use std::fmt::Display;
 
 use plimsoll::Tokens;
 use plimsoll::Window;
-use plimsoll::config::AgentConfig;
-use plimsoll::permissions::Permission;
 use plimsoll::providers::{
-    self, BaseUrl, ConnectionReport, CountAnswer, Fact, ModelClientBuilder, ModelFacts, ModelRef,
-    Peculiarity, ProviderError, RequestExplanation, RequestedFeatures, Secret, ServerLocation,
-    Vendor,
+    self, BaseUrl, ConnectionReport, Fact, ModelClientBuilder, ModelFacts, ModelRef, ProviderError,
+    RequestExplanation, Secret, ServerLocation, Vendor,
 };
 use serde_json::{Value, json};
 
@@ -32,8 +29,6 @@ struct KnownModel {
     /// Faults that prevent a request, such as a missing key.
     faults: Vec<String>,
     setting: Window,
-    /// Hosted tools that the permissions deny.
-    denied: Vec<String>,
 }
 
 /// Runs the command.
@@ -74,17 +69,16 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
     let facts = agent.facts(&model);
     builder = builder.facts(facts.clone());
     let mut faults = Vec::from_iter(unknown);
-    let (wishes, denied) = wishes(&agent, &mut faults);
-    let explained = match builder.clone().explain_with(environment, &wishes) {
+    let thinking = settings.builder.sampling.thinking;
+    let explained = match builder.clone().explain(environment, thinking) {
         Err(error @ ProviderError::NoKey { .. }) => {
             faults.push(error.to_string());
             builder = builder.key(Secret::new(""));
-            builder.clone().explain_with(environment, &wishes)
+            builder.clone().explain(environment, thinking)
         }
         explained => explained,
     };
     let explained = explained?;
-    faults.extend(explained.hosted_tools.faults.iter().cloned());
     let address_from = match agent.origin("base_url") {
         Some(origin) if settings.base_url.is_some() => origin.to_string(),
         _ => address_from(vendor, &explained.address),
@@ -97,7 +91,6 @@ async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
         address_from,
         faults,
         setting: settings.builder.window,
-        denied,
     })
 }
 
@@ -116,45 +109,6 @@ fn address_from(vendor: &Vendor, address: &str) -> String {
         _ => "the environment",
     };
     from.to_owned()
-}
-
-/// Returns the configured hosted tools and retention, and the names of the hosted tools that are
-/// denied.
-fn wishes(agent: &AgentConfig, faults: &mut Vec<String>) -> (RequestedFeatures, Vec<String>) {
-    let (settings, permissions) = (agent.settings(), agent.permissions(None));
-    let mut denied = Vec::new();
-    let mut hosted_tools = Vec::new();
-    for tool in &settings.builder.hosted_tools {
-        match permissions.hosted(tool) {
-            Ok(Permission::Deny) => denied.push(tool.name().to_owned()),
-            Ok(_) => hosted_tools.push(tool.clone()),
-            Err(fault) => faults.push(fault),
-        }
-    }
-    let retention = settings.builder.retention;
-    let wishes = RequestedFeatures {
-        hosted_tools,
-        retention,
-    };
-    (wishes, denied)
-}
-
-/// Describes the hosted tools.
-fn own_tools(found: &KnownModel) -> String {
-    let tools = &found.explained.hosted_tools;
-    let kinds = match tools.kinds.as_slice() {
-        [] => "the provider has none for this protocol".to_owned(),
-        kinds => format!("available: {}", kinds.join(", ")),
-    };
-    let asked = match tools.asked.as_slice() {
-        [] => "none requested".to_owned(),
-        asked => format!("{} requested in every call", asked.join(", ")),
-    };
-    let denied = match found.denied.as_slice() {
-        [] => String::new(),
-        denied => format!("; denied and left out: {}", denied.join(", ")),
-    };
-    format!("{asked}{denied}; {kinds}")
 }
 
 /// Returns the window that a run begins with, and its source in words.
@@ -182,8 +136,8 @@ fn trouble(said: &ConnectionReport, found: &KnownModel) -> Option<String> {
             None => format!("its server requires a key (status {status}); set {names}"),
         });
     }
-    if let CountAnswer::Refused(words) = &said.counted {
-        return Some(words.clone());
+    if said.refusal.is_some() {
+        return said.refusal.clone();
     }
     if said.answers == Some(false) {
         return Some("its server does not answer".to_owned());
@@ -220,7 +174,6 @@ fn as_json(
         "window": { "tokens": window.0, "source": window.1 },
         "facts": models::as_json(&model, &found.facts),
         "explained": found.explained,
-        "denied_hosted_tools": found.denied,
         "connected": connected,
         "faults": faults,
     })
@@ -277,18 +230,11 @@ fn tell(
         .weighs
         .unwrap_or("our own counter, calibrated by the reported usage");
     row("counted", format!("by {weighs}"))?;
-    row("own tools", own_tools(found))?;
-    if !explained.thinking.is_empty() {
-        out!("Thinking");
-    }
-    for level in &explained.thinking {
-        let sent = if level.sent.is_empty() {
-            "nothing is sent".to_owned()
-        } else {
-            Value::Object(level.sent.clone()).to_string()
-        };
-        row(level.level, sent)?;
-    }
+    let own_tools = match explained.hosted_tools.as_slice() {
+        [] => "the provider has none for this protocol".to_owned(),
+        kinds => format!("available: {}", kinds.join(", ")),
+    };
+    row("own tools", own_tools)?;
     list("Its requests", &explained.peculiarities)?;
     list("Prompt cache", &explained.caching)?;
     list("It cannot take", &explained.cannot)?;
@@ -336,10 +282,10 @@ fn tell_connected(said: &ConnectionReport) -> Result<(), CliError> {
         Some(window) => out!("  reports a window of {window} tokens"),
         None => out!("  does not report the window"),
     }
-    match &said.counted {
-        CountAnswer::Tokens(tokens) => out!("  counts {tokens} tokens for the example's question"),
-        CountAnswer::Unsaid => out!("  does not count requests"),
-        CountAnswer::Refused(_) => out!("  refuses to count requests"),
+    match (said.counted, &said.refusal) {
+        (Some(tokens), _) => out!("  counts {tokens} tokens for the example's question"),
+        (None, None) => out!("  does not count requests"),
+        (None, Some(_)) => out!("  refuses to count requests"),
     }
     Ok(())
 }
@@ -352,13 +298,13 @@ fn fact_text<T>(fact: &Option<Fact<T>>, text: impl Fn(&T) -> String) -> String {
     }
 }
 
-fn list(head: &str, said: &[Peculiarity]) -> Result<(), CliError> {
+fn list(head: &str, said: &[String]) -> Result<(), CliError> {
     if said.is_empty() {
         return Ok(());
     }
     out!("{head}");
     for said in said {
-        stdout::prose(&format!("  - {}", said.says))?;
+        stdout::prose(&format!("  - {said}"))?;
     }
     Ok(())
 }

@@ -369,64 +369,16 @@ fn what_is_denied_is_not_asked_for() {
 }
 
 #[test]
-fn the_doctor_shows_what_is_asked_for() {
+fn the_doctor_shows_what_there_is() {
     let home = Home::new();
-    let set = format!("hosted_tools=[{SEARCH}]");
-    let doctor = |model: &str, rest: &[&str]| {
-        let head = [
-            "doctor",
-            "--model",
-            model,
-            "--base-url",
-            "http://127.0.0.1:1/v1",
-        ];
-        home.run(head.iter().chain(rest))
+    let url = ["--base-url", "http://127.0.0.1:1/v1"];
+    let doctor = |model: &str| {
+        let args = [&["doctor", "--model", model], &url[..]].concat();
+        home.run(args).done().out
     };
-    let said = doctor(
-        "anthropic/claude-opus-5",
-        &["--set", &set, "--cache-retention", "long"],
-    );
-    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
-    for words in [
-        "web_search requested in every call; available: web_search, web_fetch, code_execution",
-        "All of it is kept longer (60 minutes unused, a million tokens written for $10.00).",
-        "\"max_uses\": 3",
-        "\"ttl\": \"1h\"",
-    ] {
-        assert!(said.out.contains(words), "{words}: {}", said.out);
-    }
-    let deny = ["--set", &set, "--deny", "web_search"];
-    let said = doctor("anthropic/claude-opus-5", &deny);
-    assert!(
-        said.out.contains("denied and left out: web_search"),
-        "{}",
-        said.out
-    );
-    let said = doctor(
-        "openai/gpt-5",
-        &["--set", &set, "--cache-retention", "head"],
-    );
-    assert_eq!(said.code, Some(1));
-    assert!(
-        said.out.contains("fault: `web_search` is asked for"),
-        "{}",
-        said.out
-    );
-    assert!(
-        said.out
-            .contains("it has no such thing, and entries live as usual"),
-        "{}",
-        said.out
-    );
-    let said = doctor(
-        "openai-responses/gpt-5",
-        &["--json", "--set", "hosted_tools={type=\"mcp\"}"],
-    );
-    let report: Value = serde_json::from_str(&said.out).unwrap();
-    assert!(
-        report["faults"][0]
-            .as_str()
-            .unwrap()
-            .contains("require_approval")
-    );
+    let said = doctor("anthropic/claude-opus-5");
+    let words = "available: web_search, web_fetch, code_execution";
+    assert!(said.contains(words), "{said}");
+    let said = doctor("openai/gpt-5");
+    assert!(said.contains("has none for this protocol"), "{said}");
 }

@@ -27,21 +27,10 @@ pub struct ConnectionReport {
     pub has_model: Option<bool>,
     /// The reported window.
     pub window: Option<Tokens>,
-    /// The token count of the example.
-    pub counted: CountAnswer,
-}
-
-/// The server's token count of a request.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CountAnswer {
-    /// The number of tokens.
-    Tokens(Tokens),
-    /// The server does not count.
-    #[default]
-    Unsaid,
-    /// The server refused, with this message.
-    Refused(String),
+    /// The token count of the example, if the server counts.
+    pub counted: Option<Tokens>,
+    /// The message with which the server refused to count.
+    pub refusal: Option<String>,
 }
 
 impl ModelClientBuilder {
@@ -63,34 +52,27 @@ async fn ask(provider: &dyn Provider, connection: &Connection) -> ConnectionRepo
         return ConnectionReport::default();
     }
     let (http, name) = (&connection.http, connection.model.name());
-    let models = discovery::models(http, connection.tells).await;
+    let (status, models) = discovery::models(http).await.unzip();
+    let models = models.flatten();
     let mut listed = models.iter().flatten();
-    let has = listed.any(|model| discovery::same(&model.name, name));
+    let has = listed.any(|listed| discovery::same(listed, name));
     // The name does not matter at a server with one model.
     let named = connection.model.vendor().only_model.is_none();
     let has_model = models.as_ref().filter(|_| named).map(|_| has);
-    let status = match models {
-        Some(_) => None,
-        None => discovery::status(http).await,
-    };
     let window = discovery::window(http, connection.tells, name, ModelLoading::Forbidden).await;
     let window = window.unwrap_or_default();
-    let counted = counted(provider).await;
-    let answers = models.is_some() || status.is_some() || window.is_some();
+    let (counted, refusal) = match provider.count(&sample::question(None)).await {
+        Ok(counted) => (counted, None),
+        Err(failure) => (None, Some(failure.to_string())),
+    };
+    let answers = status.is_some() || window.is_some();
     ConnectionReport {
-        answers: Some(answers || counted != CountAnswer::Unsaid),
+        answers: Some(answers || counted.is_some() || refusal.is_some()),
         status: status.filter(|status| !(200..300).contains(status)),
         models: models.as_ref().map(Vec::len),
         has_model,
         window,
         counted,
-    }
-}
-
-async fn counted(provider: &dyn Provider) -> CountAnswer {
-    match provider.count(&sample::question(None)).await {
-        Ok(Some(tokens)) => CountAnswer::Tokens(tokens),
-        Ok(None) => CountAnswer::Unsaid,
-        Err(failure) => CountAnswer::Refused(failure.to_string()),
+        refusal,
     }
 }

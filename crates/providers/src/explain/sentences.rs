@@ -1,14 +1,10 @@
-//! The sentences about a server's requests: those of `data/sentences.toml`, which describes its format,
-//! and the one about the requested cache lifetime.
+//! The sentences about a server's requests: those of `data/sentences.toml`, which describes its format.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use plimsoll_context::{CacheRetention, LongerCache};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-
-use super::Peculiarity;
 
 /// The sentences of each protocol, and under [`EVERY`] those of all protocols. A test reads the file.
 static SENTENCES: LazyLock<BTreeMap<String, ProtocolSentences>> =
@@ -37,11 +33,11 @@ struct Sentence {
 #[derive(Debug, Default)]
 pub(super) struct Explanation {
     /// The peculiarities of the requests.
-    pub(super) requests: Vec<Peculiarity>,
+    pub(super) requests: Vec<String>,
     /// The use of the prompt cache.
-    pub(super) caching: Vec<Peculiarity>,
+    pub(super) caching: Vec<String>,
     /// The features that the requests cannot contain.
-    pub(super) cannot: Vec<Peculiarity>,
+    pub(super) cannot: Vec<String>,
 }
 
 /// Explains the requests of a protocol with these properties.
@@ -62,7 +58,7 @@ pub(super) fn explain(protocol: &str, properties: &Value) -> Explanation {
 
 impl Sentence {
     /// Returns the sentence if it holds for these properties.
-    fn about(&'static self, properties: &Value) -> Option<Peculiarity> {
+    fn about(&'static self, properties: &Value) -> Option<String> {
         let holds = |entry| has(properties, entry);
         if !self.when.iter().all(holds) || self.not.iter().any(holds) {
             return None;
@@ -75,7 +71,7 @@ impl Sentence {
             says.push_str(&words(value)?);
             says.push_str(behind);
         }
-        Some(Peculiarity { says })
+        Some(says)
     }
 }
 
@@ -103,31 +99,6 @@ fn words(value: &Value) -> Option<String> {
     }
 }
 
-/// Explains the effect of the requested cache retention; `gets` is the granted one.
-pub(super) fn of_retention(
-    wish: CacheRetention,
-    gets: CacheRetention,
-    longer: Option<LongerCache>,
-) -> Option<Peculiarity> {
-    let name = wish.name();
-    let price = longer.map_or("at a price that is not known".to_owned(), |longer| {
-        let minutes = longer.lives.as_secs() / 60;
-        let write = longer.cache_write;
-        format!("{minutes} minutes unused, a million tokens written for {write}")
-    });
-    let says = match gets {
-        CacheRetention::Usual if wish == gets => return None,
-        CacheRetention::Usual => format!(
-            "`cache.retention` is \"{name}\": it has no such thing, and entries live as usual."
-        ),
-        CacheRetention::Head => {
-            format!("Tools and system prompt are kept longer ({price}), messages as usual.")
-        }
-        CacheRetention::Long => format!("All of it is kept longer ({price})."),
-    };
-    Some(Peculiarity { says })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,7 +123,7 @@ mod tests {
         ));
         let about = |json: &str| {
             let properties: Value = serde_json::from_str(json).unwrap();
-            sentence.about(&properties).map(|said| said.says)
+            sentence.about(&properties)
         };
         let whole = r#"{"kind": "y", "a": {"n": 2}, "list": ["p", "q"]}"#;
         assert_eq!(about(whole).as_deref(), Some("2 of p, q"));

@@ -16,18 +16,36 @@ use plimsoll_wire::openai_responses::ReasoningItems;
 
 const HUSH: &str = "sk-0123456789-hush";
 
-fn explained(model: &str) -> RequestExplanation {
-    let builder = ModelClient::builder(ModelRef::parse(model).unwrap());
-    let url = "http://127.0.0.1:1/v1";
-    let builder = builder.base_url(url).key(Secret::new(HUSH));
-    builder.explain(&|_| None).unwrap()
+/// The thinking level of examples.
+const EXAMPLE: ThinkingLevel = ThinkingLevel::Medium;
+const LEVELS: [ThinkingLevel; 5] = [
+    ThinkingLevel::Off,
+    ThinkingLevel::Minimal,
+    ThinkingLevel::Low,
+    ThinkingLevel::Medium,
+    ThinkingLevel::High,
+];
+
+/// Returns the builder of a client at the vendor's own address.
+fn usual(model: &str) -> ModelClientBuilder {
+    let model = ModelRef::parse(model).unwrap();
+    ModelClient::builder(model).key(Secret::new(HUSH))
 }
 
-/// Returns the explanation at the vendor's own address.
-fn usual(model: &str) -> RequestExplanation {
-    let model = ModelRef::parse(model).unwrap();
-    let builder = ModelClient::builder(model).key(Secret::new(HUSH));
-    builder.explain(&|_| None).unwrap()
+fn proxied(model: &str) -> ModelClientBuilder {
+    usual(model).base_url("http://127.0.0.1:1/v1")
+}
+
+fn explained(builder: ModelClientBuilder) -> RequestExplanation {
+    builder.explain(&|_| None, Some(EXAMPLE)).unwrap()
+}
+
+/// Returns the request for each thinking level.
+fn levels(builder: &ModelClientBuilder) -> [Value; 5] {
+    LEVELS.map(|level| {
+        let explained = builder.clone().explain(&|_| None, Some(level));
+        explained.unwrap().sample.request
+    })
 }
 
 /// Replies in the formats of servers.
@@ -84,11 +102,8 @@ fn faults(model: &str, request: &Value) -> Vec<Fault> {
     target.validate(request)
 }
 
-fn sent(model: &str) -> Vec<String> {
-    let levels = explained(model).thinking.into_iter();
-    levels
-        .map(|level| Value::Object(level.sent).to_string())
-        .collect()
+fn sent(model: &str) -> [String; 5] {
+    levels(&proxied(model)).map(|request| cell(&request))
 }
 
 #[test]
@@ -121,12 +136,11 @@ fn requests_are_accepted_by_every_vendor_and_family() {
         }
         for name in names(vendor.name) {
             let model = format!("{}/{name}", vendor.name);
-            let explained = explained(&model);
+            let explained = explained(proxied(&model));
             for request in [&explained.sample.request, &second_request(&model)] {
                 assert_eq!(faults(&model, request), [], "{model}: {request}");
             }
             assert!(!explained.peculiarities.is_empty(), "{model}");
-            assert_eq!(explained.thinking.len(), 5);
             let all = serde_json::to_string(&explained).unwrap();
             assert!(!all.contains("hush"), "{all}");
         }
@@ -137,19 +151,11 @@ fn requests_are_accepted_by_every_vendor_and_family() {
 fn levels_are_what_requests_say() {
     assert_eq!(
         sent("openai/gpt-5"),
-        [
-            r#"{"reasoning_effort":"minimal"}"#,
-            r#"{"reasoning_effort":"minimal"}"#,
-            r#"{"reasoning_effort":"low"}"#,
-            r#"{"reasoning_effort":"medium"}"#,
-            r#"{"reasoning_effort":"high"}"#,
-        ]
+        ["minimal", "minimal", "low", "medium", "high"]
     );
-    assert_eq!(sent("openai/gpt-4o"), ["{}"; 5]);
-    let claude = sent("anthropic/claude-opus-5");
-    assert!(claude[4].contains(r#""effort":"high""#), "{claude:?}");
-    let budget = sent("anthropic/claude-sonnet-4-5");
-    assert!(budget[1].contains(r#""budget_tokens":1024"#), "{budget:?}");
+    assert_eq!(sent("openai/gpt-4o"), ["-"; 5]);
+    assert_eq!(sent("anthropic/claude-opus-5")[4], "adaptive, high");
+    assert_eq!(sent("anthropic/claude-sonnet-4-5")[1], "budget 1024");
 }
 
 #[test]
@@ -162,13 +168,14 @@ fn a_model_that_chat_does_not_go_all_the_way_with_goes_over_responses() {
         ("openai/gpt-5.1-codex", "does not serve this model"),
         ("openai/o3-pro", "does not serve this model"),
     ] {
-        let usual = usual(model);
+        let high = &levels(&usual(model))[4];
+        assert_eq!(high["reasoning"]["effort"], "high");
+        let usual = explained(usual(model));
         assert_eq!(usual.wire, "OpenAI Responses", "{model}");
         let responses = model.replace("openai/", "openai-responses/");
         assert_eq!(faults(&responses, &usual.sample.request), [], "{model}");
-        let says = |said: &Peculiarity| said.says.contains(why);
+        let says = |said: &String| said.contains(why);
         assert!(usual.peculiarities.iter().any(says), "{model}");
-        assert_eq!(usual.thinking[4].sent["reasoning"]["effort"], "high");
     }
     // A proxy may not support Responses.
     for (model, effort, says, faults) in [
@@ -177,9 +184,10 @@ fn a_model_that_chat_does_not_go_all_the_way_with_goes_over_responses() {
         ("openai/gpt-6-astra", None, "refuses tools", 1),
         ("openai/gpt-5-pro", Some("high"), "does not serve", 1),
     ] {
-        let proxied = explained(model);
+        let high = &levels(&proxied(model))[4];
+        let sent = high.get("reasoning_effort");
+        let proxied = explained(proxied(model));
         assert_eq!(proxied.wire, "OpenAI Chat Completions", "{model}");
-        let sent = proxied.thinking[4].sent.get("reasoning_effort");
         assert_eq!(sent.and_then(Value::as_str), effort, "{model}");
         let sample = proxied.sample;
         let found = self::faults(model, &sample.request);
@@ -187,10 +195,10 @@ fn a_model_that_chat_does_not_go_all_the_way_with_goes_over_responses() {
         let said = proxied
             .peculiarities
             .iter()
-            .find(|said| said.says.contains(says));
+            .find(|said| said.contains(says));
         let (_, name) = model.split_once('/').unwrap();
         let cure = format!("openai-responses/{name} takes all of it.");
-        assert!(said.unwrap().says.ends_with(&cure), "{said:?}");
+        assert!(said.unwrap().ends_with(&cure), "{said:?}");
         // A requested setting that is not sent is reported.
         let told = sample.left_out.iter().any(|what| what == "Effort");
         assert_eq!(told, !model.ends_with("-pro"), "{model}");
@@ -215,22 +223,21 @@ fn its_own_thinking_goes_back_where_the_wire_has_a_place_for_it() {
 fn what_the_user_says_of_a_model_is_heeded() {
     let mine = "[anthropic.claude-opus-5]\nmax_output = 9000\nthinking = false\n\
                 [openai.gpt-5]\nimages = false\nefforts = [\"high\"]";
-    let mine = ModelBook::parse(mine, Origin::User).unwrap();
+    let mine = ModelBook::parse(mine, Origin::Configuration).unwrap();
     let book = ModelBook::built_in().clone().overlay(mine);
     let of = |name: &str| {
-        let model = ModelRef::parse(name).unwrap();
-        let facts = book.facts(&model);
-        let builder = ModelClient::builder(model).key(Secret::new(HUSH));
-        builder.facts(facts).explain(&|_| None).unwrap()
+        let facts = book.facts(&ModelRef::parse(name).unwrap());
+        usual(name).facts(facts)
     };
-    let claude = of("anthropic/claude-opus-5");
+    let claude = explained(of("anthropic/claude-opus-5"));
     let request = &claude.sample.request;
     assert!(request.get("thinking").is_none(), "{request}");
     assert!(request["max_tokens"].as_u64().unwrap() <= 9_000);
     let five = of("openai/gpt-5");
-    assert_eq!(five.thinking[1].sent["reasoning_effort"], "high");
+    assert_eq!(levels(&five)[1]["reasoning_effort"], "high");
+    let five = explained(five);
     assert!(
-        five.cannot.iter().any(|said| said.says.contains("Images")),
+        five.cannot.iter().any(|said| said.contains("Images")),
         "{five:?}"
     );
 }
@@ -262,16 +269,16 @@ fn the_documentation_says_what_is_so() {
     let mut checked = 0;
     for row in rows.take_while(|row| row.starts_with('|')) {
         let model = row.split('`').nth(1).unwrap();
-        let cells: Vec<String> = usual(model).thinking.iter().map(cell).collect();
+        let cells = levels(&usual(model)).map(|request| cell(&request));
         assert_eq!(row, format!("| `{model}` | {} |", cells.join(" | ")));
         checked += 1;
     }
     assert!(checked > 10, "{checked}");
 }
 
-fn cell(level: &Level) -> String {
+/// Describes how a request asks for thinking.
+fn cell(sent: &Value) -> String {
     let word = |value: &Value| value.as_str().unwrap().to_owned();
-    let sent = &level.sent;
     if let Some(effort) = sent.get("reasoning_effort") {
         return word(effort);
     }

@@ -17,9 +17,7 @@ use serde::{Deserialize, Serialize};
 pub enum Origin {
     /// Built into this version.
     BuiltIn,
-    /// A file of the user.
-    User,
-    /// A configuration.
+    /// The user's configuration.
     Configuration,
 }
 
@@ -210,15 +208,15 @@ impl ModelFacts {
 }
 
 impl<T> Fact<T> {
-    /// Checks whether the fact comes from the user or their configuration.
+    /// Checks whether the fact comes from the user's configuration.
     #[must_use]
     pub fn is_own(&self) -> bool {
-        matches!(self.from, Origin::User | Origin::Configuration)
+        self.from == Origin::Configuration
     }
 }
 
 impl<T: Copy> Fact<T> {
-    /// Returns the value if it comes from the user or their configuration. Such facts are enforced.
+    /// Returns the value if it comes from the user's configuration. Such facts are enforced.
     /// Built-in facts may be outdated, so the provider decides.
     #[must_use]
     pub fn own(&self) -> Option<T> {
@@ -230,7 +228,6 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::BuiltIn => "built in",
-            Self::User => "yours",
             Self::Configuration => "configured",
         })
     }

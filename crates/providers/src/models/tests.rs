@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use plimsoll_context::Money;
+use plimsoll_context::{Money, PriceSheet, Tokens};
 use plimsoll_testkit::cases;
 use plimsoll_wire::Effort;
 use plimsoll_wire::anthropic;
@@ -23,7 +23,12 @@ fn book(text: &str, from: Origin) -> ModelBook {
 }
 
 fn window(name: &str) -> Option<u64> {
-    known_window(&model(name)).map(|tokens| tokens.0)
+    let window = ModelBook::built_in().facts(&model(name)).window;
+    window.map(|fact| fact.value.0)
+}
+
+fn known_prices(model: &ModelRef) -> Option<PriceSheet> {
+    ModelBook::built_in().facts(model).sheet()
 }
 
 #[test]
@@ -119,7 +124,7 @@ fn a_model_that_stands_there_twice_says_the_same_both_times() {
     let twice = |one: u64, other: u64| {
         let text =
             format!("[\"openai/gpt-4o\"]\nwindow = {one}\n[openai.\"GPT-4o\"]\nwindow = {other}");
-        ModelBook::parse(&text, Origin::User)
+        ModelBook::parse(&text, Origin::Configuration)
     };
     let error = twice(9_000, 8_000).unwrap_err().to_string();
     assert!(
@@ -192,14 +197,14 @@ fn a_users_rows_go_before_ours_figure_by_figure() {
         output = 0.02";
     let both = ModelBook::built_in()
         .clone()
-        .overlay(book(mine, Origin::User));
+        .overlay(book(mine, Origin::Configuration));
     let gpt = both.facts(&model("openai/gpt-4o"));
     let sheet = gpt.sheet().unwrap();
     assert_eq!(Some(sheet.rates.input), dollars(1.0));
     assert_eq!(sheet.rates.cache_read, None, "prices go together");
     assert_eq!(sheet.rates.cache_write, None);
     assert_eq!(gpt.window.unwrap().from, Origin::BuiltIn);
-    assert_eq!(gpt.prices.unwrap().from, Origin::User);
+    assert_eq!(gpt.prices.unwrap().from, Origin::Configuration);
     let five = both.facts(&model("openai-responses/gpt-5"));
     assert_eq!(five.window.unwrap().value, Tokens(400_000));
     assert_eq!(
@@ -216,8 +221,8 @@ fn a_users_rows_go_before_ours_figure_by_figure() {
     assert_eq!(grok.rates.output, Money(0), "nothing is a price");
     let local = both.facts(&model("ollama/qwen3:8b")).sheet().unwrap();
     assert_eq!(Some(local.rates.input), dollars(0.01));
-    assert!(book("", Origin::User).is_empty());
-    let short = book("[\"openai/gpt-9\"]\nwindow = 9000", Origin::User);
+    assert!(book("", Origin::Configuration).is_empty());
+    let short = book("[\"openai/gpt-9\"]\nwindow = 9000", Origin::Configuration);
     assert_eq!(
         short.facts(&model("openai/gpt-9")).window.unwrap().value,
         Tokens(9_000)
@@ -229,7 +234,7 @@ fn each_invalid_row_is_refused_with_its_place() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/models.txt");
     cases::check(&file, |case| {
         let text: Vec<&str> = case.all("-").collect();
-        let error = ModelBook::parse(&text.join("\n"), Origin::User);
+        let error = ModelBook::parse(&text.join("\n"), Origin::Configuration);
         let error = error.unwrap_err().to_string();
         error.lines().map(str::to_owned).collect()
     });
@@ -253,7 +258,7 @@ fn own_prices_without_the_longer_life_have_its_usual_price() {
         input = 1.0
         output = 5.0
         cache_read = 0.1";
-    let book = book(mine, Origin::User);
+    let book = book(mine, Origin::Configuration);
     let longer = |name: &str| book.facts(&model(name)).sheet().unwrap().longer;
     for name in [
         "anthropic/claude-of-tomorrow",

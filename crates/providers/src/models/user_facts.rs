@@ -110,7 +110,7 @@ mod tests {
     use crate::{ModelClient, ModelRef, Secret};
 
     fn level(row: &str, wanted: ThinkingLevel, words: &[Effort]) -> Option<ThinkingLevel> {
-        let book = ModelBook::parse(&format!("[openai.m]\n{row}"), Origin::User).unwrap();
+        let book = ModelBook::parse(&format!("[openai.m]\n{row}"), Origin::Configuration).unwrap();
         let facts = book.facts(&ModelRef::parse("openai/m").unwrap());
         facts.level(Some(wanted), words)
     }
@@ -179,7 +179,11 @@ mod tests {
 
     /// Returns the request to an Anthropic model with this row of the user.
     fn sent(model: &str, row: &str, request: &Request) -> Value {
-        let book = ModelBook::parse(&format!("[anthropic.{model}]\n{row}"), Origin::User).unwrap();
+        let book = ModelBook::parse(
+            &format!("[anthropic.{model}]\n{row}"),
+            Origin::Configuration,
+        )
+        .unwrap();
         let model = ModelRef::parse(&format!("anthropic/{model}")).unwrap();
         let facts = ModelBook::built_in().clone().overlay(book).facts(&model);
         let builder = ModelClient::builder(model).key(Secret::new("k"));

@@ -1,9 +1,7 @@
 //! Detection of servers in places that the environment names, and of keys by their variables. The pages of
 //! servers are the cases in `tests/cases/pages.txt`.
 
-use plimsoll_providers::{
-    BaseUrl, KeyState, ModelFound, ServerState, Vendor, detect, detect_keys, detect_servers,
-};
+use plimsoll_providers::{BaseUrl, ServerState, Vendor, detect, detect_keys, detect_servers};
 use serde_json::json;
 
 use super::KEY;
@@ -38,16 +36,13 @@ async fn places_come_from_the_environment_and_keys_are_never_shown() {
         .servers
         .iter()
         .find(|server| server.provider == "ollama");
-    let models = vec![ModelFound {
-        name: "m".into(),
-        window: None,
-    }];
+    let models = vec!["m".to_owned()];
     assert_eq!(ollama.unwrap().state, ServerState::Up { models });
     assert_eq!(found.keys, detect_keys(&env));
     let keys: Vec<_> = found
         .keys
         .iter()
-        .filter(|key| key.state == KeyState::Set)
+        .filter(|key| key.is_set)
         .map(|key| (key.provider, key.variable))
         .collect();
     assert_eq!(keys, [("xai", "GROK_API_KEY")]);

@@ -8,7 +8,7 @@ use plimsoll_agent::{Event, SessionEvent, ThinkingLevel};
 use plimsoll_context::Tokens;
 use plimsoll_core::{Agent, Provider, ToolError, Window, new_session_id, tool};
 use plimsoll_mock::Call;
-use plimsoll_providers::{ModelClient, ModelRef, Secret, known_window};
+use plimsoll_providers::{ModelBook, ModelClient, ModelRef, Secret};
 use serde_json::{Value, json};
 
 use super::KEY;
@@ -50,9 +50,12 @@ async fn the_window_is_the_servers_word_else_what_is_published() {
     let provider = self::provider("qwen3", &local);
     assert_eq!(provider.window().await, Some(Tokens(4096)));
     assert_eq!(local.paths(), ["/v1/models/qwen3", "/props"]);
-    let known = |name: &str| known_window(&ModelRef::parse(name).unwrap());
-    assert_eq!(known("anthropic/claude-sonnet-4-5"), Some(Tokens(200_000)));
-    assert_eq!(known("anthropic/claude-opus-5"), Some(Tokens(1_000_000)));
+    let known = |name: &str| {
+        let model = ModelRef::parse(name).unwrap();
+        ModelBook::built_in().facts(&model).window.unwrap().value
+    };
+    assert_eq!(known("anthropic/claude-sonnet-4-5"), Tokens(200_000));
+    assert_eq!(known("anthropic/claude-opus-5"), Tokens(1_000_000));
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use plimsoll_context::Tokens;
 use plimsoll_core::{Agent, Provider, ToolError, Window, tool};
 use plimsoll_mock::Call;
 use plimsoll_mock::rules::openai_responses::encrypt;
-use plimsoll_providers::{ModelClient, ModelRef, Secret, known_prices, known_window};
+use plimsoll_providers::{ModelBook, ModelClient, ModelRef, Secret};
 use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::json;
 
@@ -42,10 +42,12 @@ async fn a_vendors_wire_decides_which_provider_is_made() {
     let error = error.build_with(&|_| None).err().unwrap().to_string();
     assert!(error.contains("set OPENAI_API_KEY"), "{error}");
     let model: ModelRef = "openai-responses/gpt-5".parse().unwrap();
-    assert_eq!(known_window(&model), Some(Tokens(272_000)));
+    let facts = ModelBook::built_in().facts(&model);
+    assert_eq!(facts.window.unwrap().value, Tokens(272_000));
     let chat: ModelRef = "openai/gpt-5".parse().unwrap();
-    assert!(known_prices(&model).is_some());
-    assert_eq!(known_prices(&model), known_prices(&chat));
+    let of_chat = ModelBook::built_in().facts(&chat);
+    assert!(facts.prices.is_some());
+    assert_eq!(facts.prices, of_chat.prices);
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
