@@ -4,9 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use plimsoll::config::{AgentConfig, AgentModel};
-use plimsoll::providers::local::{
-    Download, DownloadState, DownloadableModel, LocalError, LocalModels, Progress,
-};
+use plimsoll::providers::local::{Download, DownloadableModel, LocalError, LocalModels, Progress};
 use plimsoll::providers::{ModelClient, ModelRef, ServerLocation};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
@@ -29,13 +27,12 @@ const MAX_TOKENS: u64 = 512;
 /// Maximum number of identical tool calls in a row. Small models tend to repeat calls.
 const MAX_IDENTICAL: u64 = 3;
 
-/// Describes how much of a model has been downloaded.
+/// Describes whether a model has been downloaded.
 pub(crate) fn state(model: &DownloadableModel) -> &'static str {
-    match (model.state, model.default) {
-        (DownloadState::Whole, _) => "downloaded",
-        (DownloadState::Part, _) => "partly downloaded; `plimsoll model pull` resumes",
-        (DownloadState::Nothing, true) => "not downloaded; `plimsoll model pull` downloads it",
-        (DownloadState::Nothing, false) => "not downloaded",
+    match (model.fetched, model.default) {
+        (true, _) => "downloaded",
+        (false, true) => "not downloaded; `plimsoll model pull` downloads it",
+        (false, false) => "not downloaded",
     }
 }
 
@@ -62,12 +59,8 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
             Ok(DONE)
         }
         ModelCommand::Rm { name } => {
-            let removed = models()?.remove(name)?;
-            let is = match removed {
-                DownloadState::Nothing => "is not downloaded",
-                DownloadState::Whole | DownloadState::Part => "is removed",
-            };
-            say!("{name} {is}");
+            models()?.remove(name)?;
+            say!("{name} is removed");
             Ok(DONE)
         }
     }

@@ -60,7 +60,7 @@ pub enum Progress<'a> {
 /// A callback for [`Progress`].
 pub type Watch<'a> = &'a (dyn Fn(Progress<'_>) + Send + Sync);
 
-/// A model and its download state.
+/// A model, and whether it has been downloaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DownloadableModel {
     /// Its name.
@@ -75,9 +75,6 @@ pub struct DownloadableModel {
     pub licence: String,
     /// The path of the file, even if it does not exist yet.
     pub path: PathBuf,
-    /// How much of it has been downloaded.
-    #[serde(skip)]
-    pub state: DownloadState,
 }
 
 /// A download that is needed before a model can be started.
@@ -91,17 +88,6 @@ pub struct Download {
     pub origin: String,
     /// Its licence.
     pub licence: String,
-}
-
-/// How much of a model has been downloaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DownloadState {
-    /// The whole file, with a valid checksum.
-    Whole,
-    /// A part of the file.
-    Part,
-    /// Nothing.
-    Nothing,
 }
 
 impl LocalModels {
@@ -133,21 +119,17 @@ impl LocalModels {
         })
     }
 
-    /// Lists all models with their download states.
+    /// Lists all models.
     #[must_use]
     pub fn list(&self) -> Vec<DownloadableModel> {
         let models = self.catalogue.models.iter();
-        let listed = models.map(|model| {
-            let state = self.fetched(model);
-            DownloadableModel {
-                name: model.name.clone(),
-                bytes: model.bytes,
-                fetched: state == DownloadState::Whole,
-                default: model.name == self.catalogue.default,
-                licence: model.licence.clone(),
-                path: self.file(model),
-                state,
-            }
+        let listed = models.map(|model| DownloadableModel {
+            name: model.name.clone(),
+            bytes: model.bytes,
+            fetched: self.is_fetched(model),
+            default: model.name == self.catalogue.default,
+            licence: model.licence.clone(),
+            path: self.file(model),
         });
         listed.collect()
     }
@@ -159,7 +141,7 @@ impl LocalModels {
     pub fn missing(&self, name: Option<&str>) -> Result<Vec<Download>, LocalError> {
         let model = self.model(name)?;
         let mut missing = Vec::new();
-        if self.fetched(model) != DownloadState::Whole {
+        if !self.is_fetched(model) {
             missing.push(Download {
                 name: model.name.clone(),
                 bytes: model.bytes,
@@ -171,40 +153,33 @@ impl LocalModels {
                 licence: model.licence.clone(),
             });
         }
-        if let Some(build) = self.catalogue.server()
-            && !self.servers().join(build.program.place()).is_dir()
-        {
-            missing.push(Download {
-                name: "llama.cpp's server".to_owned(),
-                bytes: build.program.bytes,
-                origin: format!("PyPI, an upload of `{}`", build.program.uploader),
-                licence: build.program.licence.clone(),
-            });
+        let build = self.catalogue.server();
+        for (what, package) in build.iter().flat_map(|build| build.packages()) {
+            if !self.place(package).is_dir() {
+                missing.push(Download {
+                    name: what.to_owned(),
+                    bytes: package.bytes,
+                    origin: format!("PyPI, an upload of `{}`", package.uploader),
+                    licence: package.licence.clone(),
+                });
+            }
         }
         Ok(missing)
     }
 
-    /// Removes a model or its partial download. Returns the state before the removal.
+    /// Removes a model or its partial download, if there is one.
     ///
     /// # Errors
     /// If the name is unknown or a file cannot be removed.
-    pub fn remove(&self, name: &str) -> Result<DownloadState, LocalError> {
+    pub fn remove(&self, name: &str) -> Result<(), LocalError> {
         let model = self.model(Some(name))?;
-        let was = self.fetched(model);
         self.remove_pieces(model)?;
-        remove_file(&self.file(model))?;
-        Ok(was)
+        remove_file(&self.file(model))
     }
 
-    fn fetched(&self, model: &LocalModel) -> DownloadState {
-        let (official, parts) = self.pieces(model);
-        if size(&self.file(model)) == Some(model.bytes) {
-            DownloadState::Whole
-        } else if official.exists() || parts.exists() {
-            DownloadState::Part
-        } else {
-            DownloadState::Nothing
-        }
+    /// Checks whether the whole file is there. Only a file with a valid checksum gets its name.
+    fn is_fetched(&self, model: &LocalModel) -> bool {
+        size(&self.file(model)) == Some(model.bytes)
     }
 
     /// The path of a complete, checked model.
@@ -236,6 +211,12 @@ impl LocalModels {
 
     fn servers(&self) -> PathBuf {
         self.home.join("servers")
+    }
+
+    /// Returns the folder into which a package is unpacked.
+    fn place(&self, package: &Package) -> PathBuf {
+        let name = format!("{}-{}", package.package, package.version);
+        self.servers().join(name)
     }
 }
 

@@ -130,10 +130,13 @@ impl Mirror {
     }
 }
 
-impl Package {
-    /// Returns the folder into which it is unpacked.
-    pub(super) fn place(&self) -> String {
-        format!("{}-{}", self.package, self.version)
+impl ServerBuild {
+    /// Returns its packages, and what to call them.
+    pub(super) fn packages(&self) -> [(&'static str, &Package); 2] {
+        [
+            ("llama.cpp's server", &self.program),
+            ("a library of it for older processors", &self.portable),
+        ]
     }
 }
 
@@ -163,7 +166,8 @@ mod tests {
         }
         for server in &catalogue.servers {
             for package in [&server.program, &server.portable] {
-                assert!(is_plain(&package.place()) && is_sum(&package.sha256));
+                assert!(is_plain(&package.package) && is_plain(&package.version));
+                assert!(is_sum(&package.sha256));
                 assert!(package.files.iter().all(|file| is_plain(file)));
             }
             assert!(server.program.files.contains(&"llama-server".to_owned()));

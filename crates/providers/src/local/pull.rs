@@ -11,7 +11,7 @@ use super::catalogue::LocalModel;
 use super::download::{Fetched, Wanted, fetch};
 use super::error::LocalError;
 use super::sha256::sha256;
-use super::{LocalModels, Progress, Watch, blocking, size};
+use super::{LocalModels, Progress, Watch, blocking};
 
 /// The pause between attempts to take a lock that another process holds.
 const LOCK_PAUSE: Duration = Duration::from_millis(500);
@@ -28,12 +28,12 @@ impl LocalModels {
     pub async fn pull(&self, name: Option<&str>, watch: Watch<'_>) -> Result<PathBuf, LocalError> {
         let model = self.model(name)?;
         let file = self.file(model);
-        if size(&file) == Some(model.bytes) {
+        if self.is_fetched(model) {
             return Ok(file);
         }
         let _lock = self.lock(watch).await?;
         // The process that held the lock may have downloaded it.
-        if size(&file) == Some(model.bytes) {
+        if self.is_fetched(model) {
             return Ok(file);
         }
         let (official, parts) = self.pieces(model);

@@ -37,17 +37,6 @@ pub struct RunningServer {
     pub model: String,
 }
 
-/// The kinds of servers, in the order in which they are tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Variant {
-    /// Plimsoll's server.
-    Pinned,
-    /// Plimsoll's server with a library that runs on more processors.
-    Portable,
-    /// The user's `llama-server`.
-    OnPath,
-}
-
 impl LocalModels {
     /// Downloads missing files and starts a model's server with a window of at least `window`
     /// tokens.
@@ -63,10 +52,7 @@ impl LocalModels {
         let model = self.model(name)?;
         let file = self.pull(name, watch).await?;
         let mut reasons = String::new();
-        for variant in [Variant::Pinned, Variant::Portable, Variant::OnPath] {
-            let Some(command) = self.command(variant, watch).await? else {
-                continue;
-            };
+        for (what, command) in self.commands(watch).await? {
             match self.launch(command, model, &file, window).await? {
                 Ok((server, port)) => {
                     return Ok(RunningServer {
@@ -76,7 +62,7 @@ impl LocalModels {
                     });
                 }
                 Err(reason) => {
-                    let reason = format!("{} {reason}", variant.word());
+                    let reason = format!("{what} {reason}");
                     watch(Progress::Said(&reason));
                     reasons = format!("{reasons}; {reason}");
                 }
@@ -88,49 +74,40 @@ impl LocalModels {
         })
     }
 
-    /// Downloads the server, so that a later start needs no network. Also downloads the portable
-    /// library, because only a start shows whether it is needed.
+    /// Downloads the server and its library for older processors, unless there is none for this
+    /// machine.
     ///
     /// # Errors
     /// A [`LocalError`] if a download fails.
     pub async fn pull_server(&self, watch: Watch<'_>) -> Result<(), LocalError> {
         if let Some(build) = self.catalogue.server() {
-            self.install(&build.program, watch).await?;
-            self.install(&build.portable, watch).await?;
+            for (_, package) in build.packages() {
+                self.install(package, watch).await?;
+            }
         }
         Ok(())
     }
 
-    /// Returns the command of a variant, or `None` if it is not available.
-    async fn command(
-        &self,
-        variant: Variant,
-        watch: Watch<'_>,
-    ) -> Result<Option<Command>, LocalError> {
-        if variant == Variant::OnPath {
-            return Ok(self.on_path().map(Command::new));
-        }
-        let Some(build) = self.catalogue.server() else {
-            return Ok(None);
-        };
-        let fetched: Result<Command, LocalError> = async {
-            let program = self.install(&build.program, watch).await?;
-            let command = Command::new(program.join("llama-server"));
-            if variant != Variant::Portable {
-                return Ok(command);
+    /// Returns the servers to try, in order, each with its name in messages: Plimsoll's, the same with
+    /// a library that runs on more processors, and the user's own.
+    async fn commands(&self, watch: Watch<'_>) -> Result<Vec<(&'static str, Command)>, LocalError> {
+        let own = self.on_path();
+        let mut commands = Vec::new();
+        match (self.pull_server(watch).await, self.catalogue.server()) {
+            (Ok(()), Some(build)) => {
+                let program = self.place(&build.program).join("llama-server");
+                let portable = Command::new(&program);
+                let portable = portable.env("LD_LIBRARY_PATH", self.place(&build.portable));
+                commands.push(("the fetched server", Command::new(program)));
+                commands.push(("the fetched server with its portable library", portable));
             }
-            let folder = self.install(&build.portable, watch).await?;
-            Ok(command.env("LD_LIBRARY_PATH", folder))
-        }
-        .await;
-        match fetched {
+            (Ok(()), None) => {}
             // The user's own server needs no download.
-            Err(error) if self.on_path().is_some() => {
-                watch(Progress::Said(&error.to_string()));
-                Ok(None)
-            }
-            fetched => fetched.map(Some),
+            (Err(error), _) if own.is_some() => watch(Progress::Said(&error.to_string())),
+            (Err(error), _) => return Err(error),
         }
+        commands.extend(own.map(|program| ("the llama-server on PATH", Command::new(program))));
+        Ok(commands)
     }
 
     fn on_path(&self) -> Option<PathBuf> {
@@ -163,11 +140,8 @@ impl LocalModels {
             ServerStart::Yes => Ok(Ok((server, port))),
             ServerStart::Late => {
                 server.stop().await;
-                let models = self.catalogue.models.iter();
-                let smaller = models.min_by_key(|model| model.bytes);
                 Err(LocalError::Slow {
                     seconds: self.patience.as_secs(),
-                    smaller: smaller.map(|model| model.name.clone()).unwrap_or_default(),
                 })
             }
             ServerStart::Died => {
@@ -175,17 +149,6 @@ impl LocalModels {
                 let said = format!("{}\n{}", log.head, log.tail);
                 Ok(Err(end(server.stop().await, &said)))
             }
-        }
-    }
-}
-
-impl Variant {
-    /// Returns the name in messages.
-    fn word(self) -> &'static str {
-        match self {
-            Self::Pinned => "the fetched server",
-            Self::Portable => "the fetched server with its portable library",
-            Self::OnPath => "the llama-server on PATH",
         }
     }
 }
