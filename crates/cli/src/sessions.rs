@@ -21,7 +21,6 @@ pub(crate) mod search;
 
 use std::sync::Arc;
 
-use console::Term;
 use plimsoll::context::Contents;
 use plimsoll::machine::{Entry, State};
 use plimsoll::store::SessionReader;
@@ -31,10 +30,11 @@ use plimsoll::{SessionId, Tokens};
 use crate::context_bar;
 use crate::count::preview;
 use crate::error::{CliError, DONE};
+use crate::listing;
 use crate::paths;
 use crate::stdout;
+use crate::terminal::Terminal;
 use crate::terminal::text::counted;
-use crate::terminal::{Terminal, fitted};
 use crate::view::{openai, started};
 use crate::which_session::known;
 
@@ -162,16 +162,15 @@ async fn show(
     let messages = counted(items.len(), "message");
     let tokens = counted(state.transcript().tokens().0, "token");
     stdout::prose(&format!("the model would see {messages}, {tokens}:"))?;
-    let screen = Term::stdout();
-    for item in items {
-        let role = item.message.role();
-        let (id, tokens) = (item.seq.recall_id(), item.tokens);
-        let row = format!(
-            "{id:>7}  {role:<9}  {tokens:>7}  {}",
-            preview(&item.message)
-        );
-        out!("{}", fitted(&row, &screen));
-    }
+    let rows = items.iter().map(|item| {
+        [
+            item.seq.recall_id(),
+            item.message.role().to_string(),
+            item.tokens.to_string(),
+            preview(&item.message),
+        ]
+    });
+    listing::print_columns([">item", "role", ">tokens", "message"], rows)?;
     Ok(DONE)
 }
 

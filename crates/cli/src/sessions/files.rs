@@ -76,24 +76,12 @@ pub(crate) struct ChangedFile {
     pub(crate) changes: Vec<RecordedChange>,
 }
 
-/// The current state of a file, compared with the state after the session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum FileState {
-    Unchanged,
-    Changed,
-    Gone,
-}
-
-impl FileState {
-    fn label(self) -> &'static str {
-        match self {
-            Self::Unchanged => "unchanged since",
-            Self::Changed => "changed since",
-            Self::Gone => "gone",
-        }
-    }
-}
+/// The state of a file that is as the session left it.
+const UNCHANGED: &str = "unchanged";
+/// The state of a file that something else has changed since.
+const CHANGED: &str = "changed";
+/// The state of a file that no longer exists.
+const GONE: &str = "gone";
 
 impl ChangedFile {
     /// Returns the files that a session changed, sorted by path.
@@ -138,11 +126,12 @@ impl ChangedFile {
         saved_files::content(&self.root, &self.path).map_err(|error| error.to_string())
     }
 
-    pub(crate) fn state(&self, now: Option<&[u8]>) -> FileState {
+    /// Compares the current content with that after the session.
+    pub(crate) fn state(&self, now: Option<&[u8]>) -> &'static str {
         match (now.map(ContentHash::of), self.after()) {
-            (now, after) if now == after => FileState::Unchanged,
-            (None, _) => FileState::Gone,
-            (Some(_), _) => FileState::Changed,
+            (now, after) if now == after => UNCHANGED,
+            (None, _) => GONE,
+            (Some(_), _) => CHANGED,
         }
     }
 }
@@ -180,8 +169,8 @@ pub(crate) async fn changed_lines(
         let summary = row.summary(colours);
         let summary = summary.unwrap_or("not kept, not text or too large to compare".to_owned());
         let since = match row.state {
-            FileState::Unchanged => String::new(),
-            state => format!(" ({})", state.label()),
+            UNCHANGED => String::new(),
+            state => format!(" ({state} since)"),
         };
         lines.push(format!("{} {summary}{since}", clean(&row.shown)));
         lines.extend(row.diff.iter().flat_map(|diff| diff.lines(ASKED, colours)));
@@ -210,7 +199,7 @@ struct FileRow {
     new: bool,
     added: Option<usize>,
     removed: Option<usize>,
-    state: FileState,
+    state: &'static str,
     #[serde(skip)]
     shown: String,
     #[serde(skip)]
@@ -245,9 +234,7 @@ async fn rows(store: &SqliteStore, id: &SessionId) -> Result<Vec<FileRow>, CliEr
             added: diff.as_ref().map(|diff| diff.added),
             removed: diff.as_ref().map(|diff| diff.removed),
             // A file that cannot be read is no regular file any more, or larger than any kept content.
-            state: file
-                .now()
-                .map_or(FileState::Changed, |now| file.state(now.as_deref())),
+            state: file.now().map_or(CHANGED, |now| file.state(now.as_deref())),
             shown: file.shown(),
             diff,
             is_restored: first == file.after(),
@@ -264,7 +251,7 @@ async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Cli
     if rows.is_empty() && !json {
         crate::say(&unchanged(id));
     }
-    let heading = ["file", "lines", ">entry?1", "last changed?2", "state"];
+    let heading = ["file", "lines", ">entry?1", "last changed?2", "since"];
     listing::print(&rows, json, heading, |row| {
         let last = row.entries.last().copied().unwrap_or_default();
         [
@@ -272,7 +259,7 @@ async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Cli
             row.summary(Colours::None).unwrap_or_else(|| "-".to_owned()),
             last.to_string(),
             when(row.at),
-            row.state.label().to_owned(),
+            row.state.to_owned(),
         ]
     })?;
     Ok(DONE)

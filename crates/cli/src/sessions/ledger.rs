@@ -1,7 +1,6 @@
 //! `plimsoll sessions ledger`: lists the messages that plans removed from a session's view or
 //! shortened, with the time, the reason and the tokens.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use plimsoll::context::{Item, Seq};
@@ -17,7 +16,6 @@ use serde::Serialize;
 use crate::error::{CliError, DONE};
 use crate::listing::{self, when};
 use crate::sessions::entries::each_entry;
-use crate::terminal::fitted;
 use crate::terminal::text::counted;
 use crate::tool_line;
 
@@ -47,6 +45,9 @@ struct LedgerRow {
     stages: Vec<String>,
 }
 
+const HEADING: [&str; 9] = [
+    ">plan?2", "when?1", "why?4", "stages?3", "item", "how", ">tokens", ">after?5", "message",
+];
 const DROPPED: &str = "dropped";
 const SHORTENED: &str = "shortened";
 const SUMMARIZED: &str = "summarized";
@@ -54,10 +55,6 @@ const SUMMARIZED: &str = "summarized";
 /// Reads a log from its beginning and collects the rows.
 struct LedgerReader {
     state: State,
-    /// The name and the most informative argument of each call.
-    tools: HashMap<CallId, (String, String)>,
-    /// The length of each original's text, in bytes.
-    bytes: HashMap<Seq, u64>,
     plans: u64,
     rows: Vec<LedgerRow>,
 }
@@ -75,30 +72,14 @@ pub(crate) async fn run(
         listing::json_lines(&rows)?;
         return Ok(DONE);
     }
-    let Some(first) = rows.first() else {
+    let Some(LedgerRow { id: first, .. }) = rows.first() else {
         out!("session {id}: nothing was evicted");
         return Ok(DONE);
     };
-    out!(
-        "session {id}: {} removed or shortened {}",
-        counted(plans, "plan"),
-        counted(rows.len(), "message")
-    );
-    let terminal = console::Term::stdout();
-    let mut plan = 0;
-    for row in &rows {
-        if row.plan != plan {
-            plan = row.plan;
-            let (when, stages) = (when(row.at), row.stages.join(", "));
-            let line = format!("plan {plan}, {when}, {}: {stages}", row.why);
-            out!("{}", fitted(&line, &terminal));
-        }
-        out!("{}", fitted(&row.line(), &terminal));
-    }
-    out!(
-        "To get one back: plimsoll sessions recall {id} {}",
-        first.id
-    );
+    let (plans, messages) = (counted(plans, "plan"), counted(rows.len(), "message"));
+    out!("session {id}: {plans} removed or shortened {messages}");
+    listing::print_columns(HEADING, rows.iter().map(LedgerRow::cells))?;
+    out!("To get one back: plimsoll sessions recall {id} {first}");
     Ok(DONE)
 }
 
@@ -106,8 +87,6 @@ impl LedgerReader {
     fn new() -> Self {
         Self {
             state: State::new(Arc::new(Memo::new(Bpe::o200k()))),
-            tools: HashMap::new(),
-            bytes: HashMap::new(),
             plans: 0,
             rows: Vec::new(),
         }
@@ -123,42 +102,36 @@ impl LedgerReader {
             let rows: Vec<LedgerRow> = rows.collect();
             self.rows.extend(rows);
         }
-        let next = self.state.transcript().next_seq();
-        self.state.absorb(&line.entry)?;
-        let items = self.state.transcript().items();
-        for item in items.iter().rev().take_while(|item| item.seq >= next) {
-            self.bytes
-                .insert(item.seq, recall_text(&item.message).len() as u64);
-            for call in item.message.calls() {
-                let argument = tool_line::argument(&call.name, &call.arguments);
-                self.tools
-                    .insert(call.id.clone(), (call.name.clone(), argument));
-            }
-        }
-        Ok(())
+        Ok(self.state.absorb(&line.entry)?)
     }
 
-    /// Returns the row of a message that a plan removes or replaces.
+    /// Returns the row of a message that a plan removes or replaces. The view still contains it, and its
+    /// call if it is a result.
     fn row(&self, was: &Item, plan: &Plan, at: u64) -> LedgerRow {
         let (how, after) = how(plan, was.seq);
+        let id = RecallId(was.seq);
         let call = match &*was.message {
             Message::ToolResult(result) => Some(result.call.clone()),
             _ => None,
         };
-        let tool = call.as_ref().and_then(|call| self.tools.get(call)).cloned();
-        let (tool, argument) = tool.unzip();
+        let items = self.state.transcript().items().iter();
+        let mut calls = items.flat_map(|item| item.message.calls());
+        let made = calls.find(|made| Some(&made.id) == call.as_ref());
+        let argument = made.map(|made| tool_line::argument(&made.name, &made.arguments));
+        // An earlier plan may have shortened it.
+        let earlier = self.rows.iter().find(|row| row.id == id);
         LedgerRow {
             at,
             plan: self.plans,
-            id: RecallId(was.seq),
+            id,
             kind: MessageKind::of(&was.message),
-            tool,
+            tool: made.map(|made| made.name.clone()),
             argument: argument.unwrap_or_default(),
             call,
             how,
             tokens: was.tokens,
             after,
-            bytes: self.bytes.get(&was.seq).copied().unwrap_or(0),
+            bytes: earlier.map_or_else(|| recall_text(&was.message).len() as u64, |row| row.bytes),
             why: plan.why.word(),
             stages: plan.stages.clone(),
         }
@@ -180,19 +153,22 @@ fn how(plan: &Plan, seq: Seq) -> (&'static str, Tokens) {
 }
 
 impl LedgerRow {
-    /// Formats the row. The call comes last, because it is cut to the width of the terminal.
-    fn line(&self) -> String {
+    fn cells(&self) -> [String; 9] {
         let what = match &self.tool {
             Some(tool) => format!("result of {tool} {}", self.argument),
             None => self.kind.to_string(),
         };
-        let tokens = format!("{} -> {}", self.tokens, self.after);
-        format!(
-            "  {:<6} {:<10} {tokens:>16} tokens  {}",
+        [
+            self.plan.to_string(),
+            when(self.at),
+            self.why.to_owned(),
+            self.stages.join(", "),
             self.id.to_string(),
-            self.how,
-            what.trim_end()
-        )
+            self.how.to_owned(),
+            self.tokens.to_string(),
+            self.after.to_string(),
+            what,
+        ]
     }
 }
 

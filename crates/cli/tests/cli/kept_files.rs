@@ -97,9 +97,7 @@ fn changed_files_are_listed_with_how_they_are_now() {
     );
     assert!(lines[2].starts_with("main.rs        +1 −1"), "{text}");
     assert!(
-        lines[1..]
-            .iter()
-            .all(|line| line.ends_with("  unchanged since")),
+        lines[1..].iter().all(|line| line.ends_with("  unchanged")),
         "{text}"
     );
     std::fs::remove_file(home.work().join("docs/notes.md")).unwrap();

@@ -7,7 +7,7 @@ use plimsoll::store::{Lease, SqliteStore};
 use plimsoll::tools::{FileEdit, saved_files};
 use plimsoll::{SessionId, SessionStore};
 
-use super::{ChangedFile, FileState, FilesArgs, diff, kept};
+use super::{ChangedFile, FilesArgs, UNCHANGED, diff, kept};
 use crate::ask::{can_ask, confirm};
 use crate::diff::ASKED;
 use crate::error::{CliError, DONE};
@@ -187,7 +187,7 @@ impl RestoreSet {
             if now == wanted {
                 continue;
             }
-            let is_ours = file.state(now.as_deref()) == FileState::Unchanged;
+            let is_ours = file.state(now.as_deref()) == UNCHANGED;
             if !is_ours && !force {
                 let how = if now.is_none() { "removed" } else { "changed" };
                 restoring.refused.push(format!(
@@ -208,9 +208,6 @@ impl RestoreSet {
         runs: &[u64],
     ) -> Result<Self, CliError> {
         let files = ChangedFile::all(store, id).await?;
-        if files.is_empty() {
-            return Self::plan(store, files, None, false).await;
-        }
         let records = runs::records(store, id).await?;
         let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
         let first = runs.iter().filter_map(newest).map(|it| it.first).min();

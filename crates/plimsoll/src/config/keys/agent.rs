@@ -78,9 +78,9 @@ fields! {
     /// How long sessions are kept.
     sessions("Sessions", "sessions") {
         /// Delete sessions that were last written more than so many days ago. Default: no limit.
-        keep_days: Days => retention.max_age, is_portable = false;
+        keep_days: Days => retention.max_age;
         /// Delete the oldest sessions until the logs of all have at most so many bytes. Default: no
         /// limit.
-        keep_bytes: Whole<1, Bytes> => retention.max_bytes, is_portable = false;
+        keep_bytes: Whole<1, Bytes> => retention.max_bytes;
     }
 }
