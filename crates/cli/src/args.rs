@@ -278,7 +278,7 @@ pub(crate) enum ModelCommand {
     },
     /// List available models and those that are downloaded
     List {
-        /// Print JSON
+        /// Print JSON lines
         #[arg(long)]
         json: bool,
     },

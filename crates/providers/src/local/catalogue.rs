@@ -130,16 +130,6 @@ impl Mirror {
     }
 }
 
-impl ServerBuild {
-    /// Returns its packages, and what to call them.
-    pub(super) fn packages(&self) -> [(&'static str, &Package); 2] {
-        [
-            ("llama.cpp's server", &self.program),
-            ("a library of it for older processors", &self.portable),
-        ]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -74,15 +74,17 @@ impl LocalModels {
         })
     }
 
-    /// Downloads the server and its library for older processors, unless there is none for this
-    /// machine.
+    /// Downloads the server, unless there is none for this machine, and its library for older
+    /// processors, if it can be downloaded.
     ///
     /// # Errors
-    /// A [`LocalError`] if a download fails.
+    /// A [`LocalError`] if the server cannot be downloaded.
     pub async fn pull_server(&self, watch: Watch<'_>) -> Result<(), LocalError> {
         if let Some(build) = self.catalogue.server() {
-            for (_, package) in build.packages() {
-                self.install(package, watch).await?;
+            self.install(&build.program, watch).await?;
+            // Most processors do not need it.
+            if let Err(error) = self.install(&build.portable, watch).await {
+                watch(Progress::Said(&error.to_string()));
             }
         }
         Ok(())
