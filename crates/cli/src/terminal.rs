@@ -4,7 +4,7 @@
 //! a status line below it. See `screen.rs` for the drawing. Without a terminal, whole lines are
 //! written.
 
-mod highlight;
+pub(crate) mod highlight;
 mod markdown;
 mod queue;
 mod screen;
@@ -15,17 +15,17 @@ pub(crate) mod text;
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel, sync_channel};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rustyline::ExternalPrinter;
+use console::Term;
 
 use crate::error::CliError;
 use crate::lock;
 use crate::stdout;
 use crate::terminal::queue::{Op, Queue};
-use crate::terminal::screen::{Printer, Screen, Stream};
+use crate::terminal::screen::{LinePrinter, Screen};
 use crate::terminal::style::{BOLD, Colours, DIM, colours};
 use crate::terminal::text::clean;
 
@@ -69,42 +69,39 @@ impl Terminal {
     }
 
     /// Creates an output that writes rows above the line that is being edited.
-    pub(crate) fn above(
-        printer: Box<dyn ExternalPrinter + Send>,
-        colours: Colours,
-        is_quiet: bool,
-    ) -> Self {
-        let terminal = Self::on(Printer::Above(printer), (true, true), colours);
-        Self {
-            is_quiet,
-            ..terminal
-        }
+    pub(crate) fn above(printer: LinePrinter, colours: Colours, is_quiet: bool) -> Self {
+        let plain = Self::plain(is_quiet);
+        plain.drawn(Term::stdout(), Some(printer), (true, true), colours)
     }
 
     /// Creates the output of a command that reads no lines. Each standard stream that is a terminal
     /// is drawn on; the other one gets plain lines, and both do if only answers are printed.
     pub(crate) fn direct(is_quiet: bool) -> Self {
-        let answers = can_redraw(&console::Term::stdout());
-        let notes = can_redraw(&console::Term::stderr());
-        let stream = match (answers, notes) {
-            _ if is_quiet => return Self::plain(true),
-            (false, false) => return Self::plain(false),
-            (true, _) => Stream::Out,
-            (false, true) => Stream::Err,
-        };
-        let printer = Printer::Direct(stream);
-        Self::on(printer, (answers, notes), colours())
+        let (out, err) = (Term::stdout(), Term::stderr());
+        let plain = Self::plain(is_quiet);
+        let drawn = (can_redraw(&out), can_redraw(&err));
+        match drawn {
+            (false, false) => plain,
+            _ if is_quiet => plain,
+            (true, _) => plain.drawn(out, None, drawn, colours()),
+            (false, true) => plain.drawn(err, None, drawn, colours()),
+        }
     }
 
-    fn on(printer: Printer, (answers, notes): (bool, bool), colours: Colours) -> Self {
-        let plain = Self::plain(false);
-        let queue = Screen::start(printer, colours, Arc::clone(&plain.entered));
+    fn drawn(
+        self,
+        terminal: Term,
+        printer: Option<LinePrinter>,
+        (answers, notes): (bool, bool),
+        colours: Colours,
+    ) -> Self {
+        let queue = Screen::start(terminal, printer, colours, Arc::clone(&self.entered));
         Self {
             queue: Some(queue),
             answers,
             notes,
             colours,
-            ..plain
+            ..self
         }
     }
 
@@ -189,10 +186,9 @@ impl Terminal {
 
     /// Waits until all output is written, at most for [`FLUSH`].
     pub(crate) fn flush(&self) {
-        let (written, is_written) = sync_channel(1);
-        self.push(Op::Flush(written));
-        // Without a queue, this returns at once.
-        let _ = is_written.recv_timeout(FLUSH);
+        if let Some(queue) = &self.queue {
+            queue.flush(FLUSH);
+        }
     }
 
     /// Takes the first error that occurred while writing, if any.
@@ -245,7 +241,7 @@ impl TerminalQuestion {
 /// Breaks a text between words, so that it fits a terminal. Returns it unchanged if the output is not
 /// one. A line with a word that is wider than the terminal, such as a path, is left to the terminal,
 /// which keeps it whole for copying.
-pub(crate) fn wrapped(text: &str, terminal: &console::Term) -> String {
+pub(crate) fn wrapped(text: &str, terminal: &Term) -> String {
     if !terminal.is_term() {
         return text.to_owned();
     }
@@ -262,7 +258,7 @@ pub(crate) fn wrapped(text: &str, terminal: &console::Term) -> String {
 }
 
 /// Returns `true` if a stream is a terminal whose rows can be overwritten.
-fn can_redraw(terminal: &console::Term) -> bool {
+fn can_redraw(terminal: &Term) -> bool {
     if cfg!(windows) {
         // On Windows, this call also switches the console to escape sequences.
         return terminal.features().colors_supported();
@@ -272,6 +268,8 @@ fn can_redraw(terminal: &console::Term) -> bool {
 
 #[cfg(test)]
 mod tests {
+
+    use rustyline::ExternalPrinter;
 
     use super::*;
     use crate::terminal::queue::MAX_WAITING;
@@ -383,13 +381,11 @@ mod tests {
             rows: rows.clone(),
         });
         let terminal = Terminal::above(stuck, Colours::None, false);
-        // Each takes a thousandth of the capacity.
-        let long = format!("{}\n", "x".repeat(70)).repeat(MAX_WAITING / 71_000);
         terminal.note("line 0");
         // Otherwise the queue is emptied in the middle, and only later lines are lost.
         is_called.recv().unwrap();
-        for _ in 0..4_000 {
-            terminal.note(&long);
+        for _ in 0..2 * MAX_WAITING {
+            terminal.note("x");
         }
         drop(go);
         // The screen writes all waiting rows after a while, and then the queue has space again.
@@ -400,7 +396,7 @@ mod tests {
         assert_eq!(rows[0], "line 0");
         assert_eq!(rows.last().unwrap(), "the end");
         // The rows that were being written, and the rows that waited.
-        assert!(rows.len() <= 2 * MAX_WAITING / 71 + 3, "{}", rows.len());
+        assert!(rows.len() <= MAX_WAITING + 3, "{}", rows.len());
         assert!(
             rows[rows.len() - 2].contains(" pieces of output were dropped "),
             "{rows:?}"

@@ -4,18 +4,16 @@
 //! The last rows are a live region: the open block of a text, and the status line. Only rows that
 //! change are written again, so text and status never share a row.
 
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use console::measure_text_width;
+use console::{Term, measure_text_width};
 use rustyline::ExternalPrinter;
 
-use crate::terminal::markdown::PageStyle;
-use crate::terminal::queue::{Op, Queue};
-use crate::terminal::stream::MarkdownStream;
+use crate::terminal::queue::{MAX_WAITING, Op, Queue};
+use crate::terminal::stream::{MarkdownStream, PageStyle};
 use crate::terminal::style::Colours;
 use crate::terminal::text::{clip, rows_of};
 
@@ -35,24 +33,14 @@ const FRAME: Duration = Duration::from_millis(15);
 /// The frames of the spinner.
 const SPINNER: [char; 8] = ['⠋', '⠙', '⠸', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// The output of a screen.
-pub(crate) enum Printer {
-    /// Writes above the line that is being edited.
-    Above(Box<dyn ExternalPrinter + Send>),
-    /// Writes at the cursor.
-    Direct(Stream),
-}
-
-/// A standard stream that is a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stream {
-    Out,
-    Err,
-}
+/// Writes above the line that is being edited.
+pub(crate) type LinePrinter = Box<dyn ExternalPrinter + Send>;
 
 /// The rows of a terminal, up to the prompt if there is one.
 pub(crate) struct Screen {
-    printer: Printer,
+    terminal: Term,
+    /// `None` if no line is edited.
+    printer: Option<LinePrinter>,
     colours: Colours,
     text: MarkdownStream,
     /// The status line, below the open block.
@@ -81,28 +69,15 @@ enum RowKind {
 
 impl Screen {
     /// Starts a thread that performs the operations of the queue until that is closed.
-    pub(crate) fn start(printer: Printer, colours: Colours, entered: Arc<AtomicBool>) -> Queue {
-        let mut screen = Self::new(printer, colours, entered);
-        let (queue, pending) = Queue::new();
-        std::thread::spawn(move || {
-            while let Some(ops) = pending.take(screen.tick()) {
-                if ops.is_empty() {
-                    screen.frame = screen.frame.wrapping_add(1);
-                }
-                screen.resized();
-                for op in ops {
-                    screen.perform(op);
-                }
-                screen.draw();
-                std::thread::sleep(FRAME);
-            }
-        });
-        queue
-    }
-
-    fn new(printer: Printer, colours: Colours, entered: Arc<AtomicBool>) -> Self {
-        Self {
-            width: printer.size().1,
+    pub(crate) fn start(
+        terminal: Term,
+        printer: Option<LinePrinter>,
+        colours: Colours,
+        entered: Arc<AtomicBool>,
+    ) -> Queue {
+        let mut screen = Self {
+            width: columns(&terminal),
+            terminal,
             printer,
             colours,
             text: MarkdownStream::default(),
@@ -113,23 +88,36 @@ impl Screen {
             frame: 0,
             last: None,
             entered,
-        }
-    }
-
-    /// Returns the time until the next frame of the spinner, if one is drawn.
-    fn tick(&self) -> Option<Duration> {
-        (self.spins() && self.status.is_some()).then_some(TICK)
-    }
-
-    /// Whether the status line has a spinner. Above a prompt, each frame would draw the prompt
-    /// anew.
-    fn spins(&self) -> bool {
-        matches!(self.printer, Printer::Direct(_))
+        };
+        let (queue, pending) = Queue::new();
+        std::thread::spawn(move || {
+            loop {
+                let first = match pending.recv_timeout(TICK) {
+                    Ok(op) => Some(op),
+                    Err(RecvTimeoutError::Timeout) if screen.printer.is_some() => continue,
+                    Err(RecvTimeoutError::Timeout) => {
+                        screen.frame = screen.frame.wrapping_add(1);
+                        None
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return,
+                };
+                screen.resized();
+                for op in first
+                    .into_iter()
+                    .chain(pending.try_iter().take(MAX_WAITING))
+                {
+                    screen.perform(op);
+                }
+                screen.draw();
+                std::thread::sleep(FRAME);
+            }
+        });
+        queue
     }
 
     fn page(&self) -> PageStyle {
         PageStyle {
-            width: self.printer.size().1,
+            width: columns(&self.terminal),
             colours: self.colours,
         }
     }
@@ -192,15 +180,14 @@ impl Screen {
 
     /// Writes the final rows and, below them, the live region. Skips rows that are already there.
     fn draw(&mut self) {
-        let (rows, width) = self.printer.size();
-        let mut region = self.region(rows, width);
+        let mut region = self.region();
         let had = std::mem::take(&mut self.shown);
         let all = self.done.iter().chain(&region);
         let kept = had.iter().zip(all).take_while(|(old, new)| old == new);
         let mut kept = kept.count();
         // Above a prompt, the written text must end with a line break.
         let shrinks = kept < had.len() && kept == self.done.len() + region.len();
-        if shrinks && !self.spins() {
+        if shrinks && self.printer.is_some() {
             match kept.checked_sub(1) {
                 Some(less) => kept = less,
                 None => region.push(String::new()),
@@ -214,30 +201,38 @@ impl Screen {
         self.done.clear();
         self.shown = region;
         if !text.is_empty() {
-            self.printer.print(&text);
+            self.print(&text);
+        }
+    }
+
+    /// Writes rows. Errors are ignored: a closed terminal is no fault of Plimsoll.
+    fn print(&mut self, text: &str) {
+        let printer = self.printer.as_mut();
+        // If no line is being edited any more, the rows are written at the cursor.
+        if printer.is_none_or(|printer| printer.print(text.to_owned()).is_err()) {
+            let _ = self.terminal.write_str(text);
         }
     }
 
     /// Returns the current rows of the region.
-    fn region(&mut self, rows: usize, width: usize) -> Vec<String> {
-        let mut region = self.text.open(self.page());
+    fn region(&mut self) -> Vec<String> {
+        let page = self.page();
+        let open = self.text.open(page).into_iter();
+        let mut region: Vec<String> = open.map(|row| clip(&row, page.width)).collect();
         if !region.is_empty() && self.last.is_some_and(|last| last != RowKind::Text) {
             region.insert(0, String::new());
         }
         // The other half is for the editor and the user's input.
-        let most = (rows / 2).max(LEAST_ROWS);
+        let rows = self.terminal.size_checked().map_or(ROWS, |(rows, _)| rows);
+        let most = usize::from(rows / 2).max(LEAST_ROWS);
         self.hidden = region.len().saturating_sub(most);
         region.drain(..self.hidden);
         if let Some(status) = &self.status {
-            let spinner = if self.spins() {
-                self.spinner()
-            } else {
-                String::new()
-            };
+            let spinner = self.spinner();
             if !region.is_empty() || self.last == Some(RowKind::Text) {
                 region.push(String::new());
             }
-            region.push(clip(&format!("{spinner}{status}"), width));
+            region.push(clip(&format!("{spinner}{status}"), page.width));
         }
         region
     }
@@ -246,7 +241,7 @@ impl Screen {
     /// the terminal knows how many rows the text now takes: the text is left in place, and only the
     /// status line is overwritten.
     fn resized(&mut self) {
-        let width = self.printer.size().1;
+        let width = columns(&self.terminal);
         let fits = |row: &String| measure_text_width(row) <= width;
         if width < self.width && !self.shown.iter().all(fits) {
             let status = self.status.is_some().then(|| self.shown.pop()).flatten();
@@ -256,8 +251,11 @@ impl Screen {
         self.width = width;
     }
 
+    /// Returns the spinner before the status line. There is none above a prompt, which each frame would
+    /// draw anew.
     fn spinner(&self) -> String {
         let frame = SPINNER.get(self.frame % SPINNER.len());
+        let frame = frame.filter(|_| self.printer.is_none());
         frame.map(|frame| format!("{frame} ")).unwrap_or_default()
     }
 
@@ -269,46 +267,16 @@ impl Screen {
         self.draw();
         // Rows have no trailing blanks, so one is written between the question and the answer.
         let rows = rows_of(question, self.width).join("\n");
-        self.printer.print(&format!("{rows} "));
+        self.print(&format!("{rows} "));
         if answered.recv().is_err() {
-            self.printer.print("\n");
+            self.print("\n");
         }
         self.status = status;
     }
 }
 
-impl Printer {
-    /// Writes rows. Errors are ignored: a closed terminal is no fault of Plimsoll.
-    fn print(&mut self, text: &str) {
-        let stream = match self {
-            Self::Above(printer) => {
-                if printer.print(text.to_owned()).is_ok() {
-                    return;
-                }
-                // If no line is being edited any more, write to the terminal directly.
-                Stream::Out
-            }
-            Self::Direct(stream) => *stream,
-        };
-        let _ = match stream {
-            Stream::Out => write_to(&mut io::stdout().lock(), text),
-            Stream::Err => write_to(&mut io::stderr().lock(), text),
-        };
-    }
-
-    /// Returns the number of rows and of usable columns.
-    fn size(&self) -> (usize, usize) {
-        let terminal = match self {
-            Self::Direct(Stream::Err) => console::Term::stderr(),
-            _ => console::Term::stdout(),
-        };
-        let (rows, columns) = terminal.size_checked().unwrap_or((ROWS, COLUMNS));
-        (usize::from(rows), written(columns))
-    }
-}
-
 /// Cuts a line to the width of a terminal. Returns the whole line if the output is no terminal.
-pub(crate) fn fitted(line: &str, terminal: &console::Term) -> String {
+pub(crate) fn fitted(line: &str, terminal: &Term) -> String {
     if terminal.is_term() {
         clip(line, columns(terminal))
     } else {
@@ -318,19 +286,8 @@ pub(crate) fn fitted(line: &str, terminal: &console::Term) -> String {
 
 /// Returns the number of usable columns: one less than the terminal has, because terminals differ
 /// in their behaviour after the last column.
-pub(crate) fn columns(terminal: &console::Term) -> usize {
-    written(
-        terminal
-            .size_checked()
-            .map_or(COLUMNS, |(_, columns)| columns),
-    )
-}
-
-fn written(columns: u16) -> usize {
+pub(crate) fn columns(terminal: &Term) -> usize {
+    let columns = terminal.size_checked();
+    let columns = columns.map_or(COLUMNS, |(_, columns)| columns);
     usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
-}
-
-fn write_to(stream: &mut impl Write, text: &str) -> io::Result<()> {
-    stream.write_all(text.as_bytes())?;
-    stream.flush()
 }

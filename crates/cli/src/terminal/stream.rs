@@ -1,97 +1,250 @@
-//! [`MarkdownStream`]: renders Markdown that arrives in pieces as rows.
+//! [`MarkdownStream`]: renders Markdown that arrives in pieces as rows, line by line as in its source.
 //!
-//! The last block, or the last item of a list, is rendered again whenever it grows. When the next
-//! one begins, its rows are final. In a code block, each line is final at once. The size of a block
-//! is bounded.
+//! A complete line is final. The line that is still arriving is rendered again whenever it grows, and
+//! so is a table until its end. The size of both is bounded.
 
-use crate::terminal::markdown::{PageStyle, Rendered, render};
+use std::ops::ControlFlow;
 
-/// Maximum size of a block that is rendered again, in bytes. A larger block is ended early.
-const MAX_BLOCK: usize = 16 * 1024;
+use console::measure_text_width;
+
+use crate::terminal::highlight::Highlighter;
+use crate::terminal::markdown;
+use crate::terminal::style::{Colours, DIM, PLAIN};
+use crate::terminal::text::wrap;
+
+/// Indentation of code.
+const CODE: &str = "  ";
+/// Maximum length of a thematic break, in columns.
+const RULE: usize = 40;
+/// Maximum size of a line or a table, in bytes. A larger one is ended early.
+const MAX_OPEN: usize = 16 * 1024;
+
+/// The width in columns and the colours to render with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageStyle {
+    pub(crate) width: usize,
+    pub(crate) colours: Colours,
+}
 
 /// A text that is still arriving.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct MarkdownStream {
-    /// The source of the open block.
-    block: String,
-    /// Whether an empty row precedes the block.
+    /// The line that has no end yet.
+    line: String,
+    /// The lines of the table that has no end yet.
+    table: String,
+    code: Option<CodeBlock>,
+    /// Whether there is a row already.
+    has_rows: bool,
+    /// Whether empty lines precede the next row. They become one empty row.
     gap: bool,
-    /// The number of rows of the block that are final already.
-    written: usize,
-    /// The opening fence of the code block that is open.
-    fence: Option<String>,
+}
+
+/// A code block that has no end yet.
+#[derive(Clone)]
+struct CodeBlock {
+    /// The marks that open it. As many close it.
+    fence: String,
+    indent: usize,
+    highlighter: Highlighter,
 }
 
 impl MarkdownStream {
     /// Adds a piece of the text. Returns the rows that became final.
     pub(crate) fn push(&mut self, text: &str, page: PageStyle) -> Vec<String> {
-        self.block.push_str(text);
-        let mut done = self.end_blocks(page);
-        if self.block.len() > MAX_BLOCK {
-            done.extend(self.open(page));
-            self.cut();
+        let mut rows = Vec::new();
+        for piece in text.split_inclusive('\n') {
+            self.line.push_str(piece);
+            if piece.ends_with('\n') || self.line.len() > MAX_OPEN {
+                let line = std::mem::take(&mut self.line);
+                rows.extend(self.end_line(line.trim_end_matches('\n'), page));
+            }
         }
-        done
+        rows
     }
 
-    /// Returns the rows of the open block that are not final yet.
+    /// Returns the rows that are not final yet.
     pub(crate) fn open(&self, page: PageStyle) -> Vec<String> {
-        let mut rows = self.render(&self.block, page).rows;
-        rows.drain(..self.written.min(rows.len()));
-        rows
+        self.clone().end(page)
     }
 
-    /// Ends the text. Returns the rows of the open block.
+    /// Ends the text. Returns its last rows.
     pub(crate) fn end(&mut self, page: PageStyle) -> Vec<String> {
-        let done = self.open(page);
-        *self = Self::default();
-        done
-    }
-
-    /// Leaves the rows of the open block in place. Later text is rendered without them.
-    pub(crate) fn cut(&mut self) {
-        self.block = self.fence.clone().unwrap_or_default();
-        self.gap = false;
-        self.written = 0;
-    }
-
-    /// Removes the complete blocks. Returns their rows.
-    fn end_blocks(&mut self, page: PageStyle) -> Vec<String> {
-        // An unfinished line may still become part of the block before it.
-        let complete = self.block.rfind('\n').map_or(0, |at| at + 1);
-        let Some(text) = self.block.get(..complete).filter(|text| !text.is_empty()) else {
-            return Vec::new();
-        };
-        let Rendered { mut rows, last } = self.render(text, page);
-        self.fence = last.fence;
-        let end = if self.fence.is_some() {
-            rows.len()
+        let line = std::mem::take(&mut self.line);
+        let mut rows = if line.is_empty() {
+            Vec::new()
         } else {
-            last.row
+            self.end_line(&line, page)
         };
-        let written = self.written;
-        if last.source > 0 {
-            self.block.drain(..last.source);
-            (self.gap, self.written) = (last.gap, 0);
-        }
-        if self.fence.is_some() {
-            self.written = if last.source > 0 { end - last.row } else { end };
-        }
-        rows.truncate(end);
-        rows.drain(..written.min(end));
+        rows.extend(self.end_table(page));
+        *self = Self::default();
         rows
     }
 
-    fn render(&self, text: &str, page: PageStyle) -> Rendered {
-        let gap = self.gap && !text.trim().is_empty();
-        render(text, gap, page)
+    /// Leaves the rows that are not final in place. Later text is rendered without them.
+    pub(crate) fn cut(&mut self) {
+        self.line.clear();
+        self.table.clear();
+        (self.has_rows, self.gap) = (false, false);
     }
+
+    fn end_line(&mut self, line: &str, page: PageStyle) -> Vec<String> {
+        if let ControlFlow::Break(rows) = self.code_line(line, page) {
+            return rows;
+        }
+        if line.trim_start().starts_with('|') && self.table.len() <= MAX_OPEN {
+            self.table.push_str(line.trim_start());
+            self.table.push('\n');
+            return Vec::new();
+        }
+        let mut rows = self.end_table(page);
+        if line.trim().is_empty() {
+            self.gap = true;
+        } else {
+            rows.extend(self.separated(text_rows(line, page)));
+        }
+        rows
+    }
+
+    /// Renders a line of code, or the fence around it. Continues if the line is neither.
+    fn code_line(&mut self, line: &str, page: PageStyle) -> ControlFlow<Vec<String>> {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        let mark = text.chars().next().unwrap_or_default();
+        let info = text.trim_start_matches(mark);
+        let fence = text.strip_suffix(info).unwrap_or_default();
+        let is_fence = matches!(mark, '`' | '~') && fence.len() >= 3;
+        match &mut self.code {
+            Some(code) if info.trim().is_empty() && fence.starts_with(&code.fence) => {
+                (self.code, self.gap) = (None, true);
+                ControlFlow::Break(Vec::new())
+            }
+            Some(code) => {
+                // The terminal breaks a line that is too long, so that it is copied whole.
+                let line = code
+                    .highlighter
+                    .line(line.get(indent.min(code.indent)..).unwrap_or(line));
+                let margin = " ".repeat(code.indent);
+                let row = format!("{margin}{CODE}{line}").trim_end().to_owned();
+                ControlFlow::Break(self.separated(vec![row]))
+            }
+            None if is_fence && !info.contains('`') => {
+                let rows = self.end_table(page);
+                self.gap = true;
+                self.code = Some(CodeBlock {
+                    fence: fence.to_owned(),
+                    indent,
+                    highlighter: Highlighter::new(info.trim(), page.colours),
+                });
+                ControlFlow::Break(rows)
+            }
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    fn end_table(&mut self, page: PageStyle) -> Vec<String> {
+        let lines = std::mem::take(&mut self.table);
+        if lines.is_empty() {
+            return Vec::new();
+        }
+        let rows = markdown::table(&lines, page.width, page.colours);
+        let rows = rows.unwrap_or_else(|| {
+            let lines = lines.lines();
+            lines.flat_map(|line| text_rows(line, page)).collect()
+        });
+        self.separated(rows)
+    }
+
+    /// Returns the rows after an empty one, if empty lines precede them.
+    fn separated(&mut self, mut rows: Vec<String>) -> Vec<String> {
+        if std::mem::take(&mut self.gap) && self.has_rows {
+            rows.insert(0, String::new());
+        }
+        self.has_rows = true;
+        rows
+    }
+}
+
+/// Renders a line of text: a heading, a thematic break, or words behind the marks of quotes and lists.
+fn text_rows(line: &str, page: PageStyle) -> Vec<String> {
+    let PageStyle { width, colours } = page;
+    let mut text = line.trim_start();
+    let mut first = " ".repeat(line.len() - text.len());
+    let mut rest = first.clone();
+    let mut style = PLAIN;
+    while let Some(quoted) = text.strip_prefix('>') {
+        let mark = colours.paint(DIM, "│ ");
+        first.push_str(&mark);
+        rest.push_str(&mark);
+        (text, style) = (quoted.trim_start(), DIM);
+    }
+    if is_rule(text) {
+        return vec![colours.paint(DIM, &"─".repeat(RULE.min(width)))];
+    }
+    if let Some((bullet, item)) = list_item(text, colours) {
+        rest.push_str(&" ".repeat(measure_text_width(&bullet)));
+        first.push_str(&bullet);
+        text = item;
+    }
+    if let Some((level, title)) = heading(text) {
+        style = if level == 1 {
+            style.bold().underlined()
+        } else {
+            style.bold()
+        };
+        if colours == Colours::None {
+            first.push_str(&"#".repeat(level));
+            first.push(' ');
+        }
+        text = title;
+    }
+    // A mark without a text behind it, such as the `>` between two paragraphs of a quote.
+    if text.is_empty() {
+        return vec![first.trim_end().to_owned()];
+    }
+    wrap(
+        &markdown::inline(text, style, colours),
+        width,
+        &first,
+        &rest,
+    )
+}
+
+fn is_rule(text: &str) -> bool {
+    let mark = text.chars().next().unwrap_or_default();
+    let marks = text.chars().filter(|c| !c.is_whitespace());
+    "-*_".contains(mark) && marks.clone().all(|c| c == mark) && marks.count() >= 3
+}
+
+/// Returns the mark of a list item as it is shown, and the text behind it.
+fn list_item(text: &str, colours: Colours) -> Option<(String, &str)> {
+    if let Some(item) = text.strip_prefix(['-', '*', '+'])
+        && (item.is_empty() || item.starts_with(' '))
+    {
+        let bullet = if colours == Colours::None {
+            "- "
+        } else {
+            "• "
+        };
+        return Some((bullet.to_owned(), item.trim_start()));
+    }
+    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let item = digits.strip_prefix(['.', ')'])?.strip_prefix(' ')?;
+    let mark = text.len() - item.len();
+    (digits.len() < text.len()).then(|| (text.chars().take(mark).collect(), item.trim_start()))
+}
+
+/// Returns the level of a heading, from 1, and its text.
+fn heading(text: &str) -> Option<(usize, &str)> {
+    let title = text.trim_start_matches('#');
+    let level = text.len() - title.len();
+    let is_heading = (1..=6).contains(&level) && title.starts_with(' ');
+    is_heading.then(|| (level, title.trim_start()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::terminal::style::Colours;
 
     const PAGE: PageStyle = PageStyle {
         width: 40,
@@ -99,50 +252,78 @@ mod tests {
     };
 
     const TEXT: &str = "# Title\nA *short* text\nof two lines.\n\n- one\n- two\n\n  with more\n  ```sh\n  \
-        ls\n\n  cd\n  ```\n- three\n\n1. first\n2. second\n\n```rust\nfn x() {\n\n}\n```\nBehind it.\n\n\
+        ls\n\n  cd\n  ```\n- three\n\n\n1. first\n2. second\n\n```rust\nfn x() {\n\n}\n```\nBehind it.\n\n\
         | a | b |\n|---|---|\n| 1 | 2 |\n\n> quoted\n\n---\nThe end, at last; 四十二 is a long line that is broken.";
 
-    const ROWS: &str = "# Title\n\nA *short* text\nof two lines.\n\n- one\n- two\n\n  with more\n\n    ls\n\n    cd\n\n\
+    const ROWS: &str = "# Title\nA *short* text\nof two lines.\n\n- one\n- two\n\n  with more\n\n    ls\n\n    cd\n\n\
         - three\n\n1. first\n2. second\n\n  fn x() {\n\n  }\n\nBehind it.\n\n\
-        a │ b\n──┼──\n1 │ 2\n\n│ quoted\n\n────────────────────────────────────────\n\n\
+        a │ b\n──┼──\n1 │ 2\n\n│ quoted\n\n────────────────────────────────────────\n\
         The end, at last; 四十二 is a long line\nthat is broken.";
 
-    fn streamed(pieces: impl Iterator<Item = String>) -> String {
+    fn streamed<'a>(pieces: impl IntoIterator<Item = &'a str>, page: PageStyle) -> String {
         let mut stream = MarkdownStream::default();
         let mut rows = Vec::new();
         for piece in pieces {
-            rows.extend(stream.push(&piece, PAGE));
+            rows.extend(stream.push(piece, page));
         }
-        rows.extend(stream.end(PAGE));
+        rows.extend(stream.end(page));
         rows.join("\n")
     }
 
     #[test]
     fn however_a_text_is_cut_it_becomes_the_same_rows() {
-        assert_eq!(streamed(std::iter::once(TEXT.to_owned())), ROWS);
-        assert_eq!(streamed(TEXT.chars().map(String::from)), ROWS);
-        assert_eq!(streamed(TEXT.split_inclusive(' ').map(str::to_owned)), ROWS);
+        assert_eq!(streamed([TEXT], PAGE), ROWS);
+        assert_eq!(streamed(TEXT.split_inclusive(|_| true), PAGE), ROWS);
+        assert_eq!(streamed(TEXT.split_inclusive(' '), PAGE), ROWS);
     }
 
     #[test]
-    fn rows_are_final_as_soon_as_nothing_can_change_them() {
+    fn lines_are_laid_out_in_rows() {
+        for (text, width, expected) in [
+            ("one two three four", 9, "one two\nthree\nfour"),
+            ("See[^1].\n\n[^1]: note", 40, "See[^1].\n\n[^1]: note"),
+            (
+                "- one two three\n- four\n  - five six seven\n",
+                11,
+                "- one two\n  three\n- four\n  - five\n    six\n    seven",
+            ),
+            ("9. nine\n10. ten", 40, "9. nine\n10. ten"),
+            ("- [x] done\n- [ ] open\n-", 40, "- [x] done\n- [ ] open\n-"),
+            (
+                "> quoted text\n>\n> more",
+                10,
+                "│ quoted\n│ text\n│\n│ more",
+            ),
+            ("- a\n\n  ```\n  code\n  ```", 40, "- a\n\n    code"),
+            ("````\n```\na\n```\n````\nb", 40, "  ```\n  a\n  ```\n\nb"),
+            ("> - *a*", 40, "│ - *a*"),
+            ("2024 is past. 2. is not", 40, "2024 is past. 2. is not"),
+            ("| no table\nbut text", 40, "| no table\nbut text"),
+            ("---", 5, "─────"),
+        ] {
+            let page = PageStyle { width, ..PAGE };
+            assert_eq!(streamed([text], page), expected, "{text}");
+        }
+        let colours = Colours::Ansi;
+        let coloured = streamed(["## T\n- a"], PageStyle { colours, ..PAGE });
+        assert_eq!(coloured, "\u{1b}[1mT\u{1b}[0m\n• a");
+    }
+
+    #[test]
+    fn a_line_is_final_at_its_end_and_a_table_at_its_own() {
         let mut stream = MarkdownStream::default();
         assert!(stream.push("Some **bo", PAGE).is_empty());
         assert_eq!(stream.open(PAGE), ["Some **bo"]);
-        assert!(stream.push("ld** text\n\n", PAGE).is_empty());
-        assert_eq!(stream.open(PAGE), ["Some **bold** text"]);
-        assert_eq!(stream.push("```\nx = 1", PAGE), ["Some **bold** text", ""]);
-        assert_eq!(stream.open(PAGE), ["  x = 1"]);
-        assert_eq!(stream.push("\ny", PAGE), ["  x = 1"]);
-        assert_eq!(stream.end(PAGE), ["  y"]);
-    }
-
-    #[test]
-    fn a_fence_that_ends_a_text_is_no_code() {
-        let mut stream = MarkdownStream::default();
-        assert_eq!(stream.push("```\nx = 1\n```", PAGE), ["  x = 1"]);
-        assert!(stream.open(PAGE).is_empty());
-        assert!(stream.end(PAGE).is_empty());
+        assert_eq!(stream.push("ld** text\n\n", PAGE), ["Some **bold** text"]);
+        assert!(stream.push("```\nx = 1", PAGE).is_empty());
+        assert_eq!(stream.open(PAGE), ["", "  x = 1"]);
+        assert_eq!(stream.push("\ny\n```\n", PAGE), ["", "  x = 1", "  y"]);
+        assert!(stream.push("|a|b|\n|-|-|\n|c", PAGE).is_empty());
+        assert_eq!(stream.open(PAGE), ["", "a │ b", "──┼──", "c │"]);
+        assert_eq!(
+            stream.push("|d|\nx\n", PAGE),
+            ["", "a │ b", "──┼──", "c │ d", "x"]
+        );
     }
 
     #[test]
@@ -155,14 +336,16 @@ mod tests {
     }
 
     #[test]
-    fn no_block_grows_without_bound() {
-        let mut stream = MarkdownStream::default();
-        let mut rows = 0;
-        for _ in 0..10_000 {
-            rows += stream.push("word ", PAGE).len();
-            assert!(stream.block.len() <= MAX_BLOCK);
+    fn neither_a_line_nor_a_table_grows_without_bound() {
+        for piece in ["word ", "| word |\n"] {
+            let mut stream = MarkdownStream::default();
+            let mut rows = 0;
+            for _ in 0..10_000 {
+                rows += stream.push(piece, PAGE).len();
+                assert!(stream.line.len() + stream.table.len() <= MAX_OPEN + 100);
+            }
+            rows += stream.end(PAGE).len();
+            assert!(rows >= 10_000 * 5 / 40, "{rows}");
         }
-        rows += stream.end(PAGE).len();
-        assert!(rows >= 10_000 * 5 / 40, "{rows}");
     }
 }

@@ -5,7 +5,7 @@ use console::{measure_text_width, pad_str};
 use pulldown_cmark::Alignment;
 
 use crate::terminal::style::{Colours, DIM};
-use crate::terminal::text::{Break, wrap};
+use crate::terminal::text::wrap;
 
 /// Minimum width of a column. If the columns do not fit, each row is shown as a list.
 const LEAST: usize = 6;
@@ -88,7 +88,7 @@ impl Table {
     fn lines(&self, row: &[String], widths: &[usize], between: &str) -> Vec<String> {
         let cells = widths.iter().enumerate().map(|(at, width)| {
             let cell = row.get(at).map_or("", String::as_str);
-            wrap(cell, *width, "", "", Break::Words)
+            wrap(cell, *width, "", "")
         });
         let cells: Vec<Vec<String>> = cells.collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or_default();
@@ -114,7 +114,7 @@ impl Table {
             }
             for (name, cell) in head.iter().zip(row) {
                 let line = format!("{name}: {cell}");
-                rows.extend(wrap(&line, width, "", "  ", Break::Words));
+                rows.extend(wrap(&line, width, "", "  "));
             }
         }
         rows
@@ -123,15 +123,12 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use crate::terminal::markdown::{PageStyle, render};
+    use crate::terminal::markdown;
     use crate::terminal::style::Colours;
 
     fn table(text: &str, width: usize) -> String {
-        let page = PageStyle {
-            width,
-            colours: Colours::None,
-        };
-        render(text, false, page).rows.join("\n")
+        let rows = markdown::table(text, width, Colours::None);
+        rows.unwrap().join("\n")
     }
 
     #[test]
