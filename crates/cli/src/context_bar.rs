@@ -11,18 +11,20 @@ use plimsoll::store::SqliteStore;
 use plimsoll::{Session, SessionStore, Tokens};
 
 use crate::error::CliError;
+use crate::listing;
 use crate::terminal::columns;
 use crate::terminal::style::{BLUE, BOLD, CYAN, Colours, DIM, GREEN, MAGENTA, RED, YELLOW};
 use crate::terminal::text::clean;
 
 /// Cells of the bar, unless the terminal is too narrow.
 const BAR: u64 = 60;
-/// Number of tools with a row of their own, the heaviest first. The others share one.
-const TOOL_ROWS: usize = 12;
 /// Indentation of each line.
 const MARGIN: &str = "  ";
 /// The name of the part that is also shown by tool.
 const RESULTS: &str = "tool results";
+const HEADING: [&str; 4] = ["part", ">count?2", ">tokens", ">share?1"];
+/// The cell of the bar from which on a plan is due.
+const TRIGGER: &str = "┊";
 
 /// A part of the window.
 struct WindowPart {
@@ -84,30 +86,41 @@ fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> Vec<String>
 }
 
 fn draw(of: &WindowUse, headline: &str, last: Option<&Plan>, colours: Colours) -> Vec<String> {
-    let parts = parts(of, colours);
+    let mut parts = parts(of, colours);
     let all = of.window_counted.or(of.limit).unwrap_or(of.used);
-    let mut lines = vec![
-        format!("{MARGIN}{headline}"),
-        bar(&parts, of.limit, all, colours),
-    ];
-    lines.extend(trigger(of, all, colours));
-    for part in &parts {
-        lines.push(row(&part.mark, part.name, part.count, part.tokens, all));
-        if part.name == RESULTS {
-            lines.extend(results(&of.view, all));
-        }
-    }
+    let bar = bar(&parts, of, all, colours);
     if let Some(limit) = of.limit {
-        let mark = colours.paint(DIM, "░");
-        lines.push(row(&mark, "free", None, limit.minus(of.used), all));
+        let free = limit.minus(of.used);
+        parts.push(part("free", colours.paint(DIM, "░"), None, free));
     }
     if let Some(reserve) = of.reserve {
         let mark = colours.paint(DIM, "·");
-        lines.push(row(&mark, "kept for the answer", None, reserve, all));
+        parts.push(part("kept for the answer", mark, None, reserve));
     }
+    let rows = parts.iter().flat_map(|part| {
+        let tools = (part.name == RESULTS).then(|| results(&of.view));
+        let row = (
+            format!("{} {}", part.mark, part.name),
+            part.count,
+            part.tokens,
+        );
+        std::iter::once(row).chain(tools.into_iter().flatten())
+    });
+    let rows = rows.map(|(name, count, tokens)| {
+        let count = count.map_or_else(String::new, |count| count.to_string());
+        [name, count, tokens.to_string(), percent(tokens, all)]
+    });
+    let width = listing::width_of(&Term::stdout());
+    let width = width.map(|width| width.saturating_sub(MARGIN.len()));
+    let trigger = of.trigger.map(|trigger| {
+        let end = of.target.map(|target| format!(", ends at {target}"));
+        format!("{TRIGGER} compacts at {trigger}{}", end.unwrap_or_default())
+    });
+    let head = [headline.to_owned(), bar].into_iter().chain(trigger);
+    let lines = head.chain(listing::columns(HEADING, rows, width));
     // The number of removed messages depends on the view at that time.
-    lines.extend(last.map(|plan| format!("{MARGIN}last plan: {plan}")));
-    lines
+    let lines = lines.chain(last.map(|plan| format!("last plan: {plan}")));
+    lines.map(|line| format!("{MARGIN}{line}")).collect()
 }
 
 /// Returns the newest plan of a log.
@@ -120,20 +133,21 @@ pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
 
 /// Returns the parts that are not empty, roughly in the order in which they are sent.
 fn parts(of: &WindowUse, colours: Colours) -> Vec<WindowPart> {
-    let part = |name, letter: &str, style: Style, count, tokens| WindowPart {
-        name,
-        mark: match colours {
+    let part = |name, letter: &str, style: Style, count, tokens| {
+        let mark = match colours {
             Colours::None => letter.to_owned(),
             Colours::Ansi => colours.paint(style, "█"),
-        },
-        count,
-        tokens,
+        };
+        part(name, mark, count, tokens)
     };
     let share = |name, letter, style, share: Share| {
         part(name, letter, style, Some(share.messages), share.tokens)
     };
     let view = &of.view;
-    let user = sum([&view.task, &view.messages]);
+    let user = Share {
+        messages: view.task.messages + view.messages.messages,
+        tokens: view.task.tokens + view.messages.tokens,
+    };
     let mut parts = vec![
         part("system prompt", "S", BLUE, None, of.system),
         part("tools", "T", CYAN, Some(of.tool_count), of.tools),
@@ -150,84 +164,52 @@ fn parts(of: &WindowUse, colours: Colours) -> Vec<WindowPart> {
     parts
 }
 
-/// Draws the parts, the free tokens, and the reserve for the answer.
-fn bar(parts: &[WindowPart], limit: Option<Tokens>, all: Tokens, colours: Colours) -> String {
-    let limit = limit.map_or(cells(), |limit| cell(limit, all)).min(cells());
-    let (mut bar, mut drawn, mut sum) = (MARGIN.to_owned(), 0, Tokens::ZERO);
-    let mut draw = |mark: &str, end: u64| {
-        for _ in drawn..end.min(cells()) {
-            bar.push_str(mark);
+fn part(name: &'static str, mark: String, count: Option<usize>, tokens: Tokens) -> WindowPart {
+    WindowPart {
+        name,
+        mark,
+        count,
+        tokens,
+    }
+}
+
+/// Draws the parts, the free tokens, the reserve for the answer, and the trigger.
+fn bar(parts: &[WindowPart], of: &WindowUse, all: Tokens, colours: Colours) -> String {
+    let cells = cells();
+    let cell = |tokens: Tokens| tokens.0.saturating_mul(cells) / all.0.max(1);
+    let ends = parts.iter().scan(Tokens::ZERO, |sum, part| {
+        *sum += part.tokens;
+        Some((part.mark.clone(), cell(*sum)))
+    });
+    let free = (colours.paint(DIM, "░"), of.limit.map_or(cells, cell));
+    let ends: Vec<(String, u64)> = ends.chain([free]).collect();
+    let trigger = of.trigger.map(cell);
+    let reserve = colours.paint(DIM, "·");
+    let mark = |at| {
+        let part = ends.iter().find(|(_, end)| at < *end);
+        match part {
+            _ if Some(at) == trigger => TRIGGER,
+            Some((mark, _)) => mark.as_str(),
+            None => reserve.as_str(),
         }
-        drawn = drawn.max(end);
     };
-    for part in parts {
-        sum += part.tokens;
-        draw(&part.mark, cell(sum, all));
-    }
-    draw(&colours.paint(DIM, "░"), limit);
-    draw(&colours.paint(DIM, "·"), cells());
-    bar
+    (0..cells).map(mark).collect()
 }
 
-/// Draws the line that points to the trigger.
-fn trigger(of: &WindowUse, all: Tokens, colours: Colours) -> Option<String> {
-    let trigger = of.trigger?;
-    let mut text = format!("compacts at {trigger}");
-    if let Some(target) = of.target {
-        text.push_str(&format!(", ends at {target}"));
-    }
-    let at = usize::try_from(cell(trigger, all).min(cells())).ok()?;
-    let before = text.chars().count() + 1;
-    let line = match at.checked_sub(before) {
-        Some(blanks) => format!("{}{text} ▲", " ".repeat(blanks)),
-        None => format!("{}▲ {text}", " ".repeat(at)),
-    };
-    Some(format!("{MARGIN}{}", colours.paint(DIM, &line)))
-}
-
-/// Returns the rows of the results, by tool.
-fn results(view: &Contents, all: Tokens) -> Vec<String> {
+/// Returns the rows of the results, by tool, the heaviest first.
+fn results(view: &Contents) -> Vec<(String, Option<usize>, Tokens)> {
     let mut tools: Vec<(&String, &Share)> = view.results.iter().collect();
     tools.sort_by_key(|(name, share)| (Reverse(share.tokens), *name));
-    let (heavy, light) = tools.split_at(tools.len().min(TOOL_ROWS));
-    let tool = |name: &str, messages, tokens| row(" ", name, Some(messages), tokens, all);
-    let rows = heavy.iter().map(|(name, share)| {
-        let name = format!("  {}", clean(name));
-        tool(&name, share.messages, share.tokens)
-    });
-    let others = (!light.is_empty()).then(|| {
-        let others = sum(light.iter().map(|(_, share)| *share));
-        tool("  other tools", others.messages, others.tokens)
-    });
-    rows.chain(others).collect()
-}
-
-fn sum<'a>(shares: impl IntoIterator<Item = &'a Share>) -> Share {
-    shares
-        .into_iter()
-        .fold(Share::default(), |sum, share| Share {
-            messages: sum.messages + share.messages,
-            tokens: sum.tokens + share.tokens,
-        })
-}
-
-/// Formats a row, for example "■ tool results                 12       9120   57.0 %".
-fn row(mark: &str, name: &str, count: Option<usize>, tokens: Tokens, all: Tokens) -> String {
-    let count = count.map_or_else(String::new, |count| count.to_string());
-    format!(
-        "{MARGIN}{mark} {name:<26} {count:>6} {:>10} {:>8}",
-        tokens.to_string(),
-        percent(tokens, all)
-    )
+    let row = |(name, share): (&String, &Share)| {
+        let name = format!("    {}", clean(name));
+        (name, Some(share.messages), share.tokens)
+    };
+    tools.into_iter().map(row).collect()
 }
 
 fn percent(tokens: Tokens, all: Tokens) -> String {
     let permille = tokens.0.saturating_mul(1_000) / all.0.max(1);
     format!("{}.{} %", permille / 10, permille % 10)
-}
-
-fn cell(tokens: Tokens, all: Tokens) -> u64 {
-    tokens.0.saturating_mul(cells()) / all.0.max(1)
 }
 
 #[cfg(test)]
@@ -271,28 +253,24 @@ mod tests {
         let lines = picture(&window(), None, Colours::None);
         let text = lines.join("\n");
         let expected = "  790 of 2000 tokens, 39.5 %\n  \
-            STTAAAAAAAAARRRRRRRRRRR░░░░░░░░░░░░░░░░░░░░░░░░░░░░░········\n              \
-            compacts at 1400, ends at 900 ▲";
+            STTAAAAAAAAARRRRRRRRRRR░░░░░░░░░░░░░░░░░░░┊░░░░░░░░░········\n  \
+            ┊ compacts at 1400, ends at 900\n  \
+            part                   count  tokens   share\n";
         assert!(text.starts_with(expected), "{text}");
         for row in [
-            "  S system prompt                             40    2.0 %",
-            "  T tools                           4         60    3.0 %",
-            "  U user                            1         20    1.0 %",
-            "  R tool results                   20        390   19.5 %",
-            "      tool19                        1         29    1.4 %",
-            "      other tools                   8        108    5.4 %",
-            "  ░ free                                     960   48.0 %",
-            "  · kept for the answer                      250   12.5 %",
+            "  S system prompt                   40   2.0 %",
+            "  T tools                    4      60   3.0 %",
+            "  U user                     1      20   1.0 %",
+            "  R tool results            20     390  19.5 %",
+            "      tool19                 1      29   1.4 %",
+            "  ░ free                           960  48.0 %",
+            "  · kept for the answer            250  12.5 %",
         ] {
             assert!(text.contains(row), "no {row}:\n{text}");
         }
         assert!(
             !text.contains("pins") && !text.contains("dynamic"),
             "{text}"
-        );
-        assert!(
-            !text.contains("tool07 "),
-            "the lightest share a row\n{text}"
         );
         assert!(lines.iter().all(|line| line.chars().count() < 80), "{text}");
     }

@@ -133,12 +133,13 @@ fn context_says_what_fills_the_window() {
     let said = Chat::start(&home, &fake, &args).lines("Read all.\n/context\n");
     for part in [
         "  S system prompt ",
-        "  T tools                           9 ",
-        "  P pins                            1 ",
-        "  U user                            1 ",
-        "  A assistant                       4 ",
-        "  R tool results                    3 ",
-        "      read                          3 ",
+        "  part                   count  tokens   share\n",
+        "  T tools                    9  ",
+        "  P pins                     1  ",
+        "  U user                     1  ",
+        "  A assistant                4  ",
+        "  R tool results             3  ",
+        "      read                   3  ",
         "  ░ free ",
         "  · kept for the answer ",
         "compacts at ",
@@ -150,7 +151,7 @@ fn context_says_what_fills_the_window() {
     let show = home.run(["sessions", "show", "--context", &id]).done();
     for part in [
         "  S system prompt ",
-        "  R tool results                    3 ",
+        "  R tool results       3  ",
         " tokens, without the schemas of the tools\n",
     ] {
         assert!(show.out.contains(part), "no `{part}`:\n{}", show.out);

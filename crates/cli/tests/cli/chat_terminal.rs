@@ -250,6 +250,7 @@ fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
 #[test]
 fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
     for (columns, cells, variables) in [
+        (40, 37, [("NO_COLOR", "")]),
         (60, 57, [("NO_COLOR", "")]),
         (80, 60, [("NO_COLOR", "")]),
         (120, 60, [("NO_COLOR", "1")]),
@@ -279,8 +280,8 @@ fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
         let is_coloured = variables[0].1.is_empty();
         assert_eq!(bar[0], if is_coloured { '█' } else { 'T' }, "{screen}");
         assert_eq!(bar[cells - 1], '·', "{screen}");
-        let trigger = lines[2].trim_end().chars().position(|c| c == '▲').unwrap();
-        assert!((2..cells + 2).contains(&trigger), "{screen}");
+        assert!(bar.contains(&'┊'), "{screen}");
+        assert!(lines[2].starts_with("  ┊ compacts at "), "{screen}");
         for (row, name) in [
             "system prompt",
             "tools",
@@ -291,9 +292,15 @@ fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
         .iter()
         .enumerate()
         {
-            let text: String = lines[3 + row].chars().skip(4).collect();
+            let text: String = lines[4 + row].chars().skip(4).collect();
             assert!(text.starts_with(name), "{screen}");
         }
+        assert!(lines[9].ends_with(" %") || columns == 40, "{screen}");
+        let widest = lines
+            .iter()
+            .map(|line| line.trim_end().chars().count())
+            .max();
+        assert!(widest < Some(columns.into()), "{screen}");
         assert_eq!(chat.raw().contains("\u{1b}[34m█"), is_coloured);
     }
 }
