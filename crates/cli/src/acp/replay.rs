@@ -6,6 +6,7 @@ use agent_client_protocol::v1::schema::{
 };
 use plimsoll::machine::Entry;
 use plimsoll::model::Source;
+use plimsoll::session::run_records;
 use plimsoll::{Message, Part};
 
 use super::calls::Calls;
@@ -49,30 +50,23 @@ fn send_part(part: &Part, calls: &Calls) {
 }
 
 /// Returns the messages of a log, without runs that were undone.
-fn messages(log: &[Entry]) -> Vec<&Message> {
-    let mut messages: Vec<&Message> = Vec::new();
-    // The number of messages at the beginning of each run.
-    let mut begun: Vec<(u64, usize)> = Vec::new();
-    for entry in log {
-        match entry {
-            // A run that is continued has begun before.
-            Entry::RunStarted { run, .. } if begun.iter().all(|(other, _)| other != run) => {
-                begun.push((*run, messages.len()));
-            }
-            Entry::RolledBack { run } => {
-                if let Some((_, count)) = begun.iter().find(|(other, _)| other == run) {
-                    messages.truncate(*count);
-                }
-                begun.retain(|(other, _)| other < run);
-            }
-            Entry::Message { message, .. }
-            | Entry::Reply { message, .. }
-            | Entry::PartialReply { message, .. }
-            | Entry::ToolResult { message, .. } => messages.push(message),
-            _ => {}
-        }
-    }
-    messages
+fn messages(log: &[Entry]) -> impl Iterator<Item = &Message> {
+    let mut undone = run_records("", log);
+    undone.retain(|run| run.rolled_back);
+    let is_undone = move |number| {
+        let mut undone = undone.iter();
+        undone.any(|run| (run.first..=run.last).contains(&number))
+    };
+    let kept = (1..)
+        .zip(log)
+        .filter(move |(number, _)| !is_undone(*number));
+    kept.filter_map(|(_, entry)| match entry {
+        Entry::Message { message, .. }
+        | Entry::Reply { message, .. }
+        | Entry::PartialReply { message, .. }
+        | Entry::ToolResult { message, .. } => Some(message.as_ref()),
+        _ => None,
+    })
 }
 
 fn block(part: &Part) -> Option<ContentBlock> {
