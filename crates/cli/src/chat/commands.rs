@@ -168,7 +168,7 @@ impl Chat {
         if vendor(&first) != vendor(name) {
             sources.flags.unset("base_url");
         }
-        sources.flags.set("--model", "model", name);
+        sources.flags.set("/model", "model", name);
         sources.resumed = None;
         self.host.rebuild(sources).await?;
         let after = self.host.model();
