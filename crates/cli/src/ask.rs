@@ -1,71 +1,185 @@
-//! [`Ask`]: the gate of a terminal. If nobody can be asked, every question is denied.
+//! [`Ask`]: the gate of `run`, `chat` and `acp`, which differ in the [`Person`] who is asked: at a
+//! terminal, in an editor, or nobody.
 
 use std::io::{self, IsTerminal};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll::permissions::{AllowAll, Answer, DenyAll, Question};
+use plimsoll::permissions::{Answer, Question};
 use plimsoll::{Gate, PermissionMode};
+use tokio::sync::mpsc::Sender;
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::approvals::{Always, Approvals, Offer, is_edit};
 use crate::diff::Previews;
 use crate::error::CliError;
+use crate::lock;
+use crate::paths;
 use crate::terminal::Terminal;
 use crate::terminal::text::clean;
 
 /// The reason for asking before a change of a protected file.
 pub(crate) const PROTECTED: &str = "Other programs or agents execute this file without asking.";
 
-/// Asks the user at the terminal.
-struct Ask {
-    terminal: Arc<Terminal>,
-    previews: Arc<Previews>,
-    approvals: Approvals,
+/// Answers questions about tool calls.
+#[async_trait]
+pub(crate) trait Person: Send + Sync {
+    /// Asks about a call. Besides yes and no, the offer can be chosen.
+    async fn ask(&self, question: &Question, offer: &Offer) -> Reply;
 }
 
-/// Returns the gate for a mode: it allows everything in the mode `yes`, and otherwise asks at a
-/// terminal or denies without one.
-pub(crate) fn gate(
-    mode: PermissionMode,
-    terminal: Arc<Terminal>,
-    previews: Arc<Previews>,
-    approvals: Approvals,
-) -> Arc<dyn Gate> {
-    if mode == PermissionMode::Yes {
-        return Arc::new(AllowAll);
+/// Asks a person, one question at a time, unless the mode or an earlier approval answers it.
+#[derive(Clone)]
+pub(crate) struct Ask {
+    approvals: Arc<Approvals>,
+    /// An editor can change it.
+    mode: Arc<Mutex<PermissionMode>>,
+    person: Arc<dyn Person>,
+    /// Locked during a question.
+    asking: Arc<AsyncMutex<()>>,
+    /// The number of messages that were sent instead of an answer.
+    overtaken: Arc<AtomicU64>,
+}
+
+impl Ask {
+    /// Creates the gate of a session in `root`.
+    pub(crate) fn new(
+        root: &Path,
+        mode: PermissionMode,
+        previews: &Arc<Previews>,
+        person: Arc<dyn Person>,
+    ) -> Result<Self, CliError> {
+        let approvals = Approvals::open(&paths::data()?, root, Arc::clone(previews));
+        Ok(Self {
+            approvals: Arc::new(approvals),
+            mode: Arc::new(mode.into()),
+            person,
+            asking: Arc::default(),
+            overtaken: Arc::default(),
+        })
     }
-    Arc::new(Ask {
-        terminal,
-        previews,
-        approvals,
-    })
+
+    /// Returns the same gate with another person.
+    pub(crate) fn with(&self, person: Arc<dyn Person>) -> Self {
+        Self {
+            person,
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn mode(&self) -> PermissionMode {
+        *lock(&self.mode)
+    }
+
+    /// Sets the mode for all later questions.
+    pub(crate) fn set_mode(&self, mode: PermissionMode) {
+        *lock(&self.mode) = mode;
+    }
+
+    /// Returns the answer that needs no person.
+    fn known(&self, question: &Question) -> Option<Answer> {
+        let is_allowed = match self.mode() {
+            PermissionMode::Yes => true,
+            PermissionMode::ReadOnly => {
+                let why = "the user has made this session read-only; go on without it";
+                return Some(Answer::Deny {
+                    why: why.to_owned(),
+                });
+            }
+            PermissionMode::AutoEdit if is_edit(question) && !question.is_protected => true,
+            _ => self.approvals.allow(question),
+        };
+        is_allowed.then_some(Answer::Allow)
+    }
 }
 
 #[async_trait]
 impl Gate for Ask {
     async fn decide(&self, question: &Question) -> Answer {
-        if !can_ask() {
-            self.terminal.note(&refusal(question));
-            return DenyAll.decide(question).await;
+        let overtaken = self.overtaken.load(Ordering::SeqCst);
+        let _asking = self.asking.lock().await;
+        if let Some(answer) = self.known(question) {
+            return answer;
         }
-        if self.approvals.allow(question) {
-            return Answer::Allow;
+        // The person wrote a message while this call waited.
+        if self.overtaken.load(Ordering::SeqCst) > overtaken {
+            return answer(&question.call.name, Reply::Overtaken);
         }
         let offer = self.approvals.offer(question);
-        let text = self.previews.question(question, &self.terminal);
-        let whole = self.previews.whole(question, self.terminal.colours());
-        let prompt = prompt(question, &offer, whole.is_some());
-        let mut shown = text;
-        let said = loop {
-            let said = line_at(&self.terminal, &format!("{shown}\n{prompt}, [N]o: ")).await;
-            match &whole {
-                Some(whole) if is_more(&said) => shown.clone_from(whole),
-                _ => break said,
-            }
-        };
-        let reply = Reply::of(&said).unwrap_or(Reply::No(None));
+        let reply = self.person.ask(question, &offer).await;
+        if reply == Reply::Overtaken {
+            self.overtaken.fetch_add(1, Ordering::SeqCst);
+        }
         self.approvals.take(&reply, offer);
         answer(&question.call.name, reply)
+    }
+}
+
+/// Asks at a terminal.
+pub(crate) struct AtTerminal {
+    pub(crate) terminal: Arc<Terminal>,
+    pub(crate) previews: Arc<Previews>,
+    /// In a chat, a typed line may also be a message or a command, so the chat asks.
+    pub(crate) chat: Option<Sender<PendingQuestion>>,
+}
+
+/// A question that waits for the reply of a chat. Dropping it denies the call.
+pub(crate) struct PendingQuestion {
+    pub(crate) text: String,
+    pub(crate) reply: oneshot::Sender<Reply>,
+}
+
+#[async_trait]
+impl Person for AtTerminal {
+    async fn ask(&self, question: &Question, offer: &Offer) -> Reply {
+        let (mut shown, whole) = self.previews.question(question, &self.terminal);
+        let prompt = prompt(question, offer, whole.is_some());
+        loop {
+            let reply = self.reply(&format!("{shown}\n{prompt}")).await;
+            match (&whole, reply) {
+                (Some(whole), Reply::More) => shown.clone_from(whole),
+                (None, Reply::More) => {}
+                (_, reply) => return reply,
+            }
+        }
+    }
+}
+
+impl AtTerminal {
+    async fn reply(&self, text: &str) -> Reply {
+        let terminal = &self.terminal;
+        let Some(chat) = &self.chat else {
+            let line = line_at(terminal, &format!("{text}, [N]o: ")).await;
+            return Reply::of(&line).unwrap_or(Reply::No(None));
+        };
+        let text = format!("{text}, [n]o");
+        let (reply, replied) = oneshot::channel();
+        // An error means that the chat has ended, and nobody answers.
+        let _ = chat.send(PendingQuestion { text, reply }).await;
+        let reply = replied.await.unwrap_or(Reply::Nobody);
+        let word = match reply {
+            Reply::Yes => "allowed",
+            Reply::Always | Reply::Pattern => "allowed, and from now on",
+            Reply::No(_) => "denied",
+            Reply::Overtaken => "skipped: the model reads your message first",
+            Reply::Nobody => "denied: nobody answered",
+            Reply::More => return reply,
+        };
+        terminal.note(&terminal.dim(&format!("· {word}")));
+        reply
+    }
+}
+
+/// Denies every call, and says which flag allows it.
+pub(crate) struct Nobody(pub(crate) Arc<Terminal>);
+
+#[async_trait]
+impl Person for Nobody {
+    async fn ask(&self, question: &Question, _: &Offer) -> Reply {
+        self.0.note(&refusal(question));
+        Reply::Nobody
     }
 }
 
@@ -90,7 +204,7 @@ fn refusal(question: &Question) -> String {
 
 /// Returns the prompt of a question, for example "Allow? [y]es, [a]lways `cargo test -q` in this
 /// project, [p]attern `cargo test *` in this project". `is_cut` offers the rest of the change.
-pub(crate) fn prompt(question: &Question, offer: &Offer, is_cut: bool) -> String {
+fn prompt(question: &Question, offer: &Offer, is_cut: bool) -> String {
     let reason = if question.is_protected {
         format!("{PROTECTED} ")
     } else {
@@ -110,11 +224,6 @@ pub(crate) fn prompt(question: &Question, offer: &Offer, is_cut: bool) -> String
     format!("{reason}Allow? [y]es{always}{pattern}{more}")
 }
 
-/// Checks whether a line asks for the whole change.
-pub(crate) fn is_more(line: &str) -> bool {
-    matches!(line.trim().to_lowercase().as_str(), "m" | "more")
-}
-
 /// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
@@ -125,6 +234,8 @@ pub(crate) enum Reply {
     Pattern,
     /// No, with an optional reason.
     No(Option<String>),
+    /// Neither: the question is asked again, with the whole change.
+    More,
     /// The user sent a message instead, which the model is to read first.
     Overtaken,
     /// Nobody answered.
@@ -144,6 +255,7 @@ impl Reply {
             ("y" | "yes", true) => Some(Self::Yes),
             ("a" | "always", true) => Some(Self::Always),
             ("p" | "pattern", true) => Some(Self::Pattern),
+            ("m" | "more", true) => Some(Self::More),
             ("n" | "no", true) => Some(Self::No(None)),
             ("n" | "no", false) => Some(Self::No(Some(why.to_owned()))),
             _ => None,
@@ -163,8 +275,8 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
         }
         Reply::No(None) => "the user did not allow this call; ask, or go on without it".to_owned(),
         Reply::No(Some(why)) => format!("the user did not allow this call, and says: {why}"),
-        Reply::Nobody => format!(
-            "`{name}` was not allowed: it must be approved and nobody has answered; go on without it"
+        Reply::Nobody | Reply::More => format!(
+            "`{name}` was not allowed: it requires approval, and there is nobody to ask; continue without it"
         ),
     };
     Answer::Deny { why }
@@ -225,6 +337,7 @@ mod tests {
             ("a", Some(Reply::Always)),
             ("p", Some(Reply::Pattern)),
             ("n", Some(Reply::No(None))),
+            ("m", Some(Reply::More)),
             ("no.", Some(Reply::No(None))),
             ("No, use tabs", no("use tabs")),
             ("n: not in vendor/", no("not in vendor/")),

@@ -1,5 +1,5 @@
-//! [`Diff`]: a change of a file, line by line, as the user sees it, and [`Previews`], which show the change
-//! that a tool call would make, once, before the user answers a question about it. Their sizes are bounded.
+//! [`Diff`]: a change of a file as a unified diff, and [`Previews`], which show the change that a tool call
+//! would make, once, before the user answers a question about it. Their sizes are bounded.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,6 +12,7 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::lock;
 use crate::terminal::Terminal;
+use crate::terminal::highlight::Highlighter;
 use crate::terminal::style::{Colours, DIM, GREEN, RED};
 use crate::terminal::text::{clean, counted};
 use crate::tool_line;
@@ -35,16 +36,8 @@ pub(crate) struct Diff {
     pub(crate) added: usize,
     pub(crate) removed: usize,
     is_new: bool,
-    /// Changed lines and the lines around them.
-    lines: Vec<DiffLine>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct DiffLine {
-    tag: ChangeTag,
-    /// The line number from 1: in the old file if the line is removed, otherwise in the new one.
-    number: usize,
-    text: String,
+    /// The lines of a unified diff, without the names of the file.
+    lines: Vec<String>,
 }
 
 /// The changes of the calls of one workspace.
@@ -62,40 +55,24 @@ impl Diff {
             return None;
         }
         let diff = TextDiff::from_lines(before, change.after.as_str());
-        let mut of = Self {
-            added: 0,
-            removed: 0,
-            is_new: change.before.is_none(),
-            lines: Vec::new(),
+        let count = |tag| {
+            diff.iter_all_changes()
+                .filter(|line| line.tag() == tag)
+                .count()
         };
-        for change in diff
-            .grouped_ops(AROUND)
-            .iter()
-            .flatten()
-            .flat_map(|op| diff.iter_changes(op))
-        {
-            match change.tag() {
-                ChangeTag::Insert => of.added += 1,
-                ChangeTag::Delete => of.removed += 1,
-                ChangeTag::Equal => {}
-            }
-            let number = match change.tag() {
-                ChangeTag::Delete => change.old_index(),
-                _ => change.new_index(),
-            };
-            let text: String = change
-                .value()
-                .trim_end_matches(['\r', '\n'])
-                .chars()
-                .take(MAX_LINE)
-                .collect();
-            of.lines.push(DiffLine {
-                tag: change.tag(),
-                number: number.map_or(0, |number| number + 1),
-                text: clean(&text),
-            });
-        }
-        Some(of)
+        let mut unified = diff.unified_diff();
+        unified.context_radius(AROUND).missing_newline_hint(false);
+        let lines = unified.to_string();
+        let lines = lines.lines().map(|line| {
+            let line: String = line.chars().take(MAX_LINE).collect();
+            clean(&line)
+        });
+        Some(Self {
+            added: count(ChangeTag::Insert),
+            removed: count(ChangeTag::Delete),
+            is_new: change.before.is_none(),
+            lines: lines.collect(),
+        })
     }
 
     /// Formats the size of the change, for example "+12 −3".
@@ -110,31 +87,14 @@ impl Diff {
 
     /// Formats at most `most` lines.
     pub(crate) fn lines(&self, most: usize, colours: Colours) -> Vec<String> {
-        let wide = self.lines.iter().map(|line| line.number.to_string().len());
-        let wide = wide.max().unwrap_or_default();
-        let mut shown = Vec::new();
-        let mut last: Option<usize> = None;
-        for line in self.lines.iter().take(most) {
-            if line.tag == ChangeTag::Equal && last.is_some_and(|last| line.number > last + 1) {
-                shown.push(colours.paint(DIM, "   …"));
-            }
-            if line.tag != ChangeTag::Delete {
-                last = Some(line.number);
-            }
-            let (mark, style) = match line.tag {
-                ChangeTag::Insert => ('+', GREEN),
-                ChangeTag::Delete => ('-', RED),
-                ChangeTag::Equal => (' ', DIM),
-            };
-            let text = format!("  {:>wide$} {mark} {}", line.number, line.text);
-            shown.push(colours.paint(style, text.trim_end()));
-        }
+        let mut highlighter = Highlighter::new("diff", colours);
+        let lines = self.lines.iter().take(most);
+        let lines = lines.map(|line| format!("  {}", highlighter.line(line)));
         let more = self.lines.len().saturating_sub(most);
-        if more > 0 {
-            let more = format!("  … {}", counted(more, "more line"));
-            shown.push(colours.paint(DIM, &more));
-        }
-        shown
+        let more = (more > 0).then(|| format!("  … {}", counted(more, "more line")));
+        lines
+            .chain(more.map(|more| colours.paint(DIM, &more)))
+            .collect()
     }
 }
 
@@ -158,12 +118,17 @@ impl Previews {
         Diff::of(&change.ok()?)
     }
 
-    /// Returns the text of a question: the change of a file, or all arguments of the call.
-    pub(crate) fn question(&self, question: &Question, terminal: &Terminal) -> String {
+    /// Returns the text of a question: the change of a file, or all arguments of the call. If the change
+    /// is long, also returns the text with all of its lines.
+    pub(crate) fn question(
+        &self,
+        question: &Question,
+        terminal: &Terminal,
+    ) -> (String, Option<String>) {
         let call = &question.call;
         let name = terminal.bold(&clean(&call.name));
         let Some(diff) = self.diff(&call.name, &call.arguments) else {
-            return tool_line::in_full(&name, &call.arguments);
+            return (tool_line::in_full(&name, &call.arguments), None);
         };
         let mut shown = lock(&self.shown);
         if shown.len() < MAX_PREVIEWED {
@@ -171,17 +136,14 @@ impl Previews {
         }
         let colours = terminal.colours();
         let argument = tool_line::argument(&call.name, &call.arguments);
-        let mut lines = vec![format!("{name} {argument} {}", diff.summary(colours))];
-        lines.extend(diff.lines(ASKED, colours));
-        lines.join("\n")
-    }
-
-    /// Returns all lines of the change that a call would make, if its question shows only the first
-    /// of them.
-    pub(crate) fn whole(&self, question: &Question, colours: Colours) -> Option<String> {
-        let diff = self.diff(&question.call.name, &question.call.arguments)?;
+        let head = format!("{name} {argument} {}", diff.summary(colours));
+        let text = |most| {
+            [vec![head.clone()], diff.lines(most, colours)]
+                .concat()
+                .join("\n")
+        };
         let is_cut = diff.lines.len() > ASKED;
-        is_cut.then(|| diff.lines(usize::MAX, colours).join("\n"))
+        (text(ASKED), is_cut.then(|| text(usize::MAX)))
     }
 
     /// Returns `true` if the change of a call was shown, and forgets the call.
@@ -217,12 +179,11 @@ mod tests {
             .replace("line 18\n", "");
         let diff = diff(Some(&before), &after);
         assert_eq!(diff.summary(Colours::None), "+2 −2");
-        let expected = "   1   line 1\n   2   line 2\n   3 - line 3\n   3 + third\n   4 + and more\n   \
-            5   line 4\n   6   line 5\n   …\n  17   line 16\n  18   line 17\n  18 - line 18\n  19   line 19\n  \
-            20   line 20";
+        let expected = "  @@ -1,5 +1,6 @@\n   line 1\n   line 2\n  -line 3\n  +third\n  +and more\n   line 4\n   \
+            line 5\n  @@ -16,5 +17,4 @@\n   line 16\n   line 17\n  -line 18\n   line 19\n   line 20";
         assert_eq!(diff.lines(ASKED, Colours::None).join("\n"), expected);
         let short = diff.lines(3, Colours::None);
-        assert_eq!(short.last().map(String::as_str), Some("  … 9 more lines"));
+        assert_eq!(short.last().map(String::as_str), Some("  … 11 more lines"));
     }
 
     #[test]
@@ -231,13 +192,13 @@ mod tests {
         assert_eq!(new.summary(Colours::None), "new file +1000");
         let lines = new.lines(SHOWN, Colours::None);
         assert_eq!(lines.len(), SHOWN + 1);
-        assert_eq!(lines.last().map(String::as_str), Some("  … 984 more lines"));
+        assert_eq!(lines.last().map(String::as_str), Some("  … 985 more lines"));
         let change = FileChange {
             path: String::new(),
             before: None,
             after: "x".repeat(MAX_BYTES + 1),
         };
         assert_eq!(Diff::of(&change), None);
-        assert_eq!(new.lines(usize::MAX, Colours::None).len(), 1_000);
+        assert_eq!(new.lines(usize::MAX, Colours::None).len(), 1_001);
     }
 }

@@ -81,13 +81,11 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     screen.terminal.note(&screen.terminal.dim(&host.headline()));
     let interrupts = tokio::spawn(interrupt(host.session.remote()));
     let output = host.run(task).await;
-    host.ready.mcp.close().await;
     screen.rest();
     interrupts.abort();
+    host.close(args.is_quiet()).await;
     let output = output?;
     screen.check()?;
-    let config = &host.ready.config;
-    agent::prune(&host.store, config.settings().retention, args.is_quiet()).await;
     let answer = match &schema {
         Some(schema) => schema.check(&output.text),
         None => Ok(output.text.as_str()),
@@ -102,7 +100,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
         code = error::FAILED;
         say!("the answer does not match --json-schema: {why}");
     }
-    screen.close(config.settings(), &output, answer.ok(), mismatch.is_some())?;
+    let settings = host.ready.config.settings();
+    screen.close(settings, &output, answer.ok(), mismatch.is_some())?;
     if let (Some(hint), false) = (hint(&output), args.is_quiet()) {
         crate::note(&hint);
     }

@@ -9,15 +9,13 @@ use plimsoll::config::AgentSettings;
 use plimsoll::{AgentOutput, Gate, Observer, PermissionMode, SessionEvent};
 
 use crate::agent::UserSide;
-use crate::approvals::Approvals;
 use crate::args::RunArgs;
-use crate::ask;
+use crate::ask::{self, Ask, AtTerminal, Nobody, Person};
 use crate::diff::Previews;
 use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
 use crate::lock;
 use crate::outcome::{code_of, reason_text, summary};
-use crate::paths;
 use crate::stdout;
 use crate::terminal::Terminal;
 
@@ -66,15 +64,23 @@ impl RunScreen {
         })
     }
 
-    /// Returns the gate that asks the user.
+    /// Returns the gate that asks the user, if there is a terminal.
     pub(crate) fn gate(
         &self,
         mode: PermissionMode,
         root: &Path,
     ) -> Result<Arc<dyn Gate>, CliError> {
         let (terminal, previews) = (Arc::clone(&self.terminal), Arc::clone(&self.previews));
-        let approvals = Approvals::open(&paths::data()?, root, Arc::clone(&previews));
-        Ok(ask::gate(mode, terminal, previews, approvals))
+        let person: Arc<dyn Person> = if ask::can_ask() {
+            Arc::new(AtTerminal {
+                terminal,
+                previews,
+                chat: None,
+            })
+        } else {
+            Arc::new(Nobody(terminal))
+        };
+        Ok(Arc::new(Ask::new(root, mode, &self.previews, person)?))
     }
 
     /// Removes the status line when the run has ended.

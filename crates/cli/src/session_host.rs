@@ -128,6 +128,13 @@ impl SessionHost {
             })
     }
 
+    /// Ends the connections to MCP servers, and deletes the sessions that the configuration does not
+    /// keep.
+    pub(crate) async fn close(&self, is_quiet: bool) {
+        self.ready.mcp.close().await;
+        agent::prune(&self.store, self.ready.config.retention(), is_quiet).await;
+    }
+
     /// Executes a command. Returns its output, or `None` if the command needs more than a session.
     pub(crate) async fn perform(
         &mut self,

@@ -69,7 +69,7 @@ async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result
                 let given = (request.cwd, request.mcp_servers);
                 let opening = Arc::clone(server).open(None, given, History::New, client);
                 server.answer_opened(responder, opening, |session| {
-                    NewSessionResponse::new(session.id().clone()).modes(modes(session.mode()))
+                    NewSessionResponse::new(session.id().clone()).modes(modes(session.gate.mode()))
                 })
             },
             on_receive_request!(),
@@ -79,7 +79,7 @@ async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result
                 let (id, given) = (request.session_id, (request.cwd, request.mcp_servers));
                 let opening = Arc::clone(server).open(Some(id), given, History::Replayed, client);
                 server.answer_opened(responder, opening, |session| {
-                    LoadSessionResponse::new().modes(modes(session.mode()))
+                    LoadSessionResponse::new().modes(modes(session.gate.mode()))
                 })
             },
             on_receive_request!(),
@@ -89,7 +89,7 @@ async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result
                 let (id, given) = (request.session_id, (request.cwd, request.mcp_servers));
                 let opening = Arc::clone(server).open(Some(id), given, History::Known, client);
                 server.answer_opened(responder, opening, |session| {
-                    ResumeSessionResponse::new().modes(modes(session.mode()))
+                    ResumeSessionResponse::new().modes(modes(session.gate.mode()))
                 })
             },
             on_receive_request!(),

@@ -1,8 +1,7 @@
-//! [`Permission`]: the gate of a session. It asks the user at the client, unless the session's mode
-//! or an earlier approval answers the question.
+//! [`Client`]: asks the user at the client about tool calls.
 
 use std::iter;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -10,13 +9,11 @@ use agent_client_protocol::v1::schema::{
 };
 use async_trait::async_trait;
 use plimsoll::model::CallId;
-use plimsoll::permissions::{Answer, Question};
-use plimsoll::{Gate, PermissionMode};
+use plimsoll::permissions::Question;
 
 use super::calls::{self, Calls};
-use crate::approvals::{Approvals, Offer, is_edit};
-use crate::ask::{self, PROTECTED, Reply};
-use crate::lock;
+use crate::approvals::Offer;
+use crate::ask::{PROTECTED, Person, Reply};
 use crate::tool_line;
 
 const ALLOW: &str = "allow";
@@ -24,51 +21,16 @@ const ALWAYS: &str = "always";
 const PATTERN: &str = "pattern";
 const REJECT: &str = "reject";
 
-/// The permission mode of the session, which the client can change.
-pub(super) type Mode = Arc<Mutex<PermissionMode>>;
-
-/// Returns the current mode.
-pub(super) fn mode_of(mode: &Mode) -> PermissionMode {
-    *lock(mode)
-}
-
-/// Asks the user at the client.
-#[derive(Clone)]
-pub(super) struct Permission {
+/// The user at the client.
+pub(super) struct Client {
     pub(super) calls: Arc<Calls>,
-    pub(super) approvals: Arc<Approvals>,
-    pub(super) mode: Mode,
     /// Whether the calls are those of a sub-agent, which the client does not know.
     pub(super) is_below: bool,
 }
 
-impl Permission {
-    /// Returns the gate for sub-agents.
-    pub(super) fn below(&self) -> Self {
-        Self {
-            is_below: true,
-            ..self.clone()
-        }
-    }
-
-    fn known(&self, question: &Question) -> Option<Answer> {
-        match mode_of(&self.mode) {
-            PermissionMode::Yes => return Some(Answer::Allow),
-            PermissionMode::AutoEdit if is_edit(question) && !question.is_protected => {
-                return Some(Answer::Allow);
-            }
-            PermissionMode::ReadOnly => {
-                let why = "the user has made this session read-only; go on without it";
-                return Some(Answer::Deny {
-                    why: why.to_owned(),
-                });
-            }
-            _ => {}
-        }
-        self.approvals.allow(question).then_some(Answer::Allow)
-    }
-
-    async fn ask(&self, question: &Question) -> Reply {
+#[async_trait]
+impl Person for Client {
+    async fn ask(&self, question: &Question, offer: &Offer) -> Reply {
         let call = &question.call;
         let id = if self.is_below {
             self.calls.below_id(&call.id)
@@ -77,12 +39,11 @@ impl Permission {
         };
         let of = self.calls.describe(&call.name, &call.arguments);
         self.calls.show(&id, of.clone(), ToolCallStatus::Pending);
-        let offer = self.approvals.offer(question);
         let outbox = &self.calls.outbox;
         let request = RequestPermissionRequest::new(
             outbox.session.clone(),
             self.shown(question, of, &id),
-            options(&offer),
+            options(offer),
         );
         let response = outbox.client.send_request(request).block_task().await;
         let reply = match response.map(|response| response.outcome) {
@@ -104,10 +65,11 @@ impl Permission {
             let is_error = !matches!(reply, Reply::Yes | Reply::Always | Reply::Pattern);
             self.calls.close(&id, is_error, "");
         }
-        self.approvals.take(&reply, offer);
         reply
     }
+}
 
+impl Client {
     /// Returns the call with everything that the user needs to decide.
     fn shown(&self, question: &Question, of: ToolCallUpdateFields, id: &CallId) -> ToolCallUpdate {
         let of = of.status(ToolCallStatus::Pending);
@@ -121,16 +83,6 @@ impl Permission {
             content.push(calls::words(PROTECTED));
         }
         update
-    }
-}
-
-#[async_trait]
-impl Gate for Permission {
-    async fn decide(&self, question: &Question) -> Answer {
-        match self.known(question) {
-            Some(answer) => answer,
-            None => ask::answer(&question.call.name, self.ask(question).await),
-        }
     }
 }
 

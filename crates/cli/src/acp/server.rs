@@ -184,7 +184,9 @@ impl AcpServer {
     ) -> Result<SetSessionModeResponse, Error> {
         let session = self.session(&request.session_id)?;
         let mode = request.mode_id.0.parse::<PermissionMode>();
-        session.set_mode(mode.map_err(|error| refused(CliError::usage(error)))?);
+        session
+            .gate
+            .set_mode(mode.map_err(|error| refused(CliError::usage(error)))?);
         Ok(SetSessionModeResponse::new())
     }
 

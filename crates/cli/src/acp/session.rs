@@ -12,26 +12,24 @@ use agent_client_protocol::v1::schema::{
 };
 use plimsoll::model::{Failure, StopReason};
 use plimsoll::store::SqliteStore;
-use plimsoll::{AgentOutput, EndReason, Part, PermissionMode, Remote, SessionId, SessionStore};
+use plimsoll::{AgentOutput, EndReason, Part, Remote, SessionId, SessionStore};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
 use super::calls::Calls;
 use super::content;
 use super::outbox::Outbox;
-use super::permission::{Mode, Permission, mode_of};
+use super::permission::Client;
 use super::replay::replay;
 use super::updates::Updates;
 use crate::agent::{self, UserSide};
-use crate::approvals::Approvals;
+use crate::ask::Ask;
 use crate::attach::Recipient;
 use crate::chat::parse::{COMMANDS, ChatLine, Command};
 use crate::chat::templates::Templates;
 use crate::diff::Previews;
 use crate::error::CliError;
-use crate::lock;
 use crate::outcome::reason_text;
-use crate::paths;
 use crate::resume;
 use crate::session_host::SessionHost;
 use crate::settings::Sources;
@@ -61,7 +59,9 @@ pub(super) enum History {
 pub(super) struct OpenSession {
     outbox: Outbox,
     remote: Remote,
-    mode: Mode,
+    /// Has the permission mode, which applies to later questions at once, and otherwise from the next
+    /// prompt on.
+    pub(super) gate: Ask,
     /// Changes with each cancel request.
     cancel: watch::Sender<()>,
     templates: Templates,
@@ -85,20 +85,20 @@ impl OpenSession {
         }
         let prepared = agent::prepare(&sources, false, store.clone(), None).await?;
         let previews = Arc::new(Previews::new(folder));
-        let approvals = Approvals::open(&paths::data()?, folder, Arc::clone(&previews));
-        let calls = Calls::new(outbox.clone(), folder.to_owned(), previews);
+        let calls = Calls::new(outbox.clone(), folder.to_owned(), Arc::clone(&previews));
         let calls = Arc::new(calls);
         let updates = Arc::new(Updates::new(Arc::clone(&calls)));
-        let mode = Mode::new(prepared.config.settings().permission_mode().into());
-        let gate = Permission {
-            calls: Arc::clone(&calls),
-            approvals: Arc::new(approvals),
-            mode: Arc::clone(&mode),
-            is_below: false,
+        let client = |is_below| {
+            Arc::new(Client {
+                calls: Arc::clone(&calls),
+                is_below,
+            })
         };
+        let mode = prepared.config.settings().permission_mode();
+        let gate = Ask::new(folder, mode, &previews, client(false))?;
         let user = UserSide {
-            gate_of_sub_agents: Arc::new(gate.below()),
-            gate: Arc::new(gate),
+            gate_of_sub_agents: Arc::new(gate.with(client(true))),
+            gate: Arc::new(gate.clone()),
             observer: Arc::clone(&updates) as _,
         };
         let host = SessionHost::open(prepared, sources, store, id, user).await?;
@@ -109,7 +109,7 @@ impl OpenSession {
         let session = Self {
             outbox,
             remote: host.session.remote(),
-            mode,
+            gate,
             cancel: watch::Sender::new(()),
             templates: Templates::of(folder),
             updates,
@@ -124,16 +124,6 @@ impl OpenSession {
 
     pub(super) fn id(&self) -> &schema::SessionId {
         &self.outbox.session
-    }
-
-    pub(super) fn mode(&self) -> PermissionMode {
-        mode_of(&self.mode)
-    }
-
-    /// Sets the permission mode. It applies to later questions at once, and otherwise from the next
-    /// prompt.
-    pub(super) fn set_mode(&self, mode: PermissionMode) {
-        *lock(&self.mode) = mode;
     }
 
     /// Sends the available commands to the client: ours, and the user's prompt templates.
@@ -207,7 +197,7 @@ impl OpenSession {
 
     /// Rebuilds the agent if its mode or the tools of an MCP server have changed.
     async fn renew(&self, host: &mut SessionHost) -> Result<(), CliError> {
-        let mode = self.mode();
+        let mode = self.gate.mode();
         let is_other = mode != host.ready.config.settings().permission_mode();
         if !is_other && !host.ready.mcp.refresh().await {
             return Ok(());
@@ -293,11 +283,10 @@ impl OpenSession {
             let Some(host) = self.host.lock().await.take() else {
                 return;
             };
+            host.close(true).await;
             if let Err(error) = host.session.close().await {
                 say!("{error}");
             }
-            host.ready.mcp.close().await;
-            agent::prune(&host.store, host.ready.config.settings().retention, true).await;
         };
         if timeout(CLOSING, closing).await.is_err() {
             say!("a session did not close; its newest messages may be missing from the log");

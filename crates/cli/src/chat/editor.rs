@@ -17,8 +17,8 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::chat::completion::ChatCompleter;
-use crate::chat::input_event::{InputEvent, SharedInterrupts, WAITING};
-use crate::chat::interrupts::Press;
+use crate::chat::input_event::{InputEvent, WAITING};
+use crate::chat::interrupts::{Interrupts, Press};
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::Gauge;
 use crate::lock;
@@ -86,7 +86,7 @@ impl LineEditor {
     /// reported, so the terminal is in its normal state by then.
     pub(crate) fn read(
         self,
-        of: SharedInterrupts,
+        of: Arc<Interrupts>,
         terminal: Arc<Terminal>,
         presses: Sender<Press>,
     ) -> Receiver<InputEvent> {
@@ -109,7 +109,7 @@ impl LineEditor {
     /// input; `None` if the user left with Ctrl-C.
     fn until_left(
         &mut self,
-        of: &SharedInterrupts,
+        of: &Interrupts,
         terminal: &Terminal,
         lines: &Sender<InputEvent>,
         presses: &Sender<Press>,
@@ -146,7 +146,7 @@ impl LineEditor {
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
-                    let press = lock(of).press(Instant::now(), Press::Warn);
+                    let press = of.press(Instant::now(), Press::Warn);
                     match press {
                         Press::Leave => return None,
                         Press::Stop => {}
@@ -155,7 +155,7 @@ impl LineEditor {
                     // If too many wait already, one more means nothing new.
                     let _ = presses.try_send(press);
                 }
-                Err(ReadlineError::Eof) if lock(of).is_working => {
+                Err(ReadlineError::Eof) if !self.gauge.is_idle() => {
                     terminal.must("a run is in progress: Ctrl-C stops it, /quit exits");
                 }
                 // Ctrl-D, or the terminal was closed.

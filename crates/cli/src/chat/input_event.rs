@@ -2,7 +2,7 @@
 //! and Ctrl-C.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -10,7 +10,6 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::chat::interrupts::{Interrupts, Press};
 use crate::error::CliError;
 use crate::input;
-use crate::lock;
 
 /// Maximum number of waiting lines. Beyond it, a pipe waits and a terminal rejects the line.
 pub(crate) const WAITING: usize = 64;
@@ -27,9 +26,6 @@ pub(crate) enum InputEvent {
     /// The end of the input.
     End,
 }
-
-/// The state of Ctrl-C, shared by the editor and the signal handler.
-pub(crate) type SharedInterrupts = Arc<Mutex<Interrupts>>;
 
 /// Starts a thread that reads the lines of a pipe.
 pub(crate) fn piped() -> Receiver<InputEvent> {
@@ -55,7 +51,7 @@ pub(crate) fn piped() -> Receiver<InputEvent> {
 /// Listens for Ctrl-C outside the line editor and for interrupt signals. No signal is missed after
 /// this returns. They have a channel of their own, because a pipe may fill that of the lines. `idle` is the
 /// meaning of a signal if no run is under way.
-pub(crate) fn signals(presses: Sender<Press>, of: SharedInterrupts, idle: Press) -> io::Result<()> {
+pub(crate) fn signals(presses: Sender<Press>, of: Arc<Interrupts>, idle: Press) -> io::Result<()> {
     #[cfg(unix)]
     let mut interrupts = {
         use tokio::signal::unix::{SignalKind, signal};
@@ -65,7 +61,7 @@ pub(crate) fn signals(presses: Sender<Press>, of: SharedInterrupts, idle: Press)
     let mut interrupts = tokio::signal::windows::ctrl_c()?;
     tokio::spawn(async move {
         while interrupts.recv().await.is_some() {
-            let press = lock(&of).press(Instant::now(), idle);
+            let press = of.press(Instant::now(), idle);
             if presses.send(press).await.is_err() {
                 return;
             }

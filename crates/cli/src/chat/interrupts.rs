@@ -1,16 +1,19 @@
 //! [`Interrupts`]: decides the meaning of a Ctrl-C. The first one ends the run, and a second one soon
 //! after it leaves the chat.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use crate::chat::prompt::Gauge;
+use crate::lock;
 
 /// Two presses within this time leave the chat in any case.
 const TWICE: Duration = Duration::from_secs(2);
 
-/// The state of the run and the time of the last press.
-#[derive(Debug, Default)]
+/// The activity of the chat, and the time of the last press.
 pub(crate) struct Interrupts {
-    pub(crate) is_working: bool,
-    last: Option<Instant>,
+    pub(crate) gauge: Arc<Gauge>,
+    pub(crate) last: Mutex<Option<Instant>>,
 }
 
 /// The meaning of a Ctrl-C.
@@ -26,13 +29,13 @@ pub(crate) enum Press {
 
 impl Interrupts {
     /// Handles a Ctrl-C. `idle` is its meaning if no run is under way.
-    pub(crate) fn press(&mut self, now: Instant, idle: Press) -> Press {
-        let last = self.last.replace(now);
+    pub(crate) fn press(&self, now: Instant, idle: Press) -> Press {
+        let last = lock(&self.last).replace(now);
         let is_twice = last.is_some_and(|last| now.saturating_duration_since(last) < TWICE);
-        match (is_twice, self.is_working) {
+        match (is_twice, self.gauge.is_idle()) {
             (true, _) => Press::Leave,
-            (false, true) => Press::Stop,
-            (false, false) => idle,
+            (false, true) => idle,
+            (false, false) => Press::Stop,
         }
     }
 }
@@ -40,6 +43,8 @@ impl Interrupts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::prompt::ChatActivity;
+    use crate::terminal::style::Colours;
 
     #[test]
     fn the_first_ends_the_run_and_the_second_leaves() {
@@ -50,10 +55,13 @@ mod tests {
             (false, [(0, Press::Warn), (1_999, Press::Leave)]),
             (false, [(0, Press::Warn), (2_001, Press::Warn)]),
         ] {
-            let mut keys = Interrupts {
-                is_working,
-                ..Interrupts::default()
+            let keys = Interrupts {
+                gauge: Arc::new(Gauge::new(Colours::None)),
+                last: Mutex::default(),
             };
+            if is_working {
+                keys.gauge.doing(ChatActivity::Working);
+            }
             for (ms, meaning) in presses {
                 let at = start + Duration::from_millis(ms);
                 assert_eq!(keys.press(at, Press::Warn), meaning, "{presses:?}");

@@ -1,7 +1,6 @@
 //! `plimsoll chat`: reads lines, and runs tasks and commands in one session. [`parse`] parses the
 //! lines, and [`EventPrinter`] shows the runs.
 
-mod chat_gate;
 pub(crate) mod commands;
 mod completion;
 mod editor;
@@ -17,20 +16,17 @@ pub(crate) mod templates;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use plimsoll::permissions::AllowAll;
-use plimsoll::{AgentOutput, EndReason, Gate, PermissionMode, Session};
-
+use plimsoll::{AgentOutput, EndReason, Session};
 use tokio::sync::mpsc::channel;
 
 use crate::agent::{self, UserSide};
-use crate::approvals::Approvals;
 use crate::args::ChatArgs;
+use crate::ask::{Ask, AtTerminal, Nobody, Person};
 use crate::attach::Recipient;
-use crate::chat::chat_gate::{ChatGate, QUESTIONS};
 use crate::chat::completion::ChatCompleter;
 use crate::chat::editor::LineEditor;
-use crate::chat::input_event::{InputEvent, PRESSES, SharedInterrupts};
-use crate::chat::interrupts::Press;
+use crate::chat::input_event::{InputEvent, PRESSES};
+use crate::chat::interrupts::{Interrupts, Press};
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
 use crate::chat::run_input::{ChatEvent, RunInput};
@@ -38,7 +34,6 @@ use crate::chat::templates::Templates;
 use crate::diff::Previews;
 use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
-use crate::lock;
 use crate::outcome::{self, code_of, reason_text};
 use crate::paths;
 use crate::resume;
@@ -59,7 +54,6 @@ struct Chat {
     input: RunInput,
     terminal: Arc<Terminal>,
     templates: Arc<Templates>,
-    keys: SharedInterrupts,
     /// The exit code of the last run.
     code: u8,
 }
@@ -74,9 +68,7 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, CliError> {
             .note(&format!("continue with: plimsoll chat --session {id}"));
     }
     chat.terminal.flush();
-    let SessionHost { store, ready, .. } = &chat.host;
-    ready.mcp.close().await;
-    agent::prune(store, ready.config.settings().retention, args.quiet).await;
+    chat.host.close(args.quiet).await;
     left
 }
 
@@ -110,28 +102,33 @@ impl Chat {
             None => (Arc::new(Terminal::plain(args.quiet)), None),
         };
         let previews = Arc::new(Previews::new(root));
-        let approvals = Approvals::open(&data, root, Arc::clone(&previews));
-        let approvals = Arc::new(approvals);
-        let (asks, questions) = channel(QUESTIONS);
-        let gate: Arc<dyn Gate> = match settings.permission_mode() {
-            PermissionMode::Yes => Arc::new(AllowAll),
-            _ => Arc::new(ChatGate {
-                questions: asks,
-                approvals: Arc::clone(&approvals),
-            }),
+        let (asks, questions) = channel(1);
+        let person: Arc<dyn Person> = if terminal.is_live() {
+            Arc::new(AtTerminal {
+                terminal: Arc::clone(&terminal),
+                previews: Arc::clone(&previews),
+                chat: Some(asks),
+            })
+        } else {
+            Arc::new(Nobody(Arc::clone(&terminal)))
         };
+        let gate = Ask::new(root, settings.permission_mode(), &previews, person)?;
+        let gate = Arc::new(gate);
         let observer = Arc::new(EventPrinter::new(
             Arc::clone(&terminal),
             Some(Arc::clone(&gauge)),
-            Arc::clone(&previews),
+            previews,
         ));
         let user = UserSide {
-            gate_of_sub_agents: Arc::clone(&gate),
+            gate_of_sub_agents: Arc::clone(&gate) as _,
             gate,
             observer,
         };
         let host = SessionHost::open(prepared, sources, store, id, user).await?;
-        let keys = SharedInterrupts::default();
+        let keys = Arc::new(Interrupts {
+            gauge: Arc::clone(&gauge),
+            last: Default::default(),
+        });
         let (press, presses) = channel(PRESSES);
         let idle = if line_editor.is_some() {
             Press::Warn
@@ -153,7 +150,7 @@ impl Chat {
         // The thread that reads draws the first prompt.
         show_window_use(&gauge, &host.session);
         let lines = match line_editor {
-            Some(editor) => editor.read(Arc::clone(&keys), Arc::clone(&terminal), press),
+            Some(editor) => editor.read(keys, Arc::clone(&terminal), press),
             None => input_event::piped(),
         };
         Ok(Self {
@@ -166,18 +163,14 @@ impl Chat {
                 questions,
                 terminal: Arc::clone(&terminal),
                 gauge,
-                previews,
-                approvals,
                 templates: Arc::clone(&templates),
-                asked: Default::default(),
+                asked: None,
                 held: Default::default(),
-                ended: false,
                 leaving: false,
                 pressed: false,
             },
             terminal,
             templates,
-            keys,
             code: error::DONE,
         })
     }
@@ -200,8 +193,8 @@ impl Chat {
                 ChatEvent::Press(Press::Warn) => {
                     self.terminal.must("Ctrl-C again or Ctrl-D exits");
                 }
-                // The run or question that they were meant for has ended.
-                ChatEvent::Press(Press::Stop) | ChatEvent::Question(_) => {}
+                // The run that it was meant for has ended.
+                ChatEvent::Press(Press::Stop) => {}
             }
             if let Some(stop) = self.terminal.failed() {
                 return Err(stop);
@@ -263,12 +256,10 @@ impl Chat {
 
     /// Marks the beginning of work that Ctrl-C ends.
     fn begin(&self) {
-        lock(&self.keys).is_working = true;
         self.input.gauge.doing(ChatActivity::Working);
     }
 
     fn end(&mut self) {
-        lock(&self.keys).is_working = false;
         self.input.gauge.doing(ChatActivity::Idle);
         self.input.rest();
         show_window_use(&self.input.gauge, &self.host.session);

@@ -55,6 +55,11 @@ impl Gauge {
         lock(&self.shows).doing = doing;
     }
 
+    /// Returns `true` if nothing is under way.
+    pub(crate) fn is_idle(&self) -> bool {
+        lock(&self.shows).doing == ChatActivity::Idle
+    }
+
     /// Returns blanks of the prompt's width.
     pub(crate) fn blank(&self) -> String {
         " ".repeat(WIDTH)
@@ -78,18 +83,11 @@ impl Gauge {
     }
 }
 
-/// Formats the fill level of a window in at most five columns. If the window is unknown, returns
-/// the number of used tokens.
+/// Formats the fill level of a window in at most five columns. If the window is unknown, it is empty.
 fn level(used: Tokens, window: Option<Tokens>) -> String {
-    if let Some(window) = window.filter(|window| *window > Tokens::ZERO) {
-        let percent = used.0.saturating_mul(100) / window.0;
-        return format!("{} %", percent.min(999));
-    }
-    match used.0 {
-        used @ 0..10_000 => used.to_string(),
-        used @ 10_000..10_000_000 => format!("{}k", used / 1_000),
-        used => format!("{}M", (used / 1_000_000).min(9_999)),
-    }
+    let window = window.filter(|window| *window > Tokens::ZERO);
+    let percent = window.map(|window| used.0.saturating_mul(100) / window.0);
+    percent.map_or_else(String::new, |percent| format!("{} %", percent.min(999)))
 }
 
 #[cfg(test)]
@@ -104,10 +102,7 @@ mod tests {
             (4_100, Some(8_192), " 50 % > "),
             (9_000, Some(8_192), "109 % > "),
             (u64::MAX, Some(1), "999 % > "),
-            (812, None, "  812 > "),
-            (12_345, None, "  12k > "),
-            (9_999_999, None, "9999k > "),
-            (u64::MAX, None, "9999M > "),
+            (812, None, "      > "),
         ] {
             gauge.set(Tokens(used), None, window.map(Tokens));
             assert_eq!(gauge.prompt(), prompt);

@@ -6,44 +6,37 @@ use std::sync::Arc;
 
 use plimsoll::{Part, Remote};
 use tokio::sync::mpsc::Receiver;
+use tokio::sync::oneshot;
 
-use crate::approvals::Approvals;
-use crate::ask::{self, Reply};
+use crate::ask::{PendingQuestion, Reply};
 use crate::attach::Recipient;
-use crate::chat::chat_gate::PendingQuestion;
 use crate::chat::input_event::InputEvent;
 use crate::chat::interrupts::Press;
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
 use crate::chat::templates::Templates;
-use crate::diff::Previews;
 use crate::terminal::Terminal;
 
-/// The user's input, and the questions that wait for it.
+/// The user's input, and the question that waits for it.
 pub(crate) struct RunInput {
     pub(crate) lines: Receiver<InputEvent>,
     pub(crate) presses: Receiver<Press>,
     pub(crate) questions: Receiver<PendingQuestion>,
     pub(crate) terminal: Arc<Terminal>,
     pub(crate) gauge: Arc<Gauge>,
-    pub(crate) previews: Arc<Previews>,
-    pub(crate) approvals: Arc<Approvals>,
     pub(crate) templates: Arc<Templates>,
-    /// Questions that wait for an answer. The first one is shown.
-    pub(crate) asked: VecDeque<PendingQuestion>,
-    /// Lines that came too early or too late, and wait for the end of the run.
+    /// The reply to the newest question, if it waits for one.
+    pub(crate) asked: Option<oneshot::Sender<Reply>>,
+    /// Lines that came too late for a run, and wait for its end.
     pub(crate) held: VecDeque<String>,
-    /// The input has ended.
-    pub(crate) ended: bool,
     /// Whether the chat ends as soon as nothing is under way.
     pub(crate) leaving: bool,
     /// Whether the user has left the chat with Ctrl-C.
     pub(crate) pressed: bool,
 }
 
-/// An event during a run or between runs.
+/// An event between runs.
 pub(crate) enum ChatEvent {
-    Question(PendingQuestion),
     Press(Press),
     Typed(InputEvent),
 }
@@ -56,9 +49,6 @@ impl RunInput {
         }
         if let Some(line) = self.held.pop_front() {
             return ChatEvent::Typed(InputEvent::Line(line));
-        }
-        if self.ended {
-            return ChatEvent::Typed(InputEvent::End);
         }
         tokio::select! {
             biased;
@@ -81,7 +71,7 @@ impl RunInput {
                 }
                 return reply;
             }
-            ChatEvent::Typed(InputEvent::End) => self.ended = true,
+            ChatEvent::Typed(InputEvent::End) => self.leaving = true,
             ChatEvent::Press(Press::Leave) => self.leave(),
             _ => {}
         }
@@ -93,39 +83,36 @@ impl RunInput {
         (self.leaving, self.pressed) = (true, true);
     }
 
-    /// Ends a run: pending questions are dropped.
+    /// Ends a run: its question is dropped.
     pub(crate) fn rest(&mut self) {
-        self.asked.clear();
+        self.asked = None;
         while self.questions.try_recv().is_ok() {}
     }
 
-    /// Handles input during a run. Returns only if the run is to be dropped.
+    /// Handles input during a run. Returns only if the run is to be dropped. The lines of a script wait
+    /// for the end of the run.
     pub(crate) async fn attend(&mut self, remote: &Remote, recipient: &Recipient) {
         loop {
-            // The lines of a script are handled in order, however long each takes.
-            let listens = !self.ended
-                && (self.terminal.is_live() || !self.asked.is_empty() && self.held.is_empty());
-            let event = tokio::select! {
+            let listens = self.terminal.is_live() && !self.leaving;
+            tokio::select! {
                 biased;
-                Some(press) = self.presses.recv() => ChatEvent::Press(press),
-                Some(asked) = self.questions.recv() => ChatEvent::Question(asked),
-                typed = self.lines.recv(), if listens => {
-                    ChatEvent::Typed(typed.unwrap_or(InputEvent::End))
+                Some(press) = self.presses.recv() => match press {
+                    Press::Leave => return self.leave(),
+                    _ => drop(remote.interrupt().await),
+                },
+                Some(PendingQuestion { text, reply }) = self.questions.recv() => {
+                    self.asked = Some(reply);
+                    self.terminal.status(None);
+                    self.gauge.doing(ChatActivity::Asking);
+                    self.terminal.must(&text);
                 }
+                typed = self.lines.recv(), if listens => match typed {
+                    Some(InputEvent::Line(line)) => self.line(line, remote, recipient).await,
+                    Some(InputEvent::Bad(text)) => self.terminal.must(&text),
+                    Some(InputEvent::End) | None => self.quit(remote).await,
+                },
                 // Neither input nor questions can arrive: the current work ends by itself.
                 else => std::future::pending().await,
-            };
-            match event {
-                ChatEvent::Question(asked) => self.question(asked),
-                ChatEvent::Typed(InputEvent::Line(line)) => {
-                    self.line(line, remote, recipient).await;
-                }
-                ChatEvent::Press(Press::Leave) => return self.leave(),
-                ChatEvent::Press(_) => {
-                    remote.interrupt().await;
-                }
-                ChatEvent::Typed(InputEvent::Bad(text)) => self.terminal.must(&text),
-                ChatEvent::Typed(InputEvent::End) => self.end(),
             }
         }
     }
@@ -140,18 +127,15 @@ impl RunInput {
     }
 
     async fn line(&mut self, line: String, remote: &Remote, recipient: &Recipient) {
-        let waited = !self.asked.is_empty();
-        self.asked.retain(PendingQuestion::is_open);
-        if !self.asked.is_empty() {
-            return self.answer(line, remote, recipient).await;
-        }
-        if waited && Reply::of(&line).is_some() {
-            return self
-                .terminal
-                .must("that question has been answered or cancelled already");
-        }
-        if !self.terminal.is_live() {
-            return self.held.push_back(line);
+        if let Some(asked) = self.asked.take() {
+            self.gauge.doing(ChatActivity::Working);
+            match Reply::of(&line) {
+                reply if !asked.is_closed() => {
+                    return self.answer(asked, reply, &line, remote, recipient).await;
+                }
+                Some(_) => return self.terminal.must("that question is no longer asked"),
+                None => {}
+            }
         }
         match self.templates.order(&line) {
             ChatLine::Command(Command::Later, text) => {
@@ -197,109 +181,26 @@ impl RunInput {
             .ok()
     }
 
-    /// Adds the question of a tool call.
-    fn question(&mut self, asked: PendingQuestion) {
-        self.asked.retain(PendingQuestion::is_open);
-        self.asked.push_back(asked);
-        if self.asked.len() == 1 {
-            self.ask();
-        }
-    }
-
-    /// Shows the first question.
-    fn ask(&mut self) {
-        while let Some(asked) = self.asked.front() {
-            self.terminal.status(None);
-            let question = &asked.question;
-            self.terminal
-                .must(&self.previews.question(question, &self.terminal));
-            self.gauge.doing(ChatActivity::Asking);
-            let whole = self.previews.whole(question, self.terminal.colours());
-            let prompt = ask::prompt(question, &self.approvals.offer(question), whole.is_some());
-            self.terminal.must(&format!("{prompt}, [n]o"));
-            // If the next line of a script is no answer, nobody answers.
-            if !self.ended && self.held.is_empty() {
-                return;
-            }
-            self.give(Reply::Nobody);
-        }
-        self.gauge.doing(ChatActivity::Working);
-    }
-
-    /// Handles a line while a question waits.
-    async fn answer(&mut self, line: String, remote: &Remote, recipient: &Recipient) {
-        if let Some(reply) = Reply::of(&line) {
-            self.give(reply);
-            return self.ask();
-        }
-        if ask::is_more(&line)
-            && let Some(asked) = self.asked.front()
-            && let Some(whole) = self
-                .previews
-                .whole(&asked.question, self.terminal.colours())
-        {
-            return self.terminal.must(&format!("{whole}\nAllow? [y]es, [n]o"));
-        }
-        if !self.terminal.is_live() {
-            self.held.push_back(line);
-            self.give(Reply::Nobody);
-            return self.ask();
-        }
-        match ChatLine::of(&line) {
-            ChatLine::Command(Command::Quit, _) => self.quit(remote).await,
-            // The model is to read the message first, so the calls that wait are skipped.
-            ChatLine::Say(text) => {
+    /// Answers a question by a line.
+    async fn answer(
+        &mut self,
+        asked: oneshot::Sender<Reply>,
+        reply: Option<Reply>,
+        line: &str,
+        remote: &Remote,
+        recipient: &Recipient,
+    ) {
+        let reply = match (reply, ChatLine::of(line)) {
+            (Some(reply), _) => reply,
+            (None, ChatLine::Command(Command::Quit, _)) => return self.quit(remote).await,
+            // The model is to read the message first, so the call is skipped.
+            (None, ChatLine::Say(text)) => {
                 self.steer(text, remote, recipient).await;
-                self.give_all(&Reply::Overtaken);
+                Reply::Overtaken
             }
-            ChatLine::Nothing => {
-                self.give(Reply::No(None));
-                self.ask();
-            }
-            _ => self.ask(),
-        }
-    }
-
-    fn give(&mut self, reply: Reply) {
-        let Some(asked) = self.asked.pop_front() else {
-            return;
+            (None, _) => Reply::More,
         };
-        if matches!(reply, Reply::Always | Reply::Pattern) {
-            let offer = self.approvals.offer(&asked.question);
-            self.approvals.take(&reply, offer);
-            let allows = |asked: &PendingQuestion| self.approvals.allow(&asked.question);
-            let (same, others) = std::mem::take(&mut self.asked)
-                .into_iter()
-                .partition::<VecDeque<_>, _>(allows);
-            self.asked = others;
-            for asked in same {
-                let _ = asked.answer.send(Reply::Yes);
-            }
-        }
-        let word = match reply {
-            Reply::Yes => "allowed",
-            Reply::Always | Reply::Pattern => "allowed, and from now on",
-            Reply::No(_) => "denied",
-            Reply::Overtaken => "skipped: the model reads your message first",
-            Reply::Nobody => "denied: nobody answered",
-        };
-        // The call begins as soon as it has the answer, and prints its own lines.
-        if asked.is_open() {
-            self.terminal.note(&self.terminal.dim(&format!("· {word}")));
-        }
-        let _ = asked.answer.send(reply);
-    }
-
-    fn give_all(&mut self, reply: &Reply) {
-        while !self.asked.is_empty() {
-            self.give(reply.clone());
-        }
-        self.gauge.doing(ChatActivity::Working);
-    }
-
-    /// Notes the end of the input. Pending and later questions are denied.
-    fn end(&mut self) {
-        self.ended = true;
-        self.give_all(&Reply::Nobody);
+        // An error means that the call waits no longer.
+        let _ = asked.send(reply);
     }
 }

@@ -160,62 +160,19 @@ fn an_interrupt_gets_through_however_many_lines_wait() {
 }
 
 #[test]
-fn what_a_tool_asks_is_answered_by_a_line() {
+fn a_script_is_not_asked_but_told_what_allows_a_call() {
     let home = Home::with_notes();
-    let bash = |n: u32| FakeAnswer::call(&[("bash", &format!("{{\"command\":\"echo ran-{n}\"}}"))]);
-    let answers = [bash(1), bash(2), bash(3), bash(3), FakeAnswer::say("done")];
-    let fake = Fake::new(answers);
-    let mut chat = Chat::start(&home, &fake, &[]);
-    chat.say("Run it.");
-    chat.err_until("Allow? [y]es, [a]lways `echo ran-1` in this project, [n]o");
-    chat.say("y");
-    chat.err_until("· allowed");
-    chat.err_until("Allow? [y]es, [a]lways `echo ran-2` in this project, [n]o");
-    chat.say("no, use make");
-    chat.err_until("· denied");
-    chat.err_until("Allow? [y]es, [a]lways `echo ran-3` in this project, [n]o");
-    chat.say("always");
-    assert_eq!(chat.out(), "done");
-    assert_eq!(chat.end().code, Some(0));
-    let sent = messages(&fake.asked()[4]);
-    let results: Vec<&str> = sent
-        .iter()
-        .filter(|(role, _)| role == "tool")
-        .map(|(_, text)| text.as_str())
-        .collect();
-    assert!(results[0].contains("ran-1"), "{results:?}");
+    let bash = FakeAnswer::call(&[("bash", "{\"command\":\"echo ran\"}")]);
+    let fake = Fake::new([bash, FakeAnswer::say("one"), FakeAnswer::say("two")]);
+    let said = Chat::start(&home, &fake, &[]).lines("Run it.\ny\n");
+    assert_eq!((said.code, said.out.as_str()), (Some(0), "one\ntwo\n"));
     assert!(
-        results[1].contains("use make") && !results[1].contains("ran-2"),
-        "{results:?}"
+        said.err
+            .contains("`bash` did not run; --allow bash allows it"),
+        "{}",
+        said.err
     );
-    assert!(
-        results[2].contains("ran-3") && results[3].contains("ran-3"),
-        "{results:?}"
-    );
-}
-
-#[test]
-fn always_answers_for_all_calls_that_it_allows() {
-    let home = Home::with_notes();
-    let both = [
-        ("bash", "{\"command\":\"echo one two\"}"),
-        ("bash", "{\"command\":\"echo one three\"}"),
-    ];
-    let fake = Fake::new([FakeAnswer::call(&both), FakeAnswer::say("done")]);
-    let mut chat = Chat::start(&home, &fake, &["--max-parallel-tools", "2"]);
-    chat.say("Run both.");
-    chat.err_until(
-        "Allow? [y]es, [a]lways `echo one two` in this project, [p]attern `echo one *` in this project, [n]o",
-    );
-    chat.say("p");
-    assert_eq!(chat.out(), "done");
-    let asked = chat.end().err.matches("Allow?").count();
-    assert_eq!(asked, 1, "one answer is enough");
-    let results = messages(&fake.asked()[1]).split_off(3);
-    assert!(
-        results[0].1.contains("one two") && results[1].1.contains("one three"),
-        "{results:?}"
-    );
+    assert_eq!(self::said(&fake.asked()[2]), ["Run it.", "y"]);
 }
 
 #[test]

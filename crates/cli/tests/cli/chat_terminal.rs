@@ -77,6 +77,81 @@ fn a_line_that_is_typed_while_it_works_steers_it() {
 }
 
 #[test]
+fn a_question_is_answered_by_a_line() {
+    let home = Home::with_notes();
+    let bash = |n: u32| FakeAnswer::call(&[("bash", &format!("{{\"command\":\"echo ran-{n}\"}}"))]);
+    let answers = [bash(1), bash(2), bash(3), bash(3), FakeAnswer::say("done")];
+    let fake = Fake::new(answers);
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[("NO_COLOR", "1")], 80);
+    chat.until_prompt(">");
+    chat.keys("Run it.\r");
+    chat.until("[a]lways `echo ran-1` in this project, [n]o");
+    chat.until_prompt("?");
+    chat.keys("/cost\r");
+    chat.until_times("[a]lways `echo ran-1` in this project, [n]o", 2);
+    chat.until_prompt("?");
+    chat.keys("y\r");
+    chat.until("· allowed");
+    chat.until("[a]lways `echo ran-2` in this project, [n]o");
+    chat.until_prompt("?");
+    chat.keys("no, use make\r");
+    chat.until("· denied");
+    chat.until("[a]lways `echo ran-3` in this project, [n]o");
+    chat.until_prompt("?");
+    chat.keys("always\r");
+    chat.until("done");
+    chat.until("cached)");
+    chat.until_prompt(">");
+    let sent = messages(&fake.asked()[4]);
+    let results: Vec<&str> = sent
+        .iter()
+        .filter(|(role, _)| role == "tool")
+        .map(|(_, text)| text.as_str())
+        .collect();
+    assert!(results[0].contains("ran-1"), "{results:?}");
+    assert!(
+        results[1].contains("use make") && !results[1].contains("ran-2"),
+        "{results:?}"
+    );
+    assert!(
+        results[2].contains("ran-3") && results[3].contains("ran-3"),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn one_answer_or_message_is_for_all_calls_that_wait() {
+    let home = Home::with_notes();
+    let both = [
+        ("bash", "{\"command\":\"echo one two\"}"),
+        ("bash", "{\"command\":\"echo one three\"}"),
+    ];
+    for (answer, results) in [
+        ("p\r", ["one two", "one three"]),
+        ("Wait.\r", ["read it first"; 2]),
+    ] {
+        let fake = Fake::new([FakeAnswer::call(&both), FakeAnswer::say("done")]);
+        let args = [&WINDOW[..], &["--max-parallel-tools", "2"]].concat();
+        let mut chat = Terminal::chat(&home, &fake, &args, &[], 200);
+        chat.until_prompt(">");
+        chat.keys("Run both.\r");
+        chat.until("[p]attern `echo one *` in this project, [n]o");
+        chat.until_prompt("?");
+        chat.keys(answer);
+        chat.until("done");
+        chat.until("cached)");
+        chat.until_prompt(">");
+        let screen = chat.screen();
+        assert_eq!(screen.matches("Allow?").count(), 1, "{screen}");
+        let sent = messages(&fake.asked()[1]);
+        for (result, part) in sent[3..].iter().zip(results) {
+            assert!(result.1.contains(part), "{result:?}");
+        }
+        std::fs::remove_file(home.data().join("approvals.json")).unwrap_or_default();
+    }
+}
+
+#[test]
 fn a_line_is_read_before_the_next_call_and_a_later_one_after_the_answer() {
     let home = Home::with_notes();
     let (slow, opener) = FakeAnswer::pieces("Slowly, but surely.").gated(1);

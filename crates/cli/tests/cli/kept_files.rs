@@ -126,8 +126,8 @@ fn files_are_restored_and_restored_again() {
     for shown in [
         "remove docs/notes.md +0 −2",
         "restore main.rs +1 −1",
-        "-     serve(8432);",
-        "+     serve(8430);",
+        "-    serve(8432);",
+        "+    serve(8430);",
         "restored 2 files; undo it with: plimsoll sessions files tour --restore --to ",
     ] {
         assert!(said.err.contains(shown), "no {shown} in {}", said.err);
@@ -211,7 +211,7 @@ fn a_person_sees_the_change_and_is_asked() {
         let (home, _fake) = tour();
         let command = home.command(["sessions", "files", "tour", "--restore", "main.rs"]);
         let mut terminal = Terminal::start(command, &[], 80);
-        terminal.until("restore main.rs +1 −1\n  1   fn main() {\n  2 -     serve(8432);\n  2 +     serve(8430);");
+        terminal.until("restore main.rs +1 −1\n  @@ -1,3 +1,3 @@\n   fn main() {\n  -    serve(8432);\n  +    serve(8430);");
         terminal.until("Restore 1 file? [y]es, [N]o:");
         terminal.keys(key);
         assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
@@ -312,8 +312,8 @@ fn the_prompt_of_a_chat_asks_while_files_are_offered() {
 fn the_changed_lines_are_shown_by_command_and_in_a_chat() {
     let (home, fake) = tour();
     home.file("main.rs", "something else\n");
-    let diff = "docs/notes.md new file +2\n  1 + one\n  2 + two\nmain.rs +1 −1 (changed since)\n  1   fn main() {\n  \
-                2 -     serve(8430);\n  2 +     serve(8432);\n  3   }\n";
+    let diff = "docs/notes.md new file +2\n  @@ -0,0 +1,2 @@\n  +one\n  +two\nmain.rs +1 −1 (changed since)\n  \
+                @@ -1,3 +1,3 @@\n   fn main() {\n  -    serve(8430);\n  +    serve(8432);\n   }\n";
     let said = home.run(["sessions", "files", "tour", "--diff"]).done();
     assert_eq!(said.out, diff);
     let chat = Chat::start(&home, &fake, &["--quiet", "--session", "tour"]);

@@ -29,8 +29,8 @@ fn a_change_is_shown_before_a_person_is_asked_about_it() {
         let (home, fake) = (home(), Fake::new([edit(), FakeAnswer::say("Done.")]));
         let args = [WINDOW[0], WINDOW[1], "Change it."];
         let mut run = Terminal::run(&home, &fake, &args, 80);
-        let question = "edit main.rs +1 −1\n  1   fn main() {\n  2 -     serve(8430);\n  2 +     serve(8431);\n  \
-            3   }\nAllow? [y]es, [a]lways edits in this session, [N]o:";
+        let question = "edit main.rs +1 −1\n  @@ -1,3 +1,3 @@\n   fn main() {\n  -    serve(8430);\n  \
+            +    serve(8431);\n   }\nAllow? [y]es, [a]lways edits in this session, [N]o:";
         run.until(question);
         assert!(
             main_rs(&home).contains("8430"),

@@ -224,8 +224,8 @@ fn calls_are_lines_and_changes_are_diffs() {
     let mut run = Terminal::run(&home, &fake, &args, 80);
     let expected = "· bash seq 1 9 · exit 0\n    1\n    2\n    3\n    … 6 more lines\n\
         · bash echo no; exit 3 · exit 3\n    no\n\
-        · edit main.rs +1 −1\n  1   fn main() {\n  2 -     serve(8430);\n  2 +     serve(8431);\n  3   }\n\
-        · write new.txt new file +2\n  1 + a\n  2 + b\n\
+        · edit main.rs +1 −1\n  @@ -1,3 +1,3 @@\n   fn main() {\n  -    serve(8430);\n  +    serve(8431);\n   }\n\
+        · write new.txt new file +2\n  @@ -0,0 +1,2 @@\n  +a\n  +b\n\
         · grep forty in notes.txt · 1 match";
     let shown = shown(&mut run);
     let (calls, answer) = shown.rsplit_once("\n\n").unwrap();
