@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, HookInput, Input, Now, Outcome, Request, Step};
+use plimsoll_agent::{Answer, Approver, Event, HookInput, Input, Now, Outcome, Request, Step};
 use plimsoll_context::{Bytes, CallId, Gap, Part};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -141,6 +141,10 @@ async fn follow(
                 });
             }
             Step::Ask(question) => {
+                if question.whom != Approver::Hook {
+                    // A person who is asked sees everything before the call.
+                    parts.observers.catch_up().await;
+                }
                 let cx = hook_calls::context(session);
                 let decide = hook_calls::decide(Arc::clone(&parts), cx, question);
                 underway.asks.push(Box::pin(decide));

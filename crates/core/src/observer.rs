@@ -14,13 +14,15 @@ use crate::error::{lock, panic_message};
 /// Maximum number of events that wait for an observer. While they wait, further ones are dropped
 /// with a warning.
 pub const MAX_OBSERVER_BACKLOG: usize = 10_000;
-/// The longest time that a run waits at its end for observers that have not seen all events.
+/// The longest time that a run waits for observers that have not seen all events, at its end and before
+/// it asks a gate.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Receives every event of all sessions of an agent, as it happens.
 ///
 /// It is called on a thread of its own, one event after another, so it delays no run: up to
-/// [`MAX_OBSERVER_BACKLOG`] events wait for it, and the end of a run waits for it at most a second.
+/// [`MAX_OBSERVER_BACKLOG`] events wait for it, and a run waits for it at most a second at its end, and
+/// before a [`Gate`](crate::Gate) is asked.
 /// An observer that panics receives no more events, and a warning is sent to the others.
 /// To follow a single run, use [`Session::start`](crate::Session::start) instead.
 ///
