@@ -23,7 +23,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, Error, on_receive_notification, on_receive_request};
 use tokio::time::sleep;
 
-use self::outbox::WaitingUpdates;
+use self::outbox::{Permits, permits, stdio};
 use self::server::{AcpServer, modes};
 use self::session::History;
 use crate::agent;
@@ -43,10 +43,10 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
     }
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
-    let waiting = Arc::new(WaitingUpdates::new());
-    let server = AcpServer::new(sources, agent::store().await?, Arc::clone(&waiting));
+    let permits = permits();
+    let server = AcpServer::new(sources, agent::store().await?, Arc::clone(&permits));
     let server = Arc::new(server);
-    match serve(&server, &waiting).await {
+    match serve(&server, permits).await {
         Ok(code) => Ok(code),
         Err(error) => {
             server.close_all().await;
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
 }
 
 /// Serves the connection until the client ends it or the process is interrupted.
-async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result<u8, Error> {
+async fn serve(server: &Arc<AcpServer>, permits: Permits) -> Result<u8, Error> {
     let connection = Agent
         .v1()
         .name("plimsoll")
@@ -127,7 +127,7 @@ async fn serve(server: &Arc<AcpServer>, waiting: &Arc<WaitingUpdates>) -> Result
             on_receive_notification!(),
         );
     connection
-        .connect_with(waiting.stdio(), async |client| {
+        .connect_with(stdio(permits), async |client| {
             let code = tokio::select! {
                 () = client.incoming_closed() => DONE,
                 Ok(()) = asked_to_end() => INTERRUPTED,

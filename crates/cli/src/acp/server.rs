@@ -22,7 +22,7 @@ use plimsoll::{PermissionMode, SessionId};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::outbox::{Outbox, WaitingUpdates};
+use super::outbox::{Outbox, Permits};
 use super::servers::servers;
 use super::session::{History, OpenSession};
 use crate::error::{self, CliError};
@@ -42,22 +42,18 @@ const ANSWERING: Duration = Duration::from_secs(1);
 pub(super) struct AcpServer {
     sources: Sources,
     store: Arc<SqliteStore>,
-    waiting: Arc<WaitingUpdates>,
+    permits: Permits,
     sessions: Mutex<HashMap<schema::SessionId, Arc<OpenSession>>>,
     /// The number of requests that are being answered: its receivers.
     answering: watch::Sender<()>,
 }
 
 impl AcpServer {
-    pub(super) fn new(
-        sources: Sources,
-        store: Arc<SqliteStore>,
-        waiting: Arc<WaitingUpdates>,
-    ) -> Self {
+    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>, permits: Permits) -> Self {
         Self {
             sources,
             store,
-            waiting,
+            permits,
             sessions: Mutex::default(),
             answering: watch::Sender::new(()),
         }
@@ -141,7 +137,7 @@ impl AcpServer {
         let outbox = Outbox {
             client,
             session: name.clone(),
-            waiting: Arc::clone(&self.waiting),
+            permits: Arc::clone(&self.permits),
         };
         let store = Arc::clone(&self.store);
         let opened = OpenSession::open(store, outbox, id, sources, &folder, history).await;
