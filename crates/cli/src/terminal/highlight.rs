@@ -15,46 +15,43 @@ const MAX_LINE: usize = 2_000;
 struct Language {
     /// Names behind a fence, and file name extensions.
     names: &'static str,
-    /// The mark that begins a comment up to the end of the line.
-    comment: &'static str,
-    /// Marks that enclose comments and strings of several lines.
-    long: &'static [(&'static str, &'static str, Style)],
-    /// Quotes of strings that end on their line.
-    quotes: &'static str,
+    /// Its comments and strings. The first one that begins at a place counts.
+    spans: &'static [Span],
 }
 
-const BLOCK: (&str, &str, Style) = ("/*", "*/", DIM);
-const BACKTICKS: (&str, &str, Style) = ("`", "`", GREEN);
-const TRIPLE: (&str, &str, Style) = ("\"\"\"", "\"\"\"", GREEN);
-const TRIPLE_SINGLE: (&str, &str, Style) = ("'''", "'''", GREEN);
+/// The mark that begins a comment or a string, the one that ends it, and its style. Without an end, it
+/// ends with its line; so does a string between simple quotes.
+type Span = (&'static str, &'static str, Style);
+
+const BLOCK: Span = ("/*", "*/", DIM);
+const DOUBLE: Span = ("\"", "\"", GREEN);
+const SINGLE: Span = ("'", "'", GREEN);
 
 const LANGUAGES: [Language; 4] = [
     Language {
         names: "c h cpp c++ cc hpp cs csharp java kotlin kt swift scala php dart zig css javascript js jsx \
             typescript ts tsx mjs go golang json jsonc json5 jsonl",
-        comment: "//",
-        long: &[BLOCK, BACKTICKS],
-        quotes: "\"'",
+        spans: &[("//", "", DIM), BLOCK, ("`", "`", GREEN), DOUBLE, SINGLE],
     },
     Language {
         names: "rust rs",
-        comment: "//",
-        long: &[BLOCK],
         // A single quote may be a lifetime.
-        quotes: "\"",
+        spans: &[("//", "", DIM), BLOCK, DOUBLE],
     },
     Language {
         names: "python py python3 ruby rb sh bash shell zsh console dockerfile makefile make toml yaml yml \
             ini conf",
-        comment: "#",
-        long: &[TRIPLE, TRIPLE_SINGLE],
-        quotes: "\"'",
+        spans: &[
+            ("#", "", DIM),
+            ("\"\"\"", "\"\"\"", GREEN),
+            ("'''", "'''", GREEN),
+            DOUBLE,
+            SINGLE,
+        ],
     },
     Language {
         names: "sql sqlite postgresql mysql lua haskell hs",
-        comment: "--",
-        long: &[BLOCK],
-        quotes: "\"'",
+        spans: &[("--", "", DIM), BLOCK, DOUBLE, SINGLE],
     },
 ];
 
@@ -79,8 +76,8 @@ pub(crate) struct Highlighter {
     language: Option<&'static Language>,
     is_diff: bool,
     colours: Colours,
-    /// The end mark and the style of the comment or string that began on an earlier line.
-    open: Option<(&'static str, Style)>,
+    /// The comment or string that began on an earlier line.
+    open: Option<&'static Span>,
 }
 
 impl Highlighter {
@@ -118,7 +115,7 @@ impl Highlighter {
         let mut rest = line;
         while !rest.is_empty() {
             let (length, style) = match self.open.take() {
-                Some((end, style)) => (self.until(rest, 0, end, &style), style),
+                Some(span) => self.until(rest, 0, span),
                 None => self.token(language, rest),
             };
             let (token, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
@@ -130,17 +127,11 @@ impl Highlighter {
 
     /// Returns the length and the style of the first token.
     fn token(&mut self, language: &'static Language, text: &str) -> (usize, Style) {
-        if text.starts_with(language.comment) {
-            return (text.len(), DIM);
-        }
-        let mut long = language.long.iter();
-        if let Some((begin, end, style)) = long.find(|(begin, ..)| text.starts_with(begin)) {
-            return (self.until(text, begin.len(), end, style), style.clone());
+        let mut spans = language.spans.iter();
+        if let Some(span) = spans.find(|(begin, ..)| text.starts_with(begin)) {
+            return self.until(text, span.0.len(), span);
         }
         let first = text.chars().next().unwrap_or(' ');
-        if language.quotes.contains(first) {
-            return (quoted(text, first), GREEN);
-        }
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         if !is_part(first) {
             return (first.len_utf8(), PLAIN);
@@ -156,30 +147,21 @@ impl Highlighter {
         (end, style)
     }
 
-    /// Returns the length of a comment or string that ends with `end`. If it does not end on this
-    /// line, it continues on the next one.
-    fn until(&mut self, text: &str, from: usize, end: &'static str, style: &Style) -> usize {
-        let rest = text.get(from..).unwrap_or_default();
-        if let Some(at) = rest.find(end) {
-            return from + at + end.len();
+    /// Returns the length and the style of a span whose content begins at `from`. If it does not end on
+    /// this line, it may continue on the next one.
+    fn until(&mut self, text: &str, from: usize, span: &'static Span) -> (usize, Style) {
+        let (_, end, style) = span;
+        let mut is_escaped = false;
+        for (at, c) in text.char_indices().skip_while(|(at, _)| *at < from) {
+            let rest = text.get(at..).unwrap_or_default();
+            if !is_escaped && !end.is_empty() && rest.starts_with(end) {
+                return (at + end.len(), style.clone());
+            }
+            is_escaped = !is_escaped && c == '\\';
         }
-        self.open = Some((end, style.clone()));
-        text.len()
+        self.open = (!matches!(*end, "" | "\"" | "'")).then_some(span);
+        (text.len(), style.clone())
     }
-}
-
-/// Returns the length of a quoted string, or of the rest of the line if the quote is not closed.
-fn quoted(text: &str, quote: char) -> usize {
-    let mut is_escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
-        match c {
-            _ if is_escaped => is_escaped = false,
-            '\\' => is_escaped = true,
-            c if c == quote => return at + c.len_utf8(),
-            _ => {}
-        }
-    }
-    text.len()
 }
 
 #[cfg(test)]
