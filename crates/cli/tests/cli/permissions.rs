@@ -54,6 +54,24 @@ fn a_change_is_shown_before_a_person_is_asked_about_it() {
 }
 
 #[test]
+fn a_long_change_is_shown_in_full_on_request() {
+    let rows: String = (0..90).map(|n| format!("row {n}\\n")).collect();
+    let write = format!(r#"{{"path":"long.txt","content":"{rows}"}}"#);
+    let write = FakeAnswer::call(&[("write", &write)]);
+    let (home, fake) = (home(), Fake::new([write, FakeAnswer::say("Done.")]));
+    let args = [WINDOW[0], WINDOW[1], "Write it."];
+    let mut run = Terminal::run(&home, &fake, &args, 100);
+    run.until("  … 31 more lines\nAllow?");
+    run.until("[m]ore: the whole change, [N]o:");
+    assert!(!run.screen().contains("+row 89"), "{}", run.screen());
+    run.keys("m\r");
+    run.until("  +row 89\nAllow?");
+    run.keys("y\r");
+    assert_eq!(run.end(), Some(0), "{}", run.screen());
+    assert!(home.work().join("long.txt").exists());
+}
+
+#[test]
 fn modes_say_what_runs_where_nobody_can_be_asked() {
     let auto_edit = "permission_mode = \"auto-edit\"";
     for (args, file, edited, ran, told) in [
