@@ -111,27 +111,26 @@ fn joined(one: &Value, other: &Value) -> Value {
 /// Gives each call a message of its own, directly before its result.
 fn one_call_each(patient: &mut Patient<'_, '_>) {
     let mut waiting: Vec<Value> = Vec::new();
-    for mut unit in mem::take(&mut patient.chat.units) {
-        let at = patient.chat.units.len();
+    // The message that has all of them. It keeps the call that is answered first.
+    let mut whole = None;
+    for unit in mem::take(&mut patient.chat.units) {
         let calls = list(unit.value(), "tool_calls");
         if unit.is_left() && calls.len() > 1 {
-            waiting = calls.to_vec();
-            let first = waiting.remove(0);
-            set(unit.edit(), "tool_calls", vec![first]);
-            patient.chat.units.push(unit);
-            patient.note(at, "gave each of its calls a message of its own");
-            continue;
+            (waiting, whole) = (calls.to_vec(), Some(patient.chat.units.len()));
         }
         let id = text(unit.value(), "tool_call_id");
         let is_result = unit.is_left() && role(&unit) == "tool";
-        let call = waiting
-            .iter()
-            .position(|call| is_result && text(call, "id") == id);
-        if let Some(call) = call {
-            let call = waiting.remove(call);
-            let value = json!({"role": "assistant", "content": null, "tool_calls": [call]});
-            let unit = Unit::inserted(Role::Own, unit.turn, value);
-            patient.chat.units.push(unit);
+        let mut calls = waiting.iter();
+        let call = calls.position(|call| is_result && text(call, "id") == id);
+        if let Some(call) = call.map(|call| vec![waiting.remove(call)]) {
+            let done = "gave each of its calls a message of its own";
+            if let Some(whole) = whole.take() {
+                patient.edit(whole, done, |value| set(value, "tool_calls", call));
+            } else {
+                let value = json!({"role": "assistant", "content": null, "tool_calls": call});
+                let unit = Unit::inserted(Role::Own, unit.turn, value);
+                patient.chat.units.push(unit);
+            }
         }
         patient.chat.units.push(unit);
     }
