@@ -132,7 +132,12 @@ impl SessionHost {
     /// keep.
     pub(crate) async fn close(&self, is_quiet: bool) {
         self.ready.mcp.close().await;
-        agent::prune(&self.store, self.ready.config.settings().retention, is_quiet).await;
+        agent::prune(
+            &self.store,
+            self.ready.config.settings().retention,
+            is_quiet,
+        )
+        .await;
     }
 
     /// Executes a command. Returns its output, or `None` if the command needs more than a session.

@@ -135,7 +135,7 @@ fn turns(run: &mut Run, turns: usize) {
                 left -= 1;
                 answer(run);
             }
-            Step::Finish(outcome) => panic!("it ended: {outcome}"),
+            Step::Finish(outcome) => panic!("it ended: {outcome:?}"),
             _ => {}
         }
     }

@@ -255,7 +255,7 @@ impl Hooks {
         let point = hook.on;
         let program = hook.command.first().map_or("", String::as_str);
         let name = format!("{}: `{program}`", point.name());
-        let at = self.programs.len();
+        let at = self.programs;
         self.faults.extend(hook.fault().map(|fault| fault.item(at)));
         let hook = Arc::new(hook);
         let call: HookCall = Arc::new(move |input, cx| {

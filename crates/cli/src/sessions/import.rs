@@ -14,10 +14,10 @@ use plimsoll::tokens::Chars4;
 use plimsoll::{SessionId, SessionStore};
 use serde_json::json;
 
+use crate::chat_file;
 use crate::error::{CliError, DONE};
 use crate::input::{self, InputChat};
 use crate::terminal::text::counted;
-use crate::chat_file;
 
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
