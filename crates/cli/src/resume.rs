@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::cache::Fingerprint;
 use plimsoll::config::{self, SettingKind};
+use plimsoll::providers::BaseUrl;
 use plimsoll::store::{MAX_SETTINGS, SqliteStore};
 use plimsoll::{Message, Session, SessionId, SessionStore};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub(crate) struct SessionSettings {
     /// The model, as `--model` takes it; empty if it is not known.
     #[serde(default)]
     pub(crate) model: String,
-    /// The base URL, unless it is the provider's usual one.
+    /// The base URL without a key, unless it is the provider's usual one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url: Option<String>,
     /// The configuration that was named with `--config`.
@@ -73,7 +74,7 @@ pub(crate) async fn save(
 ) -> Result<(), CliError> {
     let mut settings = SessionSettings {
         model: choice.name.clone(),
-        base_url: choice.base_url.clone(),
+        base_url: choice.base_url.as_deref().map(BaseUrl::without_secrets),
         config: sources.config.as_deref().and_then(NamedFile::of),
         no_config: sources.no_config,
         agent: sources.agent.clone(),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
+use plimsoll_context::Bytes;
 
 use crate::error::lock;
 use crate::store::{
@@ -33,6 +34,8 @@ struct Log {
     /// The parent, if it is a fork, and how many forks it descends from.
     fork: Option<Fork>,
     depth: u64,
+    /// Size of the entries as JSON, without those of the parent.
+    bytes: Bytes,
     /// The number of its last write in the store.
     written: u64,
     /// The title, if it was renamed.
@@ -45,12 +48,24 @@ struct MemoryGuard {
 }
 
 impl Log {
+    fn add(&mut self, entries: &[Entry], written: u64) {
+        self.entries.extend_from_slice(entries);
+        // An entry that cannot be serialized has no size.
+        let sizes = entries.iter().flat_map(serde_json::to_vec);
+        self.bytes.0 += sizes.map(|json| json.len() as u64).sum::<u64>();
+        self.written = written;
+    }
+
     fn info(&self, id: &SessionId) -> SessionInfo {
-        let info = SessionInfo::of(id.clone(), &self.entries);
+        let title = self.title.clone();
         SessionInfo {
-            title: self.title.clone().unwrap_or(info.title),
+            id: id.clone(),
+            created: 0,
+            updated: 0,
+            entries: self.entries.len() as u64,
+            bytes: self.bytes,
+            title: title.unwrap_or_else(|| SessionInfo::title_of(&self.entries)),
             fork: self.fork.clone(),
-            ..info
         }
     }
 }
@@ -96,8 +111,7 @@ impl SessionStore for MemoryStore {
         inner.writes += 1;
         let written = inner.writes;
         let log = inner.logs.entry(lease.session().clone()).or_default();
-        log.entries.extend_from_slice(entries);
-        log.written = written;
+        log.add(entries, written);
         Ok(())
     }
 
@@ -112,15 +126,14 @@ impl SessionStore for MemoryStore {
         };
         of.check(parent.entries.len() as u64, parent.depth)?;
         let shared = usize::try_from(of.entries).unwrap_or(usize::MAX);
-        let entries = parent.entries.iter().take(shared).chain(own);
-        let log = Log {
-            entries: entries.cloned().collect(),
+        let mut log = Log {
+            entries: parent.entries.iter().take(shared).cloned().collect(),
             fork: Some(of.clone()),
             depth: parent.depth + 1,
-            written: inner.writes + 1,
-            title: None,
+            ..Log::default()
         };
         inner.writes += 1;
+        log.add(own, inner.writes);
         inner.logs.insert(session, log);
         Ok(())
     }

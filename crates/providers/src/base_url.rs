@@ -66,6 +66,20 @@ impl BaseUrl {
         Ok(Self { url })
     }
 
+    /// Returns an address without the parameters that may contain a key, so that it may be stored.
+    #[must_use]
+    pub fn without_secrets(address: &str) -> String {
+        let Some((address, query)) = address.split_once('?') else {
+            return address.to_owned();
+        };
+        let name = |piece: &&str| OPEN.contains(&piece.split('=').next().unwrap_or_default());
+        let open: Vec<&str> = query.split('&').filter(name).collect();
+        match open.as_slice() {
+            [] => address.to_owned(),
+            open => format!("{address}?{}", open.join("&")),
+        }
+    }
+
     /// Returns the host and port, for spans and metrics.
     #[must_use]
     pub(crate) fn server(&self) -> Option<ServerAddress> {
@@ -203,6 +217,23 @@ mod tests {
     use super::*;
 
     const OLLAMA: Option<&str> = Some("http://127.0.0.1:11434/v1");
+
+    #[test]
+    fn an_address_to_be_stored_has_no_key() {
+        for (address, stored) in [
+            ("localhost:8080", "localhost:8080"),
+            (
+                "https://gate.example/v1?key=k-123",
+                "https://gate.example/v1",
+            ),
+            (
+                "https://a.example/v1?key=k-123&api-version=2026-01-01",
+                "https://a.example/v1?api-version=2026-01-01",
+            ),
+        ] {
+            assert_eq!(BaseUrl::without_secrets(address), stored);
+        }
+    }
 
     #[test]
     fn what_people_write_is_understood() {

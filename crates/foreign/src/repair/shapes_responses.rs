@@ -27,8 +27,8 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
     });
 }
 
-/// Checks whether the server stores the items of the request.
-fn is_stored(patient: &Patient<'_, '_>) -> bool {
+/// Checks whether the server stores the items of the request, as it does by default.
+pub(super) fn is_stored(patient: &Patient<'_, '_>) -> bool {
     patient.is_request && patient.chat.key("store") != Some("false")
 }
 

@@ -12,6 +12,7 @@ use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::Value;
 
 use super::piece::{self, is_models, kind, list, set, text, unset};
+use super::shapes_responses::is_stored;
 use super::{Patient, Reasoning};
 use crate::chat::Chat;
 use crate::protocol::Protocol;
@@ -41,9 +42,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
 /// Removes reasoning that no item follows, or that no server can read. Items behind it lose the id by which
 /// the server would require the reasoning.
 fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
-    // By default, items are stored too, but the server that stored this one may be another.
-    let is_stored = patient.is_request && patient.chat.key("store") == Some("true");
-    let is_kept = is_stored || profile.reasoning != ReasoningItems::Encrypted;
+    let is_kept = is_stored(patient) || profile.reasoning != ReasoningItems::Encrypted;
     let is_reasoning = |unit: &Unit<'_>| kind(unit.value()) == "reasoning";
     let is_models = |unit: &Unit<'_>| !unit.is_beside() && is_models(Protocol::Responses, unit);
     let mut is_without = false;

@@ -292,7 +292,21 @@ fn is_attached(attachment: &str) -> bool {
 /// and files that the user named. Other attachments are added anew by Claude Code.
 fn attached(attachment: &Value) -> Option<String> {
     let content = match text(attachment, "/type")? {
-        "queued_command" => text(attachment, "/prompt")?.to_owned(),
+        "queued_command" => {
+            let prompt = match attachment.get("prompt")? {
+                Value::String(prompt) => prompt.clone(),
+                prompt => {
+                    let blocks = prompt.as_array()?.iter();
+                    let texts: Vec<&str> =
+                        blocks.filter_map(|block| text(block, "/text")).collect();
+                    texts.join("\n")
+                }
+            };
+            match text(attachment, "/commandMode") {
+                None | Some("prompt") => prompt,
+                Some(_) => format!("<system-reminder>\n{prompt}\n</system-reminder>"),
+            }
+        }
         "file" => {
             let content = text(attachment, "/content/file/content")?;
             let name = text(attachment, "/filename").unwrap_or("a file");

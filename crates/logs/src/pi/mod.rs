@@ -114,7 +114,7 @@ fn content(entry: &Entry<'_>) -> serde_json::Result<EntryContent> {
     let user = |content: &Value| message_blocks(content, Role::User);
     match entry.text("type").unwrap_or_default().as_str() {
         "message" => return Ok(message(&entry.value("message")?)),
-        "custom_message" => content.blocks = user(&entry.value("content")?),
+        "custom_message" => content.blocks = of_host(&entry.value("content")?),
         "model_change" => content.model = entry.text("modelId"),
         "branch_summary" | "compaction" => {
             let summary = entry.text("summary").unwrap_or_default();
@@ -123,6 +123,14 @@ fn content(entry: &Entry<'_>) -> serde_json::Result<EntryContent> {
         _ => {}
     }
     Ok(content)
+}
+
+/// Returns the blocks of a message that an extension of pi wrote.
+fn of_host(content: &Value) -> Vec<(usize, Role, Value)> {
+    let mut read = message_blocks(content, Role::User);
+    read.iter_mut()
+        .for_each(|(_, _, block)| blocks::mark_as_host(block));
+    read
 }
 
 fn message(message: &Value) -> EntryContent {
@@ -134,9 +142,8 @@ fn message(message: &Value) -> EntryContent {
         ..EntryContent::default()
     };
     match string("role") {
-        "user" | "custom" | "hookMessage" => {
-            read.blocks = message_blocks(of("content"), Role::User);
-        }
+        "user" => read.blocks = message_blocks(of("content"), Role::User),
+        "custom" | "hookMessage" => read.blocks = of_host(of("content")),
         "assistant" => {
             read.blocks = message_blocks(of("content"), Role::Assistant);
             read.model = of("model").as_str().map(str::to_owned);
