@@ -36,6 +36,14 @@ pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Resu
         ])
     };
     let mut lines: Vec<String> = Vec::new();
+    // Codex does not find a rollout without its first line, which may be damaged.
+    if log.id.is_empty() {
+        let begin = json!({
+            "id": id, "timestamp": time.trim_matches('"'), "originator": "plimsoll",
+            "cwd": log.directory.as_deref().unwrap_or("/"), "cli_version": "0.0.0",
+        });
+        lines.push(new(time, 0, "session_meta", begin.to_string().into()));
+    }
     for group in &groups {
         let own = keys(sources.of(group));
         time = own.get("timestamp").unwrap_or(time);

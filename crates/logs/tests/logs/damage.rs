@@ -352,6 +352,19 @@ fn a_line_that_is_nested_too_deep_is_named() {
 }
 
 #[test]
+fn a_copy_of_a_rollout_without_its_first_line_has_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(data(CODEX)).unwrap();
+    let rest = text.split_once('\n').unwrap().1;
+    let mut log = SessionLog::read(&written(&folder, "cut.jsonl", rest), None).unwrap();
+    let chat = log.take_chat();
+    let copy = copy(&log, &chat.units, None, &mut Ids::new(b"test")).unwrap();
+    let path = written(&folder, "copy.jsonl", &copy.text);
+    let again = SessionLog::read(&path, None).unwrap();
+    assert_eq!((again.id, again.damage), (copy.id, Vec::new()));
+}
+
+#[test]
 fn a_line_of_50_megabytes_is_read_and_a_longer_one_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let line = |bytes: usize| {
