@@ -187,6 +187,8 @@ fn lasting(flag: Flag) -> Option<Flag> {
     match config::key(&flag.key).map(|key| (key.name, key.kind)) {
         // The model and its address are stored separately.
         Some(("model" | "base_url", _)) => None,
+        // They would delete other sessions whenever this one goes on.
+        Some((name, _)) if name.starts_with("sessions.") => None,
         // Flags that ask less than usual must be given again each time.
         Some(("permission_mode", _)) if !matches!(flag.text.as_str(), "ask" | "read-only") => None,
         Some((_, SettingKind::Rules)) if !flag.text.starts_with("deny ") => None,

@@ -69,11 +69,12 @@ impl BaseUrl {
     /// Returns an address without the parameters that may contain a key, so that it may be stored.
     #[must_use]
     pub fn without_secrets(address: &str) -> String {
+        let address = address.split('#').next().unwrap_or_default();
         let Some((address, query)) = address.split_once('?') else {
             return address.to_owned();
         };
         let name = |piece: &&str| OPEN.contains(&piece.split('=').next().unwrap_or_default());
-        let open: Vec<&str> = query.split('&').filter(name).collect();
+        let open: Vec<&str> = query.split(['&', ';']).filter(name).collect();
         match open.as_slice() {
             [] => address.to_owned(),
             open => format!("{address}?{}", open.join("&")),
@@ -222,6 +223,11 @@ mod tests {
     fn an_address_to_be_stored_has_no_key() {
         for (address, stored) in [
             ("localhost:8080", "localhost:8080"),
+            ("https://gate.example/v1#key=k", "https://gate.example/v1"),
+            (
+                "https://a.example/v1?api-version=1;key=k",
+                "https://a.example/v1?api-version=1",
+            ),
             (
                 "https://gate.example/v1?key=k-123",
                 "https://gate.example/v1",

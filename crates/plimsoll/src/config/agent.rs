@@ -199,13 +199,12 @@ impl AgentConfig {
     #[must_use]
     pub fn skills(&self) -> Skills {
         let has_tools = self.settings.tools.iter().any(|name| name != "none");
-        Skills::find(self.skill_folders().filter(|_| has_tools))
+        Skills::find(self.skill_folders().filter(|_| has_tools).cloned())
     }
 
     /// Returns the folders with skills that the settings name.
-    pub(super) fn skill_folders(&self) -> impl Iterator<Item = PathBuf> {
-        let folders = self.settings.skills.iter().flatten();
-        folders.map(|folder| self.settings.root.join(folder))
+    pub(super) fn skill_folders(&self) -> impl Iterator<Item = &PathBuf> {
+        self.settings.skills.iter().flatten()
     }
 
     /// Returns the configured system prompt.

@@ -405,6 +405,14 @@ fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
     }
     for given in tables.iter().take(MAX_AGENTS) {
         let layer = Layer::of(given.entries().unwrap_or_default(), faults);
+        let of_all = layer.0.values();
+        for found in of_all.filter(|found| found.key.name.starts_with("sessions.")) {
+            let text = format!(
+                "`{}` is of all agents; write it in [sessions]",
+                found.key.name
+            );
+            faults.push(&found.given.origin, text);
+        }
         if given.get("name").is_none() {
             faults.push(&given.origin, "[[agents]] needs a `name`");
         }

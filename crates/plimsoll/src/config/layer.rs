@@ -71,7 +71,8 @@ impl Layer {
     /// Reads a table of known fields.
     fn table(&mut self, table: &str, shown: &str, given: &Located, faults: &mut Faults) {
         let Some(entries) = given.entries() else {
-            let text = format!("{shown} is {}; give a table of settings", given.describe());
+            // The value may be a key.
+            let text = format!("{shown} has to be a table of settings");
             return faults.push(&given.origin, text);
         };
         for (name, given) in entries {

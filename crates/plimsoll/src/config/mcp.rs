@@ -10,7 +10,7 @@ use super::fault::Faults;
 use super::form::{Filled, Flag, Seconds, Secrets, Texts};
 use super::keys;
 use super::layer::Layer;
-use super::provider::keys_of;
+use super::provider::{check_variable, keys_of};
 use super::show::masked;
 
 /// The default timeout for a server's answers.
@@ -188,8 +188,8 @@ impl McpServer {
         let reach = match table.get::<Filled>("url") {
             Some(url) => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
-                    let text = format!("`url` is {url:?}; it must start with http:// or https://");
-                    fault("url", &text);
+                    // It may contain a key.
+                    fault("url", "`url` must start with http:// or https://");
                 }
                 let headers = table.get::<Secrets>("headers").unwrap_or_default();
                 McpReach::Url { url, headers }
@@ -200,11 +200,13 @@ impl McpServer {
                 env: table.get::<Secrets>("env").unwrap_or_default(),
             },
         };
+        let bearer_env = table.get::<Filled>("bearer_env");
+        check_variable(bearer_env.as_deref(), "bearer_env", given, faults);
         (faults.faults.len() == before).then(|| Self {
             name,
             reach,
             timeout: table.get::<Seconds>("timeout").unwrap_or(MCP_TIMEOUT),
-            bearer_env: table.get::<Filled>("bearer_env"),
+            bearer_env,
             trusted: table.get::<Flag>("trust").unwrap_or_default(),
             required: table.get::<Flag>("required").unwrap_or_default(),
         })

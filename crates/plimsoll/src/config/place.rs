@@ -44,12 +44,7 @@ impl AgentConfig {
     /// Reports a fault at the first of some settings. Names the places of all that are set.
     pub(super) fn report(&self, paths: &[&str], text: &str, faults: &mut Faults) {
         let found = paths.iter().filter_map(|path| self.layer.0.get(*path));
-        let mut found: Vec<&FoundSetting> = found.collect();
-        // The first place in a file comes before flags and variables.
-        found.sort_by_key(|found| {
-            let place = found.given.origin.place();
-            (place.is_none(), place)
-        });
+        let found: Vec<&FoundSetting> = found.collect();
         let origin = found.first().map(|first| &first.given.origin);
         let origin = origin.unwrap_or(&Origin::Default);
         let places = found.iter().map(|found| {

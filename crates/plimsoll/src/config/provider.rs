@@ -45,6 +45,19 @@ pub struct ProviderSettings {
     pub headers: Vec<(String, Secret)>,
 }
 
+/// Checks that the setting `key` is the name of a variable.
+pub(super) fn check_variable(name: Option<&str>, key: &str, given: &Located, faults: &mut Faults) {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_some_and(|name| !name.chars().all(is_good)) {
+        // It may be the key itself, so it is not printed.
+        let text = format!(
+            "`{key}` is not the name of an environment variable; name the variable that contains \
+             the key"
+        );
+        faults.push(given.origin_of(key), text);
+    }
+}
+
 impl ProviderSettings {
     /// Reads the settings of a provider. Reports their faults.
     pub(crate) fn of(name: &str, given: &Located, faults: &mut Faults) -> Self {
@@ -72,16 +85,7 @@ impl ProviderSettings {
             );
             faults.warn(given.origin_of("api_key"), text);
         }
-        let good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if api_key_env
-            .as_ref()
-            .is_some_and(|name| !name.chars().all(good))
-        {
-            // It may be the key itself, so it is not printed.
-            let text = "`api_key_env` is not the name of an environment variable; name the variable \
-                 that contains the key";
-            faults.push(given.origin_of("api_key_env"), text);
-        }
+        check_variable(api_key_env.as_deref(), "api_key_env", given, faults);
         Self {
             name: name.to_owned(),
             base_url,

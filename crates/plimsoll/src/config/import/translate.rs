@@ -176,6 +176,7 @@ impl Translation {
         let row = translated.and_then(|it| it.row);
         for (ours, value) in row.into_iter().flat_map(ImportRow::implied) {
             if self.get(setting.target(), ours).is_none() {
+                self.note("the others are the defaults of the system beside it");
                 self.set(setting.target(), ours, parse_value(value));
             }
         }
