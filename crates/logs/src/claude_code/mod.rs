@@ -227,8 +227,10 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
     let kind = entry.text("type").unwrap_or_default();
     let mut read = EntryContent::default();
     if !links.is_message {
-        // Older versions noted the progress of a tool as entries, which they did not read again.
-        read.is_kept = !links.is_boundary && kind != "progress";
+        // Older versions noted the progress of a tool as entries, which they did not read again. A message
+        // that cannot be read is damage.
+        let is_left = matches!(kind.as_str(), "progress" | "user" | "assistant");
+        read.is_kept = !links.is_boundary && !is_left;
         return Ok(read);
     }
     let mut message = entry.value("message")?;

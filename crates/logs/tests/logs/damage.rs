@@ -365,6 +365,19 @@ fn a_copy_of_a_rollout_without_its_first_line_has_one() {
 }
 
 #[test]
+fn a_copy_leaves_out_a_message_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = fs::read_to_string(data("claude-code.jsonl")).unwrap();
+    let damaged = text.replacen("\"content\":", "\"contents\":", 1);
+    let mut log = SessionLog::read(&written(&folder, "log.jsonl", damaged), None).unwrap();
+    assert!(log.damaged > 0);
+    let chat = log.take_chat();
+    let copy = copy(&log, &chat.units, None, &mut Ids::new(b"test")).unwrap();
+    let path = written(&folder, "copy.jsonl", &copy.text);
+    assert_eq!(SessionLog::read(&path, None).unwrap().damage, []);
+}
+
+#[test]
 fn a_line_of_50_megabytes_is_read_and_a_longer_one_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let line = |bytes: usize| {
