@@ -137,7 +137,7 @@ impl Person for AtTerminal {
         let (mut shown, whole) = self.previews.question(question, &self.terminal);
         let prompt = prompt(question, offer, whole.is_some());
         loop {
-            let reply = self.reply(&format!("{shown}\n{prompt}")).await;
+            let reply = self.reply(&format!("{shown}\n{prompt}"), offer).await;
             match (&whole, reply) {
                 (Some(whole), Reply::More) => shown.clone_from(whole),
                 (None, Reply::More) => {}
@@ -148,17 +148,17 @@ impl Person for AtTerminal {
 }
 
 impl AtTerminal {
-    async fn reply(&self, text: &str) -> Reply {
+    async fn reply(&self, text: &str, offer: &Offer) -> Reply {
         let terminal = &self.terminal;
         let Some(chat) = &self.chat else {
             let line = line_at(terminal, &format!("{text}, [N]o: ")).await;
-            return Reply::of(&line).unwrap_or(Reply::No(None));
+            return offer.grant(Reply::of(&line).unwrap_or(Reply::No(None)));
         };
         let text = format!("{text}, [n]o");
         let (reply, replied) = oneshot::channel();
         // An error means that the chat has ended, and nobody answers.
         let _ = chat.send(PendingQuestion { text, reply }).await;
-        let reply = replied.await.unwrap_or(Reply::Nobody);
+        let reply = offer.grant(replied.await.unwrap_or(Reply::Nobody));
         let word = match reply {
             Reply::Yes => "allowed",
             Reply::Always | Reply::Pattern => "allowed, and from now on",
@@ -259,6 +259,17 @@ impl Reply {
             ("n" | "no", true) => Some(Self::No(None)),
             ("n" | "no", false) => Some(Self::No(Some(why.to_owned()))),
             _ => None,
+        }
+    }
+}
+
+impl Offer {
+    /// Limits a reply to what is offered.
+    fn grant(&self, reply: Reply) -> Reply {
+        match reply {
+            Reply::Always if self.always.is_none() => Reply::Yes,
+            Reply::Pattern if self.pattern.is_none() => Reply::Yes,
+            reply => reply,
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use plimsoll::model::CallId;
 use plimsoll::permissions::Question;
@@ -19,6 +20,8 @@ use crate::tool_line;
 
 /// Maximum size of the compared files, both together, in bytes.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
+/// The time after which a diff is no longer the smallest one.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// Unchanged lines around a change.
 const AROUND: usize = 2;
 /// Maximum length of a line, in characters.
@@ -54,7 +57,9 @@ impl Diff {
         if before.len() + change.after.len() > MAX_BYTES {
             return None;
         }
-        let diff = TextDiff::from_lines(before, change.after.as_str());
+        let mut diff = TextDiff::configure();
+        let diff = diff.timeout(PATIENCE);
+        let diff = diff.diff_lines(before, change.after.as_str());
         let count = |tag| {
             diff.iter_all_changes()
                 .filter(|line| line.tag() == tag)

@@ -128,13 +128,25 @@ impl RunInput {
 
     async fn line(&mut self, line: String, remote: &Remote, recipient: &Recipient) {
         if let Some(asked) = self.asked.take() {
-            self.gauge.doing(ChatActivity::Working);
-            match Reply::of(&line) {
-                reply if !asked.is_closed() => {
-                    return self.answer(asked, reply, &line, remote, recipient).await;
+            let reply = Reply::of(&line);
+            let order = self.templates.order(&line);
+            let answers = reply.is_some()
+                || matches!(
+                    order,
+                    ChatLine::Say(_) | ChatLine::Command(Command::Quit, _)
+                );
+            match asked.is_closed() {
+                // The question stays, and the line is a command.
+                false if !answers => self.asked = Some(asked),
+                is_closed => {
+                    self.gauge.doing(ChatActivity::Working);
+                    if !is_closed {
+                        return self.answer(asked, reply, order, remote, recipient).await;
+                    }
+                    if reply.is_some() {
+                        return self.terminal.must("that question is no longer asked");
+                    }
                 }
-                Some(_) => return self.terminal.must("that question is no longer asked"),
-                None => {}
             }
         }
         match self.templates.order(&line) {
@@ -186,11 +198,11 @@ impl RunInput {
         &mut self,
         asked: oneshot::Sender<Reply>,
         reply: Option<Reply>,
-        line: &str,
+        order: ChatLine,
         remote: &Remote,
         recipient: &Recipient,
     ) {
-        let reply = match (reply, ChatLine::of(line)) {
+        let reply = match (reply, order) {
             (Some(reply), _) => reply,
             (None, ChatLine::Command(Command::Quit, _)) => return self.quit(remote).await,
             // The model is to read the message first, so the call is skipped.

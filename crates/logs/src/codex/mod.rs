@@ -87,10 +87,17 @@ fn event(log: &mut SessionLog, place: EntryPlace, event: &Value) {
     let window = number("/info/model_context_window").or(number("/model_context_window"));
     log.window = window.or(log.window);
     match text(event, "/type").unwrap_or_default() {
+        // Without input, it is no size of a request: Codex fills the window after a refusal.
+        "token_count" if number("/info/last_token_usage/input_tokens") == Some(0) => {}
         "token_count" => {
             log.report(number("/info/last_token_usage/total_tokens").unwrap_or_default());
         }
         "error" => log.last_error = text(event, "/message").map(str::to_owned),
+        "task_complete" => {
+            let error = text(event, "/error/message").map(str::to_owned);
+            log.last_error = error.or(log.last_error.take());
+            log.push(place, []);
+        }
         "thread_name_updated" => log.title = text(event, "/thread_name").map(str::to_owned),
         "thread_rolled_back" => {
             for _ in 0..number("/num_turns").unwrap_or_default() {

@@ -170,10 +170,11 @@ fn part(block: &Value, own: Option<&Value>) -> Option<Value> {
 fn answer(part: &mut Value, block: &Value) {
     let output = result_text(block);
     let old = part.get("state").cloned().unwrap_or_default();
-    let time = old
-        .get("time")
-        .cloned()
-        .unwrap_or_else(|| json!({ "start": 0, "end": 0 }));
+    // A call that was cut off has no end, without which opencode refuses the import.
+    let time = |key: &str| old.get("time").and_then(|time| time.get(key)).cloned();
+    let start = time("start").unwrap_or_else(|| json!(0));
+    let end = time("end").unwrap_or_else(|| start.clone());
+    let time = json!({ "start": start, "end": end });
     let input = arguments(old.get("input"));
     let state = if block.get("is_error") == Some(&Value::Bool(true)) {
         json!({ "status": "error", "input": input, "error": output, "time": time })

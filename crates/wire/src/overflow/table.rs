@@ -88,6 +88,6 @@ mod tests {
             table.providers.len(),
             table.general.len(),
         ];
-        assert_eq!(sections, [64, 53, 69, 13]);
+        assert_eq!(sections, [64, 53, 71, 13]);
     }
 }
