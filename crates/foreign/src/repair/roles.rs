@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::piece::{kind, list, role, set, text, unset, user};
+use super::shapes::silent_message;
 use super::thinking::thinks;
 use crate::unit::{Role, Unit};
 
@@ -26,7 +27,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         }
         Target::Chat(dialect) => {
             if !dialect.parallel_calls {
-                one_call_each(patient);
+                one_call_each(patient, dialect);
             }
             neighbors(patient, dialect);
             let units = &patient.chat.units;
@@ -109,7 +110,7 @@ fn joined(one: &Value, other: &Value) -> Value {
 }
 
 /// Gives each call a message of its own, directly before its result.
-fn one_call_each(patient: &mut Patient<'_, '_>) {
+fn one_call_each(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
     let mut waiting: Vec<Value> = Vec::new();
     // The message that has all of them. It keeps the call that is answered first.
     let mut whole = None;
@@ -128,7 +129,8 @@ fn one_call_each(patient: &mut Patient<'_, '_>) {
                 patient.edit(whole, done, |value| set(value, "tool_calls", call));
             } else {
                 let value = json!({"role": "assistant", "content": null, "tool_calls": call});
-                let unit = Unit::inserted(Role::Own, unit.turn, value);
+                let mut unit = Unit::inserted(Role::Own, unit.turn, value);
+                silent_message(&mut unit, dialect.no_content);
                 patient.chat.units.push(unit);
             }
         }

@@ -74,7 +74,7 @@ pub(super) fn empty(patient: &mut Patient<'_, '_>) {
 }
 
 /// Removes a message without content, or gives it the empty content that the server accepts. `None` if it stays.
-fn silent_message(unit: &mut Unit<'_>, no_content: NoContent) -> Option<()> {
+pub(super) fn silent_message(unit: &mut Unit<'_>, no_content: NoContent) -> Option<()> {
     let value = unit.value();
     let content = value.get("content");
     let is_silent = match (piece::role(unit), content) {

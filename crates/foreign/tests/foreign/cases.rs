@@ -1,9 +1,9 @@
 //! The case files in `tests/cases`: damaged requests, and what they are repaired to. The notation is explained in
 //! crates/testkit/src/cases.rs.
 //!
-//! `for` names the server: a dialect, a template behind vLLM, `responses`, or a model of Anthropic's. `-` adds an
-//! entry to the list, and other keys are those of the request; `bare` leaves out everything but the list. `drop`
-//! removes all reasoning. The outcome is the rules that refuse the request, the repairs, changed keys, and the list.
+//! `for` names the server: a dialect, a template behind vLLM or `with` another dialect, `responses`, or a model of
+//! Anthropic's. `-` adds an entry to the list, and other keys are those of the request; `bare` leaves out everything
+//! but the list. `drop` removes all reasoning. The outcome is the rules that refuse the request, the repairs, changed keys, and the list.
 //! Each repaired request is accepted, keeps every text that no repair names, and is not repaired again.
 
 use std::collections::BTreeSet;
@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::judged::repaired;
 
 fn target(name: &str) -> Target {
+    let (server, name) = name.split_once(" with ").unwrap_or(("vllm", name));
     let template = match name {
         "gemma" => Some(Template::Gemma),
         "mistral-template" => Some(Template::Mistral),
@@ -27,7 +28,7 @@ fn target(name: &str) -> Target {
         _ => None,
     };
     match (template, Dialect::named(name)) {
-        (Some(template), _) => Dialect::named("vllm")
+        (Some(template), _) => Dialect::named(server)
             .unwrap()
             .with_template(template)
             .into(),
