@@ -83,6 +83,12 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
         "item_reference" if text(&value, "id").is_empty() || !is_stored => return None,
         _ => {}
     }
+    for key in ["id", "call_id"] {
+        // The server takes it for an id, which nothing answers.
+        if value.get(key).is_some_and(|id| *id == "") {
+            unset(&mut value, key);
+        }
+    }
     item_id(&mut value, profile);
     Some(value)
 }
