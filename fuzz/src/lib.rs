@@ -18,5 +18,5 @@ pub use mutate::mutate;
 pub use sse_events::{Seen, events};
 pub use stream::{Wire, stream};
 pub use view::{
-    MODELS, Opaques, chat_dialects, ours, repaired, request, responses_profiles, shown,
+    MODELS, Opaques, chat_dialects, mended, ours, repaired, request, responses_profiles, shown,
 };

@@ -3,7 +3,6 @@
 use plimsoll_context::{Message, Reply};
 use plimsoll_mock::rules as judge;
 use plimsoll_wire::RenderInput;
-use plimsoll_wire::Target;
 use plimsoll_wire::{StreamDecoder, WireError, anthropic, openai_chat, openai_responses};
 
 use serde_json::Value;
@@ -15,8 +14,6 @@ use crate::view;
 
 /// A stream reader of one wire, and what is done with what it read.
 pub trait Wire: StreamDecoder + Default {
-    /// Who gets it back.
-    fn target(choice: &Input<'_>) -> Target;
     /// Sends back what was said and says what is wrong with it.
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String>;
 }
@@ -45,7 +42,7 @@ pub fn stream<W: Wire>(input: &Input<'_>) {
     if unique.len() == calls.len() {
         messages.extend(calls.into_iter().map(|call| Message::result(call, "r")));
     }
-    let messages = view::repaired(messages, input.opaques(), &W::target(input));
+    let messages = view::repaired(messages, input.opaques());
     if let Err(why) = W::send_back(&messages, input) {
         panic!("{why}\n{messages:#?}");
     }
@@ -61,9 +58,6 @@ fn read<W: Wire>(bytes: &[u8], cuts: impl Iterator<Item = usize>) -> Result<Repl
 }
 
 impl Wire for openai_chat::ChatStreamState {
-    fn target(choice: &Input<'_>) -> Target {
-        Target::Chat(choice.choose(&view::chat_dialects()).clone())
-    }
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
         let dialects = view::chat_dialects();
         let dialect = choice.choose(&dialects);
@@ -86,9 +80,6 @@ impl Wire for openai_chat::ChatStreamState {
 }
 
 impl Wire for openai_responses::ResponsesStreamState {
-    fn target(choice: &Input<'_>) -> Target {
-        Target::Responses(choice.choose(&view::responses_profiles()).clone())
-    }
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
         let profiles = view::responses_profiles();
         let profile = choice.choose(&profiles);
@@ -118,11 +109,6 @@ impl Wire for openai_responses::ResponsesStreamState {
 }
 
 impl Wire for anthropic::MessagesStreamState {
-    fn target(choice: &Input<'_>) -> Target {
-        Target::Messages(anthropic::MessagesProfile::of_model(
-            *choice.choose(&view::MODELS),
-        ))
-    }
     fn send_back(messages: &[Message], choice: &Input<'_>) -> Result<(), String> {
         let model = *choice.choose(&view::MODELS);
         let profile = anthropic::MessagesProfile::of_model(model);

@@ -1,11 +1,12 @@
 //! What has to hold of a view that was read from anywhere: repaired, every server accepts it.
 
 use plimsoll_context::{Message, Part};
+use plimsoll_foreign::{Chat, Protocol, Reasoning, repair as repair_chat};
 use plimsoll_mock::rules::{Fault, SHAPE};
 use plimsoll_testkit::repair;
-use plimsoll_wire::Target;
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
 use plimsoll_wire::openai_responses::ResponsesProfile;
+use plimsoll_wire::{Document, Target, WireError};
 use serde_json::{Value, json};
 
 /// One model of each kind.
@@ -66,8 +67,21 @@ pub enum Opaques {
     Dropped,
 }
 
-/// The transcript as it is sent after it was read: repaired, with somebody to answer.
-pub fn repaired(messages: Vec<Message>, opaques: Opaques, _: &Target) -> Vec<Message> {
+/// What `read` makes of a history that was repaired for a server. It names no model, as one that is imported.
+pub fn mended(
+    text: &str,
+    target: &Target,
+    read: impl Fn(&str) -> Result<Document, WireError>,
+) -> Option<Document> {
+    let mut chat = Chat::read(text, Protocol::of(target)).ok()?;
+    chat.remove_key("model");
+    repair_chat(&mut chat, target, Reasoning::Keep);
+    let mended = chat.write();
+    Some(read(&mended).unwrap_or_else(|error| panic!("{error}\n{mended}")))
+}
+
+/// The transcript as it is sent after it was read: every call with one result, and somebody to answer.
+pub fn repaired(messages: Vec<Message>, opaques: Opaques) -> Vec<Message> {
     let whole = match opaques {
         Opaques::Kept => repair(messages).messages,
         Opaques::Dropped => repair(without_opaques(messages)).messages,

@@ -2,7 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
-use plimsoll_fuzz::{Input, chat_dialects, mutate, ours, repaired, request, shown};
+use plimsoll_fuzz::{
+    Input, Opaques, chat_dialects, mended, mutate, ours, repaired, request, shown,
+};
 use plimsoll_mock::rules::openai_chat::validate;
 use plimsoll_wire::RenderInput;
 use plimsoll_wire::Target;
@@ -13,19 +15,17 @@ fuzz_target!(|data: &[u8]| {
     let Some(input) = Input::of(data) else {
         return;
     };
-    let Ok(chat) = read(input.text) else {
+    let (Ok(_), Some(original)) = (read(input.text), request(input.text, "messages")) else {
         return;
     };
     let dialects = chat_dialects();
     let dialect = input.choose(&dialects);
-    let messages = repaired(
-        chat.messages,
-        input.opaques(),
-        &Target::Chat(dialect.clone()),
-    );
-    let Some(original) = request(input.text, "messages") else {
+    let target = Target::Chat(dialect.clone());
+    let Some(chat) = mended(input.text, &target, read) else {
         return;
     };
+    // Functions and their results, which precede tools, may stand alone.
+    let messages = repaired(chat.messages, Opaques::Kept);
     let before = validate(&original, dialect);
     let settings = RenderInput {
         model: "m",
