@@ -92,7 +92,8 @@ fn blocks_without(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
     };
     let refused = thinking.iter().filter(is_refused);
     let mut gone: BTreeSet<usize> = refused.map(|at| loop_of(*at)).collect();
-    if patient.is_request && !profile.unasked_thinking && !thinks(patient.chat) {
+    let asks = thinks(patient.chat) && !begins_without(patient.chat);
+    if patient.is_request && !profile.unasked_thinking && !asks {
         let answers = units
             .iter()
             .filter(|unit| unit.is_left() && unit.role == Role::Assistant);
@@ -194,6 +195,12 @@ pub(super) fn thinks(chat: &Chat<'_>) -> bool {
     matches!(mode(chat).as_str(), "enabled" | "adaptive")
 }
 
+/// Checks whether a request asks for thinking in a tool loop that began without it.
+fn begins_without(chat: &Chat<'_>) -> bool {
+    let start = start_of_loop(&chat.units).and_then(|at| chat.units.get(at));
+    mode(chat) == "enabled" && start.is_some_and(|unit| !is_thinking(unit))
+}
+
 /// Returns the mode of a request's thinking.
 fn mode(chat: &Chat<'_>) -> String {
     let thinking = chat.key("thinking");
@@ -208,8 +215,7 @@ pub(super) fn setting(patient: &mut Patient<'_, '_>) {
     if !matches!(patient.target, Target::Messages(_)) {
         return;
     }
-    let start = start_of_loop(&patient.chat.units).and_then(|at| patient.left(at));
-    if mode(patient.chat) == "enabled" && start.is_some_and(|unit| !is_thinking(unit)) {
+    if begins_without(patient.chat) {
         patient.chat.remove_key("thinking");
         let done = "taken out: the current tool loop began without thinking";
         patient.note_at("thinking".to_owned(), done);
