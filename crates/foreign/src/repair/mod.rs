@@ -96,12 +96,13 @@ pub(crate) struct Patient<'c, 'a> {
 type FixUp = fn(&mut Patient<'_, '_>);
 
 /// The fix-ups, in their order. `ids` also does `orphans`, `unanswered`, `order` and `hosted`.
-const FIX_UPS: [(&str, FixUp); 10] = [
+const FIX_UPS: [(&str, FixUp); 11] = [
     ("shapes", shapes::fix),
     ("images", images::fix),
     ("ids", calls::fix),
     ("empty", shapes::empty),
     ("thinking", thinking::fix),
+    ("empty", shapes::open),
     ("roles", roles::fix),
     ("last", roles::last),
     ("reasoning", thinking::echo),

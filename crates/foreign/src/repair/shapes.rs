@@ -51,7 +51,7 @@ fn difference(old: &Value, new: &Value) -> String {
     format!("changed {}", keys.join(", "))
 }
 
-/// Removes texts, lists and messages without content. A chat that is empty then gets an opening message.
+/// Removes texts, lists and messages without content.
 pub(super) fn empty(patient: &mut Patient<'_, '_>) {
     let target = patient.target;
     patient.each(|unit| {
@@ -65,6 +65,10 @@ pub(super) fn empty(patient: &mut Patient<'_, '_>) {
             false => "it says nothing; dropped it",
         })
     });
+}
+
+/// Gives a chat of which nothing is left an opening message.
+pub(super) fn open(patient: &mut Patient<'_, '_>) {
     if patient.first_of_list().is_none() {
         let end = patient.chat.units.len();
         let message = piece::user(patient.protocol(), prompt_texts::OPENING);
