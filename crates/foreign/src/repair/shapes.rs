@@ -67,7 +67,7 @@ pub(super) fn empty(patient: &mut Patient<'_, '_>) {
     });
 }
 
-/// Gives a chat of which nothing is left an opening message.
+/// Adds an opening message if nothing is left of the chat.
 pub(super) fn open(patient: &mut Patient<'_, '_>) {
     if patient.first_of_list().is_none() {
         let end = patient.chat.units.len();
