@@ -20,6 +20,8 @@ pub(super) const LEAST_RESULT: Tokens = Tokens(64);
 const ARRIVAL_SHARE: u64 = 8;
 /// A protected text is only cut if it takes more than this fraction of the budget.
 const TEXT_SHARE: u64 = 4;
+/// Removed turns that are restored take at most this fraction of the limit.
+const SMALL_TURNS_SHARE: u64 = 8;
 
 /// Makes the view fit its limit by shortening protected messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +33,7 @@ pub enum Fit {
     Results,
     /// Shortens results, then also texts (and strings in arguments) of more than a quarter of the
     /// budget, with a marker. For filters, because an error would not help there. Instructions are
-    /// never shortened.
+    /// never shortened. Restores small turns that were removed before it.
     Everything,
 }
 
@@ -44,6 +46,10 @@ impl Stage for Fit {
         if draft.tokens() <= budget.limit {
             return;
         }
+        let restored = match self {
+            Self::Everything => restore_small_turns(draft, budget.limit),
+            Self::Arrivals | Self::Results => Vec::new(),
+        };
         let (from, least) = match self {
             Self::Arrivals => (
                 draft.first_unsent(),
@@ -55,7 +61,31 @@ impl Stage for Fit {
         if *self == Self::Everything {
             cut_texts(draft, budget.limit);
         }
+        if draft.tokens() > budget.limit {
+            draft.drop_exchanges(&restored);
+        }
     }
+}
+
+/// Restores the newest removed turns, up to an eighth of the limit, and returns their exchanges.
+///
+/// What stays has to be cut in any case, so a few short messages, such as a prohibition by the user,
+/// need not leave for it. An agent does without: it would remove them again before its next request,
+/// and can recall them.
+fn restore_small_turns(draft: &mut Draft<'_>, limit: Tokens) -> Vec<usize> {
+    let mut room = Tokens(limit.0 / SMALL_TURNS_SHARE);
+    let mut restored = Vec::new();
+    for turn in draft.removed(limit).into_iter().rev() {
+        draft.restore(&turn);
+        let weight = draft.weight_of(&turn);
+        if weight > room {
+            draft.drop_exchanges(&turn);
+            break;
+        }
+        room = room.minus(weight);
+        restored.extend(turn);
+    }
+    restored
 }
 
 /// Reduces all results from position `from` on to one level, chosen so that the view just fits: the
