@@ -248,8 +248,7 @@ pub(crate) fn identity(call: &ToolCall) -> u64 {
 
 /// Returns the hash of a result's content.
 fn outcome(result: &ToolResult) -> u64 {
-    let parts = serde_json::to_string(&result.parts).ok();
-    hash(&(result.is_error, parts))
+    hash(&(result.is_error, &result.parts))
 }
 
 fn hash(value: &impl Hash) -> u64 {

@@ -39,7 +39,7 @@ pub enum Message {
 }
 
 /// One piece of a message.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Part {
@@ -61,7 +61,7 @@ pub enum Part {
 }
 
 /// An image, by URL or as data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Image {
     /// The URL or the data of the image.
@@ -75,7 +75,7 @@ pub struct Image {
 }
 
 /// A file, by URL or as data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct File {
     /// The file name, if there is one.
@@ -86,7 +86,7 @@ pub struct File {
 }
 
 /// The location of an image or a file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Source {
@@ -105,7 +105,7 @@ pub enum Source {
 }
 
 /// The model's reasoning, with the data that its provider needs to get back.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Thinking {
     /// The readable text; empty if the provider does not disclose it.
@@ -116,7 +116,7 @@ pub struct Thinking {
 }
 
 /// Opaque data of a provider, stored unchanged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Opaque {
     /// The provider format of the data: `openai-chat`, `anthropic`, …. It is never sent to another
@@ -133,7 +133,7 @@ pub struct Opaque {
 pub struct CallId(pub String);
 
 /// The model's request to run a tool.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolCall {
     /// The id that the provider assigned.
