@@ -4,6 +4,7 @@
 use std::cell::Cell;
 use std::fmt;
 use std::io::IsTerminal;
+use std::num::NonZero;
 use std::path::Path;
 
 use crate::command::{Job, Stream};
@@ -96,7 +97,9 @@ pub(crate) fn steps<'a>(root: &'a Path, counts: &'a Cell<Counts>) -> [Step<'a>; 
 fn tests(root: &Path, counts: &mut Counts) -> Result<(), Error> {
     match tools::NEXTEST.find(root) {
         Ok(nextest) => {
-            let job = Job::new(nextest, root).args(["nextest", "run", "--workspace"]);
+            let job = Job::new(nextest, root)
+                .args(["nextest", "run", "--workspace"])
+                .args(["--test-threads", &at_once().to_string()]);
             if std::io::stderr().is_terminal() {
                 // Nextest draws its progress only on a terminal of its own.
                 job.run()
@@ -113,6 +116,13 @@ fn tests(root: &Path, counts: &mut Counts) -> Result<(), Error> {
                 .watch(Stream::Out, |line| counts.read(line))
         }
     }
+}
+
+/// Returns the number of tests that run at once: half as many again as there are cores, because a
+/// quarter of the tests' time is spent waiting for other processes and for pauses that they test.
+fn at_once() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    cores + cores.div_ceil(2)
 }
 
 fn examples(root: &Path, counts: &mut Counts) -> Result<(), Error> {
