@@ -206,11 +206,13 @@ fn what_holds_for_every_recorded_session() {
             let run = |way| simulate_with(&counter, &recording, way, window, &sheet).unwrap();
             let bills = ways().map(run);
             let best = bills[6];
-            for (way, bill) in ways().into_iter().zip(bills) {
+            for (at, (way, bill)) in ways().into_iter().zip(bills).enumerate() {
                 let id = &recording.id;
                 assert_eq!(bill.requests, best.requests, "{id} {way:?}");
                 assert_eq!(bill.answers, best.answers, "{id} {way:?}");
-                assert_eq!(bill, run(way), "{id} {way:?}: the same twice");
+                if at == count % bills.len() {
+                    assert_eq!(bill, run(way), "{id} {way:?}: the same twice");
+                }
             }
             if bills[0].plans == 0 && best.plans == 0 {
                 assert_eq!(bills[0].money, best.money, "{}", recording.id);
