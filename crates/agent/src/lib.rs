@@ -87,7 +87,7 @@ pub use run::Run;
 pub use run_id::{BadRunId, DEFAULT_CONFIG, RunId};
 pub use run_record::{RunReader, RunRecord, run_records};
 pub use run_start::MAX_WAITING;
-pub use setup::{KnownTool, QueueMode, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};
+pub use setup::{KnownTool, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};
 pub use spend::{Amounts, Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{

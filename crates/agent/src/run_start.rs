@@ -14,7 +14,7 @@ use crate::outcome::EndReason;
 use crate::phase::{CurrentRun, HostDecision, Phase, RunOpening};
 use crate::run::Run;
 use crate::run_id::RunId;
-use crate::setup::{QueueMode, RunConfigSnapshot, TurnTrigger};
+use crate::setup::{RunConfigSnapshot, TurnTrigger};
 use crate::state::QueuedMessage;
 use crate::step::{Step, UserInput};
 
@@ -120,7 +120,7 @@ impl Run {
         };
         self.say_pins();
         // Messages that a crash has left in the queue are older than this one.
-        while self.deliver(Waiting::Steer) {}
+        self.deliver(Waiting::Steer);
         self.current.cause = self.setup.first_turn_trigger;
         self.current.asked_at = self.state.transcript.next_seq();
         self.accept(key);
@@ -181,20 +181,11 @@ impl Run {
         self.state.waiting.iter().any(|queued| queued.kind == kind)
     }
 
-    /// Delivers queued messages in the configured way. Returns `false` if there were none.
+    /// Delivers all queued messages of a kind. Returns `false` if there were none.
     pub(crate) fn deliver(&mut self, kind: Waiting) -> bool {
-        let mode = match kind {
-            Waiting::Steer => self.setup.steering,
-            Waiting::FollowUp => self.setup.follow_ups,
-        };
-        let most = match mode {
-            QueueMode::All => MAX_WAITING,
-            QueueMode::OneAtATime => 1,
-        };
         let waiting = self.state.waiting.iter();
         let now: Vec<QueuedMessage> = waiting
             .filter(|queued| queued.kind == kind)
-            .take(most)
             .cloned()
             .collect();
         for QueuedMessage { id, parts, .. } in &now {

@@ -8,7 +8,6 @@ use plimsoll_context::{
     SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Usage, ViewLimits,
 };
 use serde::{Deserialize, Serialize};
-use strum::Display;
 
 use crate::call_target::TargetOf;
 use crate::filters::InputFilters;
@@ -61,10 +60,6 @@ pub struct Setup {
     pub permissions: Permissions,
     /// Filters that check the user's input.
     pub input_filters: InputFilters,
-    /// How steers are delivered.
-    pub steering: QueueMode,
-    /// How follow-ups are delivered.
-    pub follow_ups: QueueMode,
     /// The session's name, for run ids.
     pub session: Arc<str>,
     /// The configuration's id, for run ids.
@@ -105,18 +100,6 @@ pub struct KnownTool {
     pub edits_files: bool,
     /// The files or commands that calls act on.
     pub target: TargetOf,
-}
-
-/// The way in which queued messages are delivered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, Display)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum QueueMode {
-    /// All messages together.
-    #[default]
-    All,
-    /// Only the oldest message; the others wait for the next time.
-    OneAtATime,
 }
 
 /// The reason for a turn.
@@ -224,8 +207,6 @@ impl Setup {
             hooks: BTreeSet::new(),
             permissions: Permissions::default(),
             input_filters: InputFilters::default(),
-            steering: QueueMode::default(),
-            follow_ups: QueueMode::default(),
             session: "".into(),
             config_id: DEFAULT_CONFIG.to_owned(),
             first_turn_trigger: TurnTrigger::default(),

@@ -23,7 +23,7 @@ use crate::phase::{HostDecision, ModelCallFacts, Phase, PlanFor, TurnAnswer};
 use crate::planning::FitStatus;
 use crate::request::{Expects, Request, ToolChoice};
 use crate::run::Run;
-use crate::setup::{QueueMode, TurnTrigger};
+use crate::setup::TurnTrigger;
 use crate::state::is_empty;
 use crate::step::Step;
 
@@ -92,9 +92,7 @@ impl Run {
         if !self.is_allowed() {
             return;
         }
-        if self.setup.steering == QueueMode::All {
-            self.deliver(Waiting::Steer);
-        }
+        self.deliver(Waiting::Steer);
         let budget = match self.budget() {
             Ok(budget) => budget,
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),

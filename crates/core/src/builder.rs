@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, InputFilter, KnownTool, Permissions, QueueMode, Setup, SummaryModel,
+    DEFAULT_CONFIG, InputFilter, KnownTool, Permissions, Setup, SummaryModel,
     ThinkingLevel, TurnTrigger,
 };
 use plimsoll_context::{
@@ -318,34 +318,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets how steers are delivered. Default: all waiting ones together.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_agent::QueueMode;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).steering_mode(QueueMode::OneAtATime).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn steering_mode(mut self, mode: QueueMode) -> Self {
-        self.settings.steering = mode;
-        self
-    }
-
-    /// Sets how follow-ups are delivered. Default: all waiting ones together.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_agent::QueueMode;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).follow_up_mode(QueueMode::OneAtATime).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn follow_up_mode(mut self, mode: QueueMode) -> Self {
-        self.settings.follow_ups = mode;
-        self
-    }
-
     /// Sets the name of this configuration in run ids, `{session}.{config}.{N}`. Default:
     /// [`DEFAULT_CONFIG`](plimsoll_agent::DEFAULT_CONFIG).
     ///
@@ -556,8 +528,6 @@ impl AgentBuilder {
             limits: Arc::new(settings.limits.filled()),
             hooks: self.hooks.points(),
             permissions: self.permissions,
-            steering: settings.steering,
-            follow_ups: settings.follow_ups,
             config_id: settings
                 .config_id
                 .unwrap_or_else(|| DEFAULT_CONFIG.to_owned()),

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Event, ExecutionLimits, Input, InputFilter, QueueMode, Setup, ThinkingLevel,
+    Event, ExecutionLimits, Input, InputFilter, Setup, ThinkingLevel,
     ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
@@ -41,10 +41,6 @@ pub struct AgentLoopConfig {
     /// When and how the context of the run is compacted, in place of the agent's strategy, policy,
     /// trigger and target.
     pub context_config: Option<ContextConfig>,
-    /// How steers are delivered.
-    pub steering_mode: Option<QueueMode>,
-    /// How follow-ups are delivered.
-    pub follow_up_mode: Option<QueueMode>,
     /// Thinking effort of the model.
     pub thinking_level: Option<ThinkingLevel>,
     /// Maximum number of tokens in one answer.
@@ -195,8 +191,6 @@ impl AgentLoopConfig {
         setup.limits = Arc::new(self.execution_limits.over(&setup.limits));
         let prices = self.prices.map(|sheet| sheet.kept(setup.retention));
         setup.sheet = prices.or(setup.sheet);
-        setup.steering = self.steering_mode.unwrap_or(setup.steering);
-        setup.follow_ups = self.follow_up_mode.unwrap_or(setup.follow_ups);
         setup.cache = self.cache_config.unwrap_or(setup.cache);
         if let Some(Ok(calls)) = self.tool_execution.map(|how| how.max_parallel_tools()) {
             setup.max_parallel_tools = calls;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::{ExecutionLimits, QueueMode, Sampling, ToolExecutionStrategy, TurnTrigger};
+use plimsoll_agent::{ExecutionLimits, Sampling, ToolExecutionStrategy, TurnTrigger};
 use plimsoll_context::{
     ArgumentDigest, Bytes, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, HostedTool,
     SessionPruneConfig, SummaryConfig, Threshold, Tokens, ViewLimits,
@@ -78,10 +78,6 @@ pub struct BuilderSettings {
     pub pass_env: Vec<String>,
     /// The settings of calls of models, tools and the gate.
     pub driver: DriverSettings,
-    /// How steers are delivered.
-    pub steering: QueueMode,
-    /// How follow-ups are delivered.
-    pub follow_ups: QueueMode,
     /// The name of the configuration in run ids. `None`:
     /// [`DEFAULT_CONFIG`](plimsoll_agent::DEFAULT_CONFIG).
     pub config_id: Option<String>,

@@ -21,7 +21,7 @@
 
 pub use plimsoll_agent::{
     AppliedPlan, BadRunId, CompactError, DEFAULT_CONFIG, MAX_FOCUS, MAX_UNDO, MAX_WAITING,
-    QueueMode, RunConfigSnapshot, RunId, RunReader, RunRecord, UndoError, run_records,
+    RunConfigSnapshot, RunId, RunReader, RunRecord, UndoError, run_records,
 };
 pub use plimsoll_core::{
     AgentLoopConfig, AgentState, BadSessionId, BuilderSettings, DriverSettings, Extensions, INBOX,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_agent::{
     Answer, Approver, AtLimit, EndReason, Entry, Event, Failure, FilterResult, HookPoint, Input,
-    InputFilter, InputFilters, QueueMode, Setup, TurnTrigger, UndoError,
+    InputFilter, InputFilters, Setup, TurnTrigger, UndoError,
 };
 use plimsoll_context::{Part, Tokens};
 
@@ -294,24 +294,11 @@ fn the_first_filter_that_rejects_wins_and_warnings_stand_behind_the_text() {
     audit(&stage);
 }
 
-fn queued(steering: QueueMode, follow_ups: QueueMode) -> Setup {
-    Setup {
-        steering,
-        follow_ups,
-        ..setup()
-    }
-}
-
 #[test]
-fn steers_come_together_or_one_at_a_time() {
-    let mut stage = Stage::new(queued(QueueMode::All, QueueMode::All));
+fn steers_come_together() {
+    let mut stage = Stage::new(setup());
     stage.say("go").say("one").say("two").text("hm");
     assert_eq!(stage.last_request(), "u go / a hm / u one / u two");
-    let mut stage = Stage::new(queued(QueueMode::OneAtATime, QueueMode::All));
-    stage.say("go").say("one").say("two").text("hm");
-    assert_eq!(stage.last_request(), "u go / a hm / u one");
-    stage.text("1");
-    assert_eq!(stage.last_request(), "u go / a hm / u one / a 1 / u two");
     stage.text("2");
     assert_eq!(stage.outcome().text, "2");
     audit(&stage);
@@ -319,7 +306,7 @@ fn steers_come_together_or_one_at_a_time() {
 
 #[test]
 fn follow_ups_wait_for_the_answer() {
-    let mut stage = Stage::new(queued(QueueMode::All, QueueMode::OneAtATime));
+    let mut stage = Stage::new(setup());
     stage.say("go");
     for text in ["then", "last"] {
         stage.tell(Input::FollowUp(vec![Part::text(text)].into()));
@@ -327,11 +314,11 @@ fn follow_ups_wait_for_the_answer() {
     stage.calls(&["a:read"]).done("a", "x");
     assert_eq!(stage.last_request(), "u go / a [a] / r a x");
     stage.text("1");
-    assert_eq!(stage.last_request(), "u go / a [a] / r a x / a 1 / u then");
-    stage.text("2").text("3");
+    assert_eq!(stage.last_request(), "u go / a [a] / r a x / a 1 / u then / u last");
+    stage.text("2");
     assert_eq!(
         (stage.outcome().turns, stage.outcomes.len()),
-        (4, 1),
+        (3, 1),
         "one run"
     );
     let causes: Vec<TurnTrigger> = stage
@@ -343,7 +330,7 @@ fn follow_ups_wait_for_the_answer() {
         })
         .collect();
     use TurnTrigger::{FollowUp, ToolResults, User};
-    assert_eq!(causes, [User, ToolResults, FollowUp, FollowUp]);
+    assert_eq!(causes, [User, ToolResults, FollowUp]);
     audit(&stage);
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_agent::{
     Answer, AtLimit, CountTokens, Decision, EndReason, Entry, Event, ExecutionLimits, Failure,
     FilterResult, HookPoint, Input, InputFilters, Permission, PermissionRule, Permissions,
-    QueueMode, Setup, SummaryModel,
+    Setup, SummaryModel,
 };
 use plimsoll_context::{
     Bytes, CallId, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part, PinnedPart, Recall,
@@ -455,14 +455,6 @@ fn any_permissions(random: &mut Random) -> Permissions {
     Permissions::new(rules.into_iter().filter(|_| random.chance(15)))
 }
 
-fn any_mode(random: &mut Random) -> QueueMode {
-    if random.chance(50) {
-        QueueMode::All
-    } else {
-        QueueMode::OneAtATime
-    }
-}
-
 fn any_hooks(random: &mut Random) -> BTreeSet<HookPoint> {
     use HookPoint::{
         AfterLoop, AfterTask, AfterToolExecution, AfterTurn, BeforeLoop, BeforeTask,
@@ -550,8 +542,6 @@ fn any_setup(random: &mut Random) -> Setup {
         hooks: any_hooks(random),
         permissions: any_permissions(random),
         input_filters: any_filters(random),
-        steering: any_mode(random),
-        follow_ups: any_mode(random),
         max_parallel_tools: 1 + random.below(4) as usize,
         max_output: random.chance(30).then(|| Tokens(random.size(4) as u64)),
         ..setup

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    EndReason, Event, FilterResult, InputFilter, MessagePhase, QueueMode, SessionEvent, ToolPhase,
+    EndReason, Event, FilterResult, InputFilter, MessagePhase, SessionEvent, ToolPhase,
     TurnTrigger,
 };
 use plimsoll_context::{Part, Tokens};
@@ -122,67 +122,46 @@ async fn a_steer_overtakes_what_has_not_begun() {
     assert_eq!(ends.all(), phases);
 }
 
-/// All that wait at once, or one after the other; a follow-up waits for the answer.
+/// All that wait are delivered at once; a follow-up waits for the answer.
 #[tokio::test]
-async fn messages_are_delivered_as_the_mode_says() {
-    for (mode, expected) in [
-        (
-            QueueMode::All,
-            vec![
-                vec![
-                    "user: go",
-                    "assistant: ",
-                    "tool: held",
-                    "user: one",
-                    "user: two",
-                ],
-                vec!["assistant: All right.", "user: three", "user: four"],
-            ],
-        ),
-        (
-            QueueMode::OneAtATime,
-            vec![
-                vec!["user: go", "assistant: ", "tool: held", "user: one"],
-                vec!["assistant: All right.", "user: two"],
-                vec!["assistant: All right.", "user: three"],
-                vec!["assistant: All right.", "user: four"],
-            ],
-        ),
-    ] {
-        let provider = ScriptedProvider::new([Turn::call("hold", json!({}))])
-            .then_always(Turn::say("All right."));
-        let held = HeldTool::default();
-        let agent = held
-            .agent(&provider)
-            .steering_mode(mode)
-            .follow_up_mode(mode)
-            .build()
-            .unwrap();
-        let mut session = agent.session(id()).await.unwrap();
-        let remote = session.remote();
-        let (output, ()) = tokio::join!(session.run("go"), async {
-            held.begun.notified().await;
-            assert!(remote.follow_up("three").await);
-            assert!(remote.steer("one").await);
-            assert!(remote.follow_up("four").await);
-            assert!(remote.steer("two").await);
-            held.go.notify_one();
-        });
-        let output = output.unwrap();
-        assert_eq!(
-            (output.text.as_str(), output.undelivered.len()),
-            ("All right.", 0)
-        );
-        let requests = provider.requests();
-        let mut before = 0;
-        let mut new = Vec::new();
-        for request in &requests[1..] {
-            let said = texts(request);
-            new.push(said[before..].to_vec());
-            before = said.len();
-        }
-        assert_eq!(new, expected, "{mode:?}");
+async fn all_waiting_messages_are_delivered_together() {
+    let expected = [
+        vec![
+            "user: go",
+            "assistant: ",
+            "tool: held",
+            "user: one",
+            "user: two",
+        ],
+        vec!["assistant: All right.", "user: three", "user: four"],
+    ];
+    let provider = ScriptedProvider::new([Turn::call("hold", json!({}))])
+        .then_always(Turn::say("All right."));
+    let held = HeldTool::default();
+    let agent = held.agent(&provider).build().unwrap();
+    let mut session = agent.session(id()).await.unwrap();
+    let remote = session.remote();
+    let (output, ()) = tokio::join!(session.run("go"), async {
+        held.begun.notified().await;
+        assert!(remote.follow_up("three").await);
+        assert!(remote.steer("one").await);
+        assert!(remote.follow_up("four").await);
+        assert!(remote.steer("two").await);
+        held.go.notify_one();
+    });
+    let output = output.unwrap();
+    assert_eq!(
+        (output.text.as_str(), output.undelivered.len()),
+        ("All right.", 0)
+    );
+    let mut before = 0;
+    let mut new = Vec::new();
+    for request in &provider.requests()[1..] {
+        let said = texts(request);
+        new.push(said[before..].to_vec());
+        before = said.len();
     }
+    assert_eq!(new, expected);
 }
 
 /// Complaint 11: whatever ends the run, each message has exactly one end.

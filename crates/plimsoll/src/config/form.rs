@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    AtLimit, CountTokens, HookPoint, Permission, PermissionMode, QueueMode, Sampling,
+    AtLimit, CountTokens, HookPoint, Permission, PermissionMode, Sampling,
     ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
@@ -354,7 +354,6 @@ choices! {
     CountTokens, Self, &["processed", "growth"], stored;
     AtLimit, Self, &["finalize", "stop", "rollback"], stored;
     ThinkingLevel, Self, &["off", "minimal", "low", "medium", "high"], stored;
-    QueueMode, Self, &["all", "one_at_a_time"], stored;
     TurnTrigger, Self, &["user", "sub_agent", "continue"], stored;
     Author, Self, &["model", "extract"], stored;
     CacheRetention, Self, &Self::NAMES, Self::named;

@@ -1,6 +1,6 @@
 //! Keys of an agent: its name, prompt and tools.
 
-use plimsoll_agent::{PermissionMode, QueueMode, TurnTrigger};
+use plimsoll_agent::{PermissionMode, TurnTrigger};
 use plimsoll_context::Bytes;
 use plimsoll_tools::SandboxMode;
 
@@ -62,10 +62,6 @@ fields! {
         /// Commands that run at certain events of a run. They read JSON from standard input and
         /// may answer on standard output. Default: none.
         hooks: Hooks => hooks;
-        /// Deliver waiting steering messages all at once or one per turn. Default: `"all"`.
-        steering_mode: QueueMode => builder.steering;
-        /// Deliver waiting follow-ups all at once or one per run. Default: `"all"`.
-        follow_up_mode: QueueMode => builder.follow_ups;
         /// Name of this configuration in run ids, which have the form {session}.{config}.{N}.
         /// Default: the agent's name.
         config_id: Text => builder.config_id;

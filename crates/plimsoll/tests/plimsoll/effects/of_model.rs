@@ -164,29 +164,6 @@ pub(super) const ROWS: &[KeyEffect] = &[
         },
     },
     KeyEffect {
-        key: "steering_mode",
-        base: NO_TOOLS,
-        set: "steering_mode = \"one_at_a_time\"",
-        scene: Scene::Queued,
-        shows: |without, with| {
-            let both = |seen: &SceneOutcome| {
-                let turns = seen.turns();
-                let steered = turns
-                    .iter()
-                    .find(|request| text_of(request).contains("first steer"));
-                text_of(steered.unwrap()).contains("second steer")
-            };
-            assert!(both(without) && !both(with));
-        },
-    },
-    KeyEffect {
-        key: "follow_up_mode",
-        base: NO_TOOLS,
-        set: "follow_up_mode = \"one_at_a_time\"",
-        scene: Scene::Queued,
-        shows: |without, with| assert_eq!(with.turns().len(), without.turns().len() + 1),
-    },
-    KeyEffect {
         key: "first_turn_trigger",
         base: NO_TOOLS,
         set: "first_turn_trigger = \"sub_agent\"",

@@ -46,8 +46,6 @@ pub(crate) enum Scene {
     Asks,
     /// A hook never returns.
     Hooked,
-    /// Two messages steer it, two follow.
-    Queued,
     /// It reads a file with the configuration's own tools.
     Reads,
     /// The model that writes summaries never answers.
@@ -161,21 +159,7 @@ async fn drive(agent: &plimsoll::Agent, scene: Scene) -> AgentOutput {
         Scene::Runs(_) => "Mind the rocks. ".repeat(60),
         _ => "Look around.".to_owned(),
     };
-    let remote = session.remote();
-    let speak = async {
-        if scene != Scene::Queued {
-            return;
-        }
-        // While the first tool runs.
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        for text in ["first steer", "second steer"] {
-            assert!(remote.steer(text).await);
-        }
-        for text in ["first follow-up", "second follow-up"] {
-            assert!(remote.follow_up(text).await);
-        }
-    };
-    let (output, ()) = tokio::join!(session.run(&task), speak);
+    let output = session.run(&task).await;
     let mut output = output.or_else(Error::into_output).unwrap();
     if let Scene::Runs(_) = scene {
         for task in ["Look again.", "And once more."] {
@@ -245,10 +229,6 @@ impl Recorder {
             Scene::Hangs => ScriptedProvider::new([]).then_always(Turn::Hang),
             Scene::Stuck => ScriptedProvider::new([Turn::call("stuck", json!({})), end()]),
             Scene::Asks => ScriptedProvider::new([Turn::call("ask", json!({})), end()]),
-            Scene::Queued => {
-                let next = || Turn::say("Aye.");
-                ScriptedProvider::new([look(0), look(1), look(2)]).then_always(next())
-            }
             Scene::Reads => {
                 let read = Turn::call("read", json!({ "path": "note.txt" }));
                 ScriptedProvider::new([read, end()])
