@@ -108,12 +108,11 @@ impl Batch {
         })
     }
 
-    /// Marks a call as started, and returns the tool's name as the model wrote it. Returns `None` if no
-    /// call with this id is open.
-    pub(crate) fn begin(&mut self, id: &CallId) -> Option<&str> {
-        let call = self.calls.get_mut(*self.open.get(id)?)?;
-        call.began = true;
-        Some(&call.call.name)
+    /// Marks a call as started. Returns `false` if no call with this id is open.
+    pub(crate) fn begin(&mut self, id: &CallId) -> bool {
+        let at = self.open.get(id);
+        let call = at.and_then(|at| self.calls.get_mut(*at));
+        call.map(|call| call.began = true).is_some()
     }
 
     /// Returns the tool's name as the model wrote it. Returns `None` if no call with this id is open.

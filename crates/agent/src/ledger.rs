@@ -2,7 +2,6 @@
 //!
 //! It has no clock: the caller passes the time. The run decides how to react.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,8 +60,6 @@ pub struct Ledger {
     pub plans: u64,
     /// Tokens freed by them.
     pub freed: Tokens,
-    /// Executed calls by tool.
-    pub(crate) calls_of: BTreeMap<String, u64>,
     /// The limits about which the model was warned.
     pub(crate) warned: Vec<LimitKind>,
     /// Tokens that the newest call has read and written.
@@ -136,12 +133,6 @@ impl Ledger {
         self.tokens_used += usage.total_tokens() + estimated.total_tokens();
         self.usage = self.usage.combine(usage);
         self.estimated = self.estimated.combine(estimated);
-    }
-
-    /// Adds an executed call of a tool.
-    pub(crate) fn tool_started(&mut self, tool: String) {
-        self.tool_calls += 1;
-        *self.calls_of.entry(tool).or_default() += 1;
     }
 
     /// Returns how much the input of a call adds to the counted tokens: everything, or only the tokens

@@ -2,10 +2,9 @@
 //!
 //! The size of the view is limited by a budget instead. `ledger.rs` compares the usage with them.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_context::{Bytes, Money, SettingFault, Tokens, nearest};
+use plimsoll_context::{Bytes, Money, SettingFault, Tokens};
 use serde::{Deserialize, Serialize};
 
 use crate::doom_loop::DoomLoopTracker;
@@ -27,7 +26,7 @@ pub const IDENTICAL_TOOL_CALLS: u64 = 4;
 /// A run without a limit on its turns has [`MAX_TURNS`]. Limits of one run replace those of its agent
 /// ([`Self::over`]); limits of a sub-agent, a branch or a request can only lower them
 /// ([`Self::within`]).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionLimits {
@@ -45,10 +44,6 @@ pub struct ExecutionLimits {
     pub max_cost: Option<Money>,
     /// Executed tool calls in a run. Default: no limit.
     pub max_tool_calls: Option<u64>,
-    /// Executed calls of one tool in a run, by tool name. Default: no limit. A name that the agent
-    /// does not have is allowed here, since the limits also apply to agents with other tools; the
-    /// builder's own `max_calls_per_tool` refuses it.
-    pub max_calls_per_tool: BTreeMap<String, u64>,
     /// How many times in a row the same batch of tool calls may be requested while its results do not
     /// change. After one less the model is told; this one and the next do not run; then the run ends.
     /// Default: no limit, or [`IDENTICAL_TOOL_CALLS`] if `tool_call_history_size` is set; 1 acts as 2;
@@ -136,7 +131,7 @@ impl ExecutionLimits {
             max_turns: Some(self.max_turns()),
             count_tokens: Some(self.count_tokens()),
             at_limit: Some(self.at_limit()),
-            ..self.clone()
+            ..*self
         }
     }
 
@@ -144,8 +139,6 @@ impl ExecutionLimits {
     /// their limit.
     #[must_use]
     pub fn over(&self, other: &Self) -> Self {
-        let mut per_tool = other.max_calls_per_tool.clone();
-        per_tool.extend(self.max_calls_per_tool.clone());
         Self {
             max_turns: self.max_turns.or(other.max_turns),
             max_total_tokens: self.max_total_tokens.or(other.max_total_tokens),
@@ -153,7 +146,6 @@ impl ExecutionLimits {
             max_duration: self.max_duration.or(other.max_duration),
             max_cost: self.max_cost.or(other.max_cost),
             max_tool_calls: self.max_tool_calls.or(other.max_tool_calls),
-            max_calls_per_tool: per_tool,
             max_identical_tool_calls: self
                 .max_identical_tool_calls
                 .or(other.max_identical_tool_calls),
@@ -167,11 +159,6 @@ impl ExecutionLimits {
     /// it sets one.
     #[must_use]
     pub fn within(&self, other: &Self) -> Self {
-        let mut per_tool = other.max_calls_per_tool.clone();
-        for (tool, calls) in &self.max_calls_per_tool {
-            let limit = per_tool.entry(tool.clone()).or_insert(*calls);
-            *limit = (*limit).min(*calls);
-        }
         let count_tokens = match (self.max_total_tokens, other.max_total_tokens) {
             (_, None) => self.count_tokens,
             (None, _) => other.count_tokens,
@@ -186,7 +173,6 @@ impl ExecutionLimits {
             max_duration: least(self.max_duration, other.max_duration),
             max_cost: least(self.max_cost, other.max_cost),
             max_tool_calls: least(self.max_tool_calls, other.max_tool_calls),
-            max_calls_per_tool: per_tool,
             max_identical_tool_calls: least(
                 self.identical_tool_calls(),
                 other.identical_tool_calls(),
@@ -216,14 +202,6 @@ impl ExecutionLimits {
             let least = usize::try_from(repeated).unwrap_or(usize::MAX);
             least.saturating_add(1).max(TOOL_CALL_HISTORY)
         })
-    }
-
-    /// Returns the error of a name in `max_calls_per_tool` that is not among the known tools.
-    #[must_use]
-    pub fn no_such_tool(name: &str, known: &[&str]) -> String {
-        let near = nearest(name, known.iter().copied());
-        let near = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
-        format!("max_calls_per_tool names `{name}`, and there is no such tool{near}")
     }
 
     /// Returns all errors in the limits, one sentence each.
@@ -283,19 +261,13 @@ mod tests {
     fn the_tighter_of_both_holds() {
         let own = ExecutionLimits {
             max_tool_calls: Some(3),
-            max_calls_per_tool: [("a".to_owned(), 2), ("b".to_owned(), 9)].into(),
             count_tokens: Some(CountTokens::Growth),
             max_total_tokens: Some(Tokens(5)),
             at_limit: Some(AtLimit::Stop),
             ..ExecutionLimits::turns(10)
         };
-        let given = ExecutionLimits {
-            max_calls_per_tool: [("b".to_owned(), 1), ("c".to_owned(), 4)].into(),
-            ..ExecutionLimits::turns(20)
-        };
+        let given = ExecutionLimits::turns(20);
         let both = given.within(&own);
-        let per_tool = [("a", 2), ("b", 1), ("c", 4)].map(|(tool, calls)| (tool.to_owned(), calls));
-        assert_eq!(both.max_calls_per_tool, per_tool.into());
         assert_eq!((both.max_turns, both.max_tool_calls), (Some(10), Some(3)));
         assert_eq!(both.count_tokens, Some(CountTokens::Growth));
         assert_eq!(both.at_limit, Some(AtLimit::Stop));

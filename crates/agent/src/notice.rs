@@ -154,11 +154,6 @@ pub(crate) fn over_limit(limit: u64) -> String {
     }
 }
 
-/// Returns the result of a call above the limit of its tool.
-pub(crate) fn over_tool_limit(tool: &str, limit: u64) -> String {
-    format!("skipped: all {limit} calls of `{tool}` in this run are used")
-}
-
 /// Returns the result of a call above the limit per message.
 pub(crate) fn over_batch() -> String {
     format!("skipped: a message may make {MAX_BATCH} tool calls; make the others in the next one")

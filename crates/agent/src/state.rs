@@ -279,11 +279,10 @@ impl State {
             }
             Entry::ToolStarted { call } => {
                 let batch = self.batch.as_mut();
-                let Some(name) = batch.and_then(|batch| batch.begin(call)) else {
+                if !batch.is_some_and(|batch| batch.begin(call)) {
                     return Err(FoldError::Result(call.clone()));
-                };
-                let name = self.facts.names.resolve(name).unwrap_or(name);
-                self.facts.ledger.tool_started(name.to_owned());
+                }
+                self.facts.ledger.tool_calls += 1;
             }
             Entry::ToolResult { message, spent } => {
                 self.take(message)?;

@@ -21,7 +21,7 @@ use crate::run::Run;
 use crate::setup::TurnTrigger;
 use crate::spend::Spend;
 use crate::step::{Answer, Question, Step};
-use crate::tool_queue::{CallRoom, ToolQueue};
+use crate::tool_queue::ToolQueue;
 
 /// Maximum length of a result in an event, in characters.
 const EVENT_TEXT: usize = 2_000;
@@ -80,7 +80,6 @@ impl Run {
             return self.worked();
         }
         let slots = self.setup.max_parallel_tools.max(1);
-        let room = CallRoom::new(self.tracker());
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
@@ -89,7 +88,7 @@ impl Run {
             self.close_calls(notice::NO_TOOLS_NOW);
             return;
         }
-        for (prepared, instead) in queue.start(slots, room) {
+        for (prepared, instead) in queue.start(slots, &self.state.facts.ledger) {
             let call = prepared.call;
             match (instead, prepared.whom) {
                 (Some(instead), _) => self.settle(&call, instead),

@@ -5,14 +5,12 @@
 //! `tool_calls.rs`.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 use plimsoll_context::{CallId, ToolCall};
 use serde::{Deserialize, Serialize};
 
 use crate::decode::{NotRun, PreparedCall};
 use crate::ledger::Ledger;
-use crate::limits::ExecutionLimits;
 use crate::notice;
 
 /// Upper bound for the configured number of parallel tool calls. Each may hold a process or a
@@ -61,48 +59,6 @@ pub(crate) struct ToolQueue {
     running: HashMap<CallId, ToolCall>,
 }
 
-/// The number of calls that may still run.
-pub(crate) struct CallRoom {
-    limits: Arc<ExecutionLimits>,
-    calls: Option<u64>,
-    of_tool: HashMap<String, u64>,
-}
-
-impl CallRoom {
-    /// Returns what the limits leave after the calls that have run.
-    pub(crate) fn new(ledger: &Ledger) -> Self {
-        let limits = Arc::clone(&ledger.limits);
-        let of_tool = limits.max_calls_per_tool.iter().map(|(tool, limit)| {
-            let used = ledger.calls_of.get(tool).copied().unwrap_or_default();
-            (tool.clone(), limit.saturating_sub(used))
-        });
-        let calls = limits.max_tool_calls;
-        Self {
-            calls: calls.map(|limit| limit.saturating_sub(ledger.tool_calls)),
-            of_tool: of_tool.collect(),
-            limits,
-        }
-    }
-
-    /// Uses up one allowed call. Returns an explanation if none is left.
-    fn take(&mut self, tool: &str) -> Option<String> {
-        if self.calls == Some(0) {
-            let limit = self.limits.max_tool_calls.unwrap_or_default();
-            return Some(notice::over_limit(limit));
-        }
-        if let Some(left) = self.of_tool.get_mut(tool) {
-            if *left == 0 {
-                let limits = &self.limits.max_calls_per_tool;
-                let limit = limits.get(tool).copied().unwrap_or_default();
-                return Some(notice::over_tool_limit(tool, limit));
-            }
-            *left -= 1;
-        }
-        self.calls = self.calls.map(|left| left - 1);
-        None
-    }
-}
-
 impl ToolQueue {
     /// Creates a queue of calls in call order.
     pub(crate) fn new(ready: VecDeque<PreparedCall>) -> Self {
@@ -121,17 +77,17 @@ impl ToolQueue {
     }
 
     /// Returns the calls that start, wait for approval or get another result now, if at most `slots` calls may be
-    /// handled at the same time and `room` is left for calls that have not started.
+    /// handled at the same time and the limit of calls leaves some.
     pub(crate) fn start(
         &mut self,
         slots: usize,
-        mut room: CallRoom,
+        ledger: &Ledger,
     ) -> Vec<(PreparedCall, Option<NotRun>)> {
-        for prepared in self.asking.values().chain(&self.allowed) {
-            room.take(&prepared.call.name);
-        }
+        let limit = ledger.limits.max_tool_calls.unwrap_or(u64::MAX);
+        let taken = (self.asking.len() + self.allowed.len()) as u64;
+        let mut left = limit.saturating_sub(ledger.tool_calls.saturating_add(taken));
         let mut next = Vec::new();
-        while let Some((prepared, instead)) = self.take(slots, &mut room) {
+        while let Some((prepared, instead)) = self.take(slots, &mut left, limit) {
             let id = prepared.call.id.clone();
             match (&instead, prepared.whom) {
                 (Some(_), _) => {}
@@ -143,12 +99,13 @@ impl ToolQueue {
         next
     }
 
-    /// Returns the next call to be started or approved, if a slot is free. If no room is left, a call
+    /// Returns the next call to be started or approved, if a slot is free. If no call is left, it
     /// waits for the calls under approval, which may be refused, and is skipped once there are none.
     fn take(
         &mut self,
         slots: usize,
-        room: &mut CallRoom,
+        left: &mut u64,
+        limit: u64,
     ) -> Option<(PreparedCall, Option<NotRun>)> {
         if self.running.len() + self.asking.len() >= slots {
             return None;
@@ -156,11 +113,12 @@ impl ToolQueue {
         if let Some(prepared) = self.allowed.pop_front() {
             return Some((prepared, None));
         }
-        let over_limit = room.take(&self.ready.front()?.call.name);
-        if over_limit.is_some() && !self.asking.is_empty() {
+        if *left == 0 && !self.asking.is_empty() {
             return None;
         }
-        Some((self.ready.pop_front()?, over_limit.map(NotRun::skipped)))
+        let over_limit = (*left == 0).then(|| NotRun::skipped(notice::over_limit(limit)));
+        *left = left.saturating_sub(1);
+        Some((self.ready.pop_front()?, over_limit))
     }
 
     /// Removes a running call that has ended.

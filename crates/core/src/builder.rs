@@ -52,8 +52,6 @@ pub struct AgentBuilder {
     summary_prompt: Option<String>,
     prices: Option<PriceSheet>,
     summarizer_prices: Option<PriceSheet>,
-    /// The tools that [`AgentBuilder::max_calls_per_tool`] names.
-    limited_tools: Vec<String>,
     permissions: Permissions,
     input_filters: Vec<Arc<dyn InputFilter>>,
     secrets: Vec<Secret>,
@@ -84,7 +82,6 @@ impl Agent {
             summary_prompt: None,
             prices: None,
             summarizer_prices: None,
-            limited_tools: Vec::new(),
             permissions: Permissions::default(),
             input_filters: Vec::new(),
             secrets: Vec::new(),
@@ -111,7 +108,6 @@ impl AgentBuilder {
     /// ```
     pub fn settings(mut self, settings: BuilderSettings) -> Self {
         self.settings = settings;
-        self.limited_tools = Vec::new();
         self
     }
 

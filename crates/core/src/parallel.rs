@@ -408,7 +408,7 @@ fn reserve(options: &ParallelOptions) -> Result<Reservation, String> {
     let limits = ExecutionLimits {
         // They apply to each branch.
         max_turns: None,
-        ..options.limits.clone().unwrap_or_default()
+        ..options.limits.unwrap_or_default()
     };
     match &options.reservation {
         None => Ok(Reservation::new(&limits)),

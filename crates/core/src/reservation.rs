@@ -81,7 +81,7 @@ impl Reservation {
         Self::new(&ExecutionLimits {
             max_turns: Some(limits.max_turns().saturating_add(MAX_TURNS_BELOW)),
             max_duration: None,
-            ..limits.clone()
+            ..*limits
         })
     }
 

@@ -121,7 +121,7 @@ impl Agent {
         let requested = ExecutionLimits {
             max_turns,
             max_total_tokens: limits.max_total_tokens.filter(|_| counts_all),
-            ..limits.clone()
+            ..*limits
         };
         let part = from.reserve_part(&requested, parts);
         let part = part.map_err(|nothing| format!("{nothing} for it"))?;

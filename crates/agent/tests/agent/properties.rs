@@ -532,11 +532,6 @@ fn any_setup(random: &mut Random) -> Setup {
                 .chance(20)
                 .then(|| Bytes(1_000 + random.size(5) as u64)),
             max_identical_tool_calls: random.chance(30).then(|| 1 + random.below(3)),
-            max_calls_per_tool: if random.chance(20) {
-                [("write".to_owned(), random.below(4))].into()
-            } else {
-                BTreeMap::new()
-            },
             ..ExecutionLimits::default()
         }),
         hooks: any_hooks(random),

@@ -74,7 +74,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
         format: FORMAT,
         key: Some(key.clone()),
         prompt,
-        limits: config.settings().builder.limits.clone(),
+        limits: config.settings().builder.limits,
     };
     let server = server(address)?;
     let session = id.as_str();
@@ -275,14 +275,12 @@ mod tests {
         for (key, text) in [
             ("max_memory", "1000"),
             ("max_identical_tool_calls", "4"),
-            ("max_calls_per_tool", "{ bash = 1 }"),
         ] {
             sources.flags.set("--set x", key, text);
         }
         let config = limits_only(&sources).unwrap();
         let limits = &config.settings().builder.limits;
         assert_eq!(limits.max_identical_tool_calls, Some(4));
-        assert_eq!(limits.max_calls_per_tool.get("bash"), Some(&1));
         sources
             .flags
             .set("--max-parallel-tools", "max_parallel_tools", "3");

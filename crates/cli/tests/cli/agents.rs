@@ -266,15 +266,6 @@ fn an_agent_that_cannot_be_made_ends_the_run_before_it_begins() {
 }
 
 #[test]
-fn a_limit_of_a_tool_that_is_not_there_is_a_mistake() {
-    let home = home("max_calls_per_tool = { bahs = 3 }\n");
-    let words = ["plimsoll.toml:1", "names `bahs`", "did you mean `bash`?"];
-    home.run(["config", "check"]).refused(1, &words);
-    let named = ["--config", "plimsoll.toml", "Look."];
-    home.agent(&Fake::new([]), &named).refused(2, &words);
-}
-
-#[test]
 fn who_says_no_is_said_and_why() {
     let home = home(
         "[[hooks]]\non = \"before_turn\"\ncommand = [\"sh\", \"-c\", \"echo it is Sunday >&2; exit 2\"]\n",

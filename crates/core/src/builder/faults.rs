@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plimsoll_agent::{CallTarget, ExecutionLimits, MAX_FILTERS, MAX_PARALLEL_TOOLS};
+use plimsoll_agent::{CallTarget, MAX_FILTERS, MAX_PARALLEL_TOOLS};
 use plimsoll_context::{
     Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, SettingFault, Threshold, Tokens,
 };
@@ -136,14 +136,6 @@ impl AgentBuilder {
             fault(true, &["trigger", "target"], text);
         }
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
-        let known: Vec<&str> = names.clone().chain(RECALL_TOOLS.iter().copied()).collect();
-        for name in &self.limited_tools {
-            fault(
-                !known.contains(&name.as_str()),
-                &["max_calls_per_tool"],
-                ExecutionLimits::no_such_tool(name, &known),
-            );
-        }
         // The session adds these tools later, if at all.
         let names = names.chain(RECALL_TOOLS.iter().copied());
         let hosted_tools = &settings.hosted_tools;

@@ -120,21 +120,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the maximum number of executed calls of one tool in a run. Default: no limit.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).max_calls_per_tool("recall", 5).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn max_calls_per_tool(mut self, tool: impl Into<String>, calls: u64) -> Self {
-        let tool = tool.into();
-        self.limited_tools.push(tool.clone());
-        self.settings.limits.max_calls_per_tool.insert(tool, calls);
-        self
-    }
-
     /// Sets how often in a row the model may request the same batch of tool calls while the results
     /// do not change. Default: no limit, or 4 with [`Self::tool_call_history_size`]; 1 acts as 2.
     ///

@@ -106,7 +106,7 @@ impl RunningBranch {
         most_turns: Option<u64>,
         parts: u64,
     ) -> Result<(), String> {
-        let mut limits = ExecutionLimits::clone(&self.agent.setup.limits);
+        let mut limits = *self.agent.setup.limits;
         let turns = limits.max_turns();
         let turns = most_turns.map_or(turns, |most| most.min(turns));
         limits.max_turns = Some(turns);

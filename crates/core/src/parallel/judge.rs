@@ -77,7 +77,7 @@ fn prepared(mut agent: Agent, prompt: &str, max_output: Tokens) -> Agent {
     setup.line.max_output = Some(limit);
     let own = ExecutionLimits {
         max_duration: Some(JUDGE_TIMEOUT),
-        ..ExecutionLimits::clone(&setup.limits)
+        ..*setup.limits
     };
     let one_call = ExecutionLimits {
         at_limit: Some(AtLimit::Stop),

@@ -773,10 +773,6 @@ fn limits_without_a_meaning_are_refused_by_the_builder() {
             "max_cost is 0; allow some money, or no limit",
         ),
         (
-            |b| b.max_calls_per_tool("recal", 2),
-            "max_calls_per_tool names `recal`, and there is no such tool; did you mean `recall`?",
-        ),
-        (
             |b| {
                 b.context_strategy(ContextStrategy::Unlimited {})
                     .trigger(Threshold::Sent(Tokens(9_000)))

@@ -492,8 +492,7 @@ async fn settings_reach_the_log() {
     };
     let agent = agent(&provider)
         .store(Arc::clone(&store))
-        .execution_limits(limits.clone())
-        .max_calls_per_tool("look", 2)
+        .execution_limits(limits)
         .tool_execution(ToolExecutionStrategy::Batched(3))
         .config_id("careful.v1")
         .cache_config(CacheConfig::default())
@@ -519,10 +518,6 @@ async fn settings_reach_the_log() {
         (config.config_id.as_str(), config.max_parallel_tools),
         ("careful.v1", 3)
     );
-    let limits = ExecutionLimits {
-        max_calls_per_tool: [("look".to_owned(), 2)].into(),
-        ..limits
-    };
     assert_eq!(config.limits, limits.filled());
 }
 
@@ -537,7 +532,6 @@ async fn limits_fall_back_one_by_one_in_any_order() {
         builder
             .max_identical_tool_calls(3)
             .max_tool_calls(4)
-            .max_calls_per_tool("look", 2)
             .at_limit(AtLimit::Stop)
     };
     // Of two calls that set the same limit, the later one counts.
@@ -545,7 +539,6 @@ async fn limits_fall_back_one_by_one_in_any_order() {
         let wanted = ExecutionLimits {
             max_identical_tool_calls: Some(3),
             max_tool_calls: Some(max_tool_calls),
-            max_calls_per_tool: [("look".to_owned(), 2)].into(),
             at_limit: Some(AtLimit::Stop),
             ..turns()
         };
@@ -567,7 +560,6 @@ async fn limits_fall_back_one_by_one_in_any_order() {
             execution_limits: ExecutionLimits {
                 max_turns: Some(7),
                 max_tool_calls: Some(u64::MAX),
-                max_calls_per_tool: [("hang".to_owned(), 1)].into(),
                 ..ExecutionLimits::default()
             },
             ..AgentLoopConfig::default()
@@ -576,7 +568,6 @@ async fn limits_fall_back_one_by_one_in_any_order() {
         let own = ExecutionLimits {
             max_turns: Some(7),
             max_tool_calls: Some(u64::MAX),
-            max_calls_per_tool: [("look".to_owned(), 2), ("hang".to_owned(), 1)].into(),
             ..wanted.clone()
         };
         assert_eq!(limits_of(&store, "s").await, own);

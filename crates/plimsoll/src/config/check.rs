@@ -192,8 +192,7 @@ impl AgentConfig {
     }
 
     /// Checks all that a run checks before it calls a model: the files and folders that the settings
-    /// name, and the tool names and arguments of `permissions` and `max_calls_per_tool`. A program may
-    /// have more tools of its own.
+    /// name, and the tool names and arguments of `permissions`. A program may have more tools of its own.
     ///
     /// # Errors
     /// One fault for each file or folder that cannot be read, for each name that is neither a built-in nor
@@ -208,27 +207,6 @@ impl AgentConfig {
         for folder in self.skill_folders().filter(|folder| !folder.is_dir()) {
             let text = format!("there is no folder {} with skills", folder.display());
             self.report(&["skills"], &text, &mut faults);
-        }
-        let known = plimsoll_tools::NAMES.into_iter().chain(OUR_TOOLS);
-        let known: Vec<&str> = known.chain(self.shared().agent_names()).collect();
-        let is_of_mcp = |name: &str| {
-            let mut servers = self.shared().mcp.iter();
-            servers.any(|server| name.starts_with(&format!("{}_", server.name)))
-        };
-        let builder = &self.settings.builder;
-        for name in builder.limits.max_calls_per_tool.keys() {
-            let mut hosted = builder.hosted_tools.iter();
-            let text = if hosted.any(|tool| tool.is_called(name)) {
-                format!(
-                    "max_calls_per_tool names `{name}`, which the provider runs itself; limit it \
-                     with that tool's own setting, for example `max_uses`"
-                )
-            } else if known.contains(&name.as_str()) || is_of_mcp(name) {
-                continue;
-            } else {
-                ExecutionLimits::no_such_tool(name, &known)
-            };
-            self.report(&["max_calls_per_tool"], &text, &mut faults);
         }
         if let Err(error) = self.built(true) {
             faults.add(error);

@@ -214,14 +214,6 @@ form!(
     }
 );
 form!(
-    /// Whole numbers by name.
-    Counts, BTreeMap<String, u64>, Tables, "a table of whole numbers from 0, such as { bash = 3 }",
-    |given| {
-        let entries = given.as_table()?.iter();
-        entries.map(|(name, value)| Some((name.clone(), whole(value, 0)?))).collect()
-    }
-);
-form!(
     /// The earlier runs that go into a summary.
     EarlierRuns, CompactionScope, Tables, "`{ fixed_count = 3 }` or \"token_budget\"",
     written

@@ -132,7 +132,7 @@ fn every_value_has_its_forms() {
     let read = settings(
         "max_duration = 1.5\nmax_total_tokens = \"none\"\ntrigger = 0.7\ntarget = 9_000\nat_limit = \"rollback\"\n\
          tools = \"read, grep\"\npins = [\"Be kind.\"]\ncounter = \"chars4\"\nwindow = \"unknown\"\n\
-         max_calls_per_tool = { bash = 3, read = 9 }\nargument_digest = { over_chars = 900 }\n\
+         argument_digest = { over_chars = 900 }\n\
          [cache]\nstrategy = { manual = { cache_system = true } }\n[retry]\ninitial = \"500ms\"\n",
     );
     assert_eq!(
@@ -146,8 +146,6 @@ fn every_value_has_its_forms() {
     assert_eq!(read.tools, ["read", "grep"]);
     assert_eq!(read.builder.pins, ["Be kind."]);
     assert_eq!(read.builder.window, plimsoll_core::Window::Unknown);
-    let calls = BTreeMap::from([("bash".to_owned(), 3), ("read".to_owned(), 9)]);
-    assert_eq!(read.builder.limits.max_calls_per_tool, calls);
     assert_eq!(read.builder.argument_digest.unwrap().over_chars, 900);
     assert_eq!(
         read.builder.cache.strategy,

@@ -73,7 +73,7 @@ fn the_template_is_good_and_so_is_each_of_its_lines() {
 #[test]
 fn what_is_shown_says_again_what_was_said() {
     let text = "max_turns = 7\npins = [\"Say \\\"aye\\\".\"]\ntrigger = 0.7\nmax_duration = \"90s\"\nmax_cost = 0.5\n\
-        max_calls_per_tool = { bash = 3 }\ntool_execution = { batched = 4 }\nwindow = \"unknown\"\n\
+        tool_execution = { batched = 4 }\nwindow = \"unknown\"\n\
         permissions = [{ tool = \"bash\", arguments = \"git *\", then = \"allow\" }]\n\
         hooks = [{ on = \"on_error\", command = [\"sh\", \"-c\", \"cat\"], timeout = 2.0 }]\n\
         [cache]\nstrategy = { manual = { cache_tools = true } }\n[summary]\nauthor = \"extract\"\n";
@@ -176,7 +176,6 @@ fn the_schema_takes_what_reading_takes() {
             true,
         ),
         ("tool_execution = { batched = 3 }", true),
-        ("max_calls_per_tool = { bash = 3 }", true),
     ] {
         assert_eq!(
             Config::parse(text).is_ok(),
@@ -359,7 +358,6 @@ fn every_limit_of_a_run_is_known_as_one() {
         "max_duration",
         "max_cost",
         "max_tool_calls",
-        "max_calls_per_tool",
         "max_identical_tool_calls",
         "tool_call_history_size",
         "max_memory",

@@ -3,7 +3,7 @@
 use plimsoll_agent::{AtLimit, CountTokens};
 use plimsoll_context::Bytes;
 
-use super::super::form::{Counts, Dollars, Execution, Limit, Seconds, TokenCount, Whole};
+use super::super::form::{Dollars, Execution, Limit, Seconds, TokenCount, Whole};
 
 fields! {
     /// The limits of a run.
@@ -24,8 +24,6 @@ fields! {
         max_cost: Dollars => builder.limits.max_cost, flag = Some("max-cost");
         /// Maximum number of executed tool calls in a run. Default: no limit.
         max_tool_calls: Whole<0> => builder.limits.max_tool_calls, flag = Some("max-tool-calls");
-        /// Maximum number of executed calls in a run, per tool name. Default: `{}`.
-        max_calls_per_tool: Counts => builder.limits.max_calls_per_tool;
         /// How often the model may repeat the same tool calls with the same results. Default: no
         /// limit; 4 with `tool_call_history_size`; 3 for our local models.
         max_identical_tool_calls: Whole<1> => builder.limits.max_identical_tool_calls, flag = Some("max-identical-tool-calls");

@@ -72,13 +72,6 @@ pub(super) const ROWS: &[KeyEffect] = &[
         shows: |without, with| assert_eq!((without.calls, with.calls), (6, 2)),
     },
     KeyEffect {
-        key: "max_calls_per_tool",
-        base: NO_TOOLS,
-        set: "max_calls_per_tool = { look = 3 }",
-        scene: Scene::Work(6),
-        shows: |without, with| assert_eq!((without.calls, with.calls), (6, 3)),
-    },
-    KeyEffect {
         key: "max_identical_tool_calls",
         base: "tools = \"none\"\nmax_turns = 20\n",
         set: "max_identical_tool_calls = 3",
