@@ -219,12 +219,9 @@ impl Run {
         }
     }
 
-    /// Sets the memory that the driver holds for the run in addition to the messages, and the most that
-    /// it will hold of one more tool result.
-    ///
-    /// The values are valid until they are set again.
-    pub fn set_held_beside(&mut self, bytes: Bytes, copy_of_result: Bytes) {
-        self.state.memory.set_beside(bytes, copy_of_result);
+    /// Sets the memory that the driver holds for the run in addition to the messages, until it is set again.
+    pub fn set_held_beside(&mut self, bytes: Bytes) {
+        self.state.memory.set_beside(bytes);
         self.state.facts.ledger.memory = self.state.memory();
     }
 

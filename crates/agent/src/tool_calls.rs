@@ -144,8 +144,6 @@ impl Run {
         };
         let is_error = result.is_error;
         let result = self.with_tool_name(&call, result);
-        let limit = self.setup.limits.max_memory;
-        let result = self.state.memory.within(limit, result);
         self.now.tool_usage.remove(&call.id);
         self.give(&call, phase, result, spent);
         self.after(HookPoint::AfterToolExecution, |_| {

@@ -328,8 +328,7 @@ fn polled(session: &mut Session) -> Step {
             session.parts.tell(Event::Step(step.clone()));
         }
         let held = u64::try_from(session.steps.held()).unwrap_or(u64::MAX);
-        let copy = session.steps.max_result();
-        session.run.set_held_beside(Bytes(held), copy);
+        session.run.set_held_beside(Bytes(held));
         session.pending.push(entry.clone());
         session.hold();
     }
