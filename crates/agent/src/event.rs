@@ -12,7 +12,6 @@ use serde::{Deserialize, Serialize};
 use crate::doom_loop::Repetition;
 use crate::entry::{BranchRecord, Waiting};
 use crate::outcome::{Outcome, is_nothing};
-use crate::run_id::RunId;
 use crate::setup::{RunConfigSnapshot, TurnTrigger};
 use crate::spend::Spend;
 
@@ -55,7 +54,7 @@ pub enum Event {
         version: u32,
         /// The full identifier of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        run_id: Option<RunId>,
+        run_id: Option<String>,
         /// The model, as `provider/name`.
         model: String,
         /// The rest of the configuration. Boxed, since it is large.

@@ -84,7 +84,7 @@ pub use permission::{
 pub use pins::{MAX_PINS, PinError};
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;
-pub use run_id::{BadRunId, DEFAULT_CONFIG, RunId};
+pub use run_id::{DEFAULT_CONFIG, run_id};
 pub use run_record::{RunReader, RunRecord, run_records};
 pub use run_start::MAX_WAITING;
 pub use setup::{KnownTool, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};

@@ -10,15 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::entry::Entry;
 use crate::outcome::EndReason;
-use crate::run_id::{DEFAULT_CONFIG, RunId};
+use crate::run_id::{DEFAULT_CONFIG, run_id};
 use crate::setup::RunConfigSnapshot;
 use crate::spend::Cost;
 
 /// A summary of one run, read from the log.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The id of the run. A run that a fork shares keeps the id of its original session.
-    pub id: RunId,
+    /// The [id](run_id) of the run. A run that a fork shares keeps the id of its original session.
+    pub id: String,
+    /// The number of the run in its session, from 1.
+    pub run: u64,
     /// The configuration of the run; if the run continued after a crash, the first one. If the log
     /// has none, as for an answer that combines several branches, only the model is known.
     pub config: RunConfigSnapshot,
@@ -109,13 +111,13 @@ impl RunReader {
             }
             Entry::Forked { from, .. } => {
                 for record in self.records.iter_mut().skip(self.own) {
-                    record.id.session.clone_from(from);
+                    record.id = run_id(from, &record.config.config_id, record.run);
                 }
                 self.own = self.records.len();
                 self.running = false;
             }
             Entry::RolledBack { run } => {
-                let undone = self.records.iter_mut().filter(|it| it.id.n >= *run);
+                let undone = self.records.iter_mut().filter(|it| it.run >= *run);
                 undone.for_each(|record| record.rolled_back = true);
             }
             _ => {}
@@ -135,7 +137,7 @@ impl RunReader {
 
     fn started(&mut self, run: u64, model: &str, config: Option<&RunConfigSnapshot>) {
         let own = self.records.iter_mut().skip(self.own);
-        if let Some(record) = own.last().filter(|record| record.id.n == run) {
+        if let Some(record) = own.last().filter(|record| record.run == run) {
             record.continued.push(self.read);
             record.outcome = None;
         } else {
@@ -146,7 +148,8 @@ impl RunReader {
                 ..RunConfigSnapshot::default()
             });
             self.records.push(RunRecord {
-                id: RunId::new(self.session.as_str(), config.config_id.as_str(), run),
+                id: run_id(&self.session, &config.config_id, run),
+                run,
                 config,
                 first: self.read,
                 last: self.read,

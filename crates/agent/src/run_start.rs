@@ -13,7 +13,7 @@ use crate::hook_input::{Decision, HookInput, HookPoint};
 use crate::outcome::EndReason;
 use crate::phase::{CurrentRun, HostDecision, Phase, RunOpening};
 use crate::run::Run;
-use crate::run_id::RunId;
+use crate::run_id::run_id;
 use crate::setup::{RunConfigSnapshot, TurnTrigger};
 use crate::state::QueuedMessage;
 use crate::step::{Step, UserInput};
@@ -86,9 +86,9 @@ impl Run {
                 self.current.opened = true;
                 self.notify(Event::AgentStart {
                     version: EVENT_VERSION,
-                    run_id: Some(RunId::new(
-                        self.setup.session.as_ref(),
-                        self.setup.config_id.as_str(),
+                    run_id: Some(run_id(
+                        &self.setup.session,
+                        &self.setup.config_id,
                         self.state.facts.runs,
                     )),
                     model: self.setup.model.clone(),

@@ -34,7 +34,7 @@ fn outcomes(log: &[Entry]) -> Vec<&Outcome> {
 }
 
 fn ids(records: &[RunRecord]) -> Vec<String> {
-    records.iter().map(|record| record.id.to_string()).collect()
+    records.iter().map(|record| record.id.clone()).collect()
 }
 
 fn prompts(records: &[RunRecord]) -> Vec<Option<String>> {
@@ -211,7 +211,7 @@ fn a_log_can_be_forked_at_any_entry_and_gone_on_from() {
             assert_eq!(shared, parents, "what is shared is the parent's, at {at}");
             assert_eq!(own.len(), 1);
             let n = parents.len() as u64 + 1;
-            assert_eq!(own[0].id.to_string(), format!("f.other.{n}"));
+            assert_eq!(own[0].id, format!("f.other.{n}"));
             assert!(own[0].continued.is_empty());
         }
     }

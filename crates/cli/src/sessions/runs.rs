@@ -58,7 +58,7 @@ pub(crate) async fn list(
     listing::print(&records, json, HEADING, |record| {
         let prompt = record.prompt.as_ref();
         [
-            record.id.to_string(),
+            record.id.clone(),
             format!("{}-{}", record.first, record.last),
             record.turns.to_string(),
             record.tool_calls.to_string(),

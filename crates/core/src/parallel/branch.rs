@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use plimsoll_agent::{EndReason, ExecutionLimits, RunId};
+use plimsoll_agent::{EndReason, ExecutionLimits, run_id};
 use plimsoll_context::{Part, SettingFault};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -175,7 +175,7 @@ impl RunningBranch {
         ParallelLoopResult {
             branch: self.index,
             session_id: self.session.clone(),
-            run_id: RunId::new(self.session.as_str(), setup.config_id.as_str(), trunk.run),
+            run_id: run_id(self.session.as_str(), &setup.config_id, trunk.run),
             config_id: setup.config_id.clone(),
             model: setup.model.clone(),
             text,

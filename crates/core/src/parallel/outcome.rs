@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::{BranchRecord, Cost, EndReason, RunId, Spend};
+use plimsoll_agent::{BranchRecord, Cost, EndReason, Spend};
 use plimsoll_context::{Part, Usage};
 
 use crate::store::SessionId;
@@ -42,7 +42,7 @@ pub struct ParallelLoopResult {
     /// The session of the branch, a fork of the original one.
     pub session_id: SessionId,
     /// Id of the run.
-    pub run_id: RunId,
+    pub run_id: String,
     /// Name of the configuration.
     pub config_id: String,
     /// The model, as `provider/name`.

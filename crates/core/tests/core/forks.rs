@@ -95,7 +95,7 @@ async fn branches_send_the_same_beginning_and_nothing_of_each_other() {
     let (from, entries) = ("p".to_owned(), at as u64);
     assert_eq!(log[at], Entry::Forked { from, entries });
     let records = run_records("f", &log);
-    let names: Vec<String> = records.iter().map(|it| it.id.to_string()).collect();
+    let names: Vec<String> = records.iter().map(|it| it.id.clone()).collect();
     assert_eq!(names, ["p.default.1", "f.default.2", "f.default.3"]);
 }
 

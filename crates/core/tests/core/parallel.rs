@@ -93,8 +93,8 @@ async fn the_winner_becomes_the_session_and_the_others_stay_beside_it() {
     let [one, two] = outcome.results.as_slice() else {
         panic!("{outcome:?}")
     };
-    assert_eq!(one.run_id.to_string(), "s%2Eb2-0.slow.2");
-    assert_eq!(two.run_id.to_string(), "s%2Eb2-1.fast%2E1.2");
+    assert_eq!(one.run_id, "s%2Eb2-0.slow.2");
+    assert_eq!(two.run_id, "s%2Eb2-1.fast%2E1.2");
     assert_eq!(
         (one.spent.turns, one.spent.tool_calls, two.spent.turns),
         (2, 1, 1)
