@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Approver, Event, HookInput, Input, Now, Outcome, Request, Step};
+use plimsoll_agent::{Answer, Event, HookInput, Input, Now, Outcome, Request, Step};
 use plimsoll_context::{Bytes, CallId, Gap, Part};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -141,10 +141,6 @@ async fn follow(
                 });
             }
             Step::Ask(question) => {
-                if question.whom != Approver::Hook {
-                    // A person who is asked sees everything before the call.
-                    parts.observers.catch_up().await;
-                }
                 let cx = hook_calls::context(session);
                 let decide = hook_calls::decide(Arc::clone(&parts), cx, question);
                 underway.asks.push(Box::pin(decide));
@@ -368,7 +364,6 @@ pub(crate) async fn between_runs(session: &mut Session) -> Result<(), Error> {
 pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
     let (mut underway, mut late) = (Underway::new(), Vec::new());
     follow(session, &mut underway, &mut late).await?;
-    session.parts.observers.catch_up().await;
     Ok(())
 }
 

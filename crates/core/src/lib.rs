@@ -67,7 +67,7 @@ pub use journal::{
 };
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
-pub use observer::{MAX_OBSERVER_BACKLOG, Observer};
+pub use observer::Observer;
 pub use output::AgentOutput;
 pub use parallel::{
     Branch, BranchEnd, Choice, EVALUATION_TIMEOUT, Elaborate, Evaluation, EvaluationStrategy,

@@ -113,7 +113,9 @@ impl Session {
         let mut faults = config.faults(self.run.setup());
         let mut setup = self.run.setup().clone();
         let mut parts = Parts::clone(&self.parts);
-        parts.observers.extend_direct(reader);
+        if let Some(reader) = reader {
+            parts.observers.push(reader);
+        }
         if let Some(provider) = &config.provider_override {
             if setup.model != provider.model() {
                 setup.model = provider.model().to_owned();

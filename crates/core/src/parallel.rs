@@ -113,9 +113,7 @@ pub async fn agent_loop_parallel(
 ) -> Result<ParallelLoopOutcome, Error> {
     let (id, count) = (session.id().clone(), branches.len());
     let work = evaluate(session, prompt.into(), branches, strategy, options);
-    let outcome = evaluation(&id, strategy.name(), count, work).await;
-    session.parts.observers.catch_up().await;
-    outcome
+    evaluation(&id, strategy.name(), count, work).await
 }
 
 async fn evaluate(

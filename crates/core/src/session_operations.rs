@@ -213,8 +213,7 @@ impl Session {
 
     pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
         self.attach_context();
-        let outcome = driver::drive(self, input).await;
-        self.parts.observers.catch_up().await;
-        self.output(outcome?)
+        let outcome = driver::drive(self, input).await?;
+        self.output(outcome)
     }
 }

@@ -153,7 +153,9 @@ impl Agent {
                 parts.settings.gate_timeout = caller.settings.gate_timeout;
             }
         }
-        parts.observers.extend_direct(observer);
+        if let Some(observer) = observer {
+            parts.observers.push(observer);
+        }
         agent.parts = Arc::new(parts);
         agent
     }

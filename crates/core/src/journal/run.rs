@@ -67,7 +67,6 @@ impl Session {
             driven.end(self, &outcome);
         }
         self.chain = None;
-        self.parts.observers.catch_up().await;
         let output = match outcome {
             Ok(outcome) => self.output(outcome),
             Err(error) => Err(error),

@@ -1,17 +1,12 @@
 //! Events of several sessions of one agent: each names its session and its run.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use async_trait::async_trait;
-use plimsoll_agent::{Answer, Event, Question, SessionEvent};
+use plimsoll_agent::{Event, SessionEvent};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
-use plimsoll_core::{Agent, Gate, MemoryStore, ToolError, tool};
+use plimsoll_core::{Agent, MemoryStore};
 use plimsoll_testkit::session_id as id;
 use serde_json::json;
-
-use crate::Nothing;
 
 /// Everything that an observer sees.
 #[derive(Clone, Default)]
@@ -92,56 +87,4 @@ async fn events_of_a_sub_agent_name_its_session_and_reach_its_own_observers() {
             .iter()
             .all(|(name, run)| name.starts_with("ship.scout") && *run == 1)
     );
-}
-
-/// An observer that never returns delays neither the run nor the other observers.
-#[tokio::test]
-async fn an_observer_that_blocks_delays_no_run() {
-    let seen = Seen::default();
-    let (_hold, held) = std::sync::mpsc::channel::<()>();
-    let held = Mutex::new(held);
-    let agent = Agent::builder(ScriptedProvider::new([Turn::say("Aye.")]))
-        .observer(move |_: &SessionEvent| _ = held.lock().unwrap().recv())
-        .observer(seen.observer())
-        .max_duration(Duration::from_secs(5))
-        .build()
-        .unwrap();
-    let mut session = agent.session(id("s")).await.unwrap();
-    let output = session.run("Go.").await.unwrap();
-    assert_eq!(output.text, "Aye.");
-    assert_eq!(seen.of(|e| matches!(e, Event::AgentEnd { .. })).len(), 1);
-}
-
-/// Shows a person all that was said before a question.
-#[tokio::test]
-async fn a_gate_is_asked_when_the_observers_have_seen_all_events_before() {
-    #[derive(Clone, Default)]
-    struct Screen(Arc<AtomicBool>);
-
-    #[async_trait]
-    impl Gate for Screen {
-        async fn decide(&self, _: &Question) -> Answer {
-            assert!(self.0.load(Ordering::SeqCst));
-            Answer::Allow
-        }
-    }
-
-    let screen = Screen::default();
-    let shown = Arc::clone(&screen.0);
-    let slow = move |seen: &SessionEvent| {
-        std::thread::sleep(Duration::from_millis(20));
-        let is_turn = matches!(seen.event, Event::TurnStart { .. });
-        shown.fetch_or(is_turn, Ordering::SeqCst);
-    };
-    let asks = |_: Nothing| async { Ok::<_, ToolError>("done") };
-    let call = Turn::call("ask", json!({}));
-    let agent = Agent::builder(ScriptedProvider::new([call, Turn::say("Aye.")]))
-        .tool(tool("ask", "Asks.", asks).asks())
-        .observer(slow)
-        .gate(screen)
-        .build()
-        .unwrap();
-    let mut session = agent.session(id("s")).await.unwrap();
-    let output = session.run("Go.").await.unwrap();
-    assert_eq!(output.tool_calls, 1);
 }
