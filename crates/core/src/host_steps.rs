@@ -21,10 +21,8 @@ const TRUNCATED: &str = "[truncated]";
 pub(crate) struct Steps {
     max: Bytes,
     kept: VecDeque<RunStep>,
-    /// Calls of the newest batch without a result: position, tool and arguments.
-    open: HashMap<CallId, (usize, String, String)>,
-    /// Positions of the calls of this batch with a result, in order of arrival.
-    came: Vec<usize>,
+    /// Calls of the newest batch without a result: tool and arguments.
+    open: HashMap<CallId, (String, String)>,
     held: usize,
     dropped: u64,
 }
@@ -39,13 +37,11 @@ impl Steps {
 
     /// Sets the calls whose results come next: those of this message of the model.
     pub(crate) fn begin_batch(&mut self, message: &Message) {
-        self.open.clear();
-        self.came.clear();
-        for (place, call) in message.calls().enumerate() {
+        let calls = message.calls().map(|call| {
             let arguments = cut(&call.arguments, self.max);
-            let called = (place, call.name.clone(), arguments);
-            self.open.insert(call.id.clone(), called);
-        }
+            (call.id.clone(), (call.name.clone(), arguments))
+        });
+        self.open = calls.collect();
     }
 
     /// Processes a new log entry. Returns the step if the entry is a tool result.
@@ -54,28 +50,19 @@ impl Steps {
             Entry::Reply { message, .. } => self.begin_batch(message),
             Entry::ToolResult { message, .. } => {
                 if let Message::ToolResult(result) = message.as_ref() {
-                    let called = self.open.remove(&result.call);
-                    let (place, name, arguments) = called.unwrap_or_default();
-                    return self.keep(
-                        place,
-                        RunStep {
-                            call: result.call.clone(),
-                            name,
-                            arguments,
-                            result: cut(&message.text(), self.max),
-                            is_error: result.is_error,
-                        },
-                    );
+                    let (name, arguments) = self.open.remove(&result.call).unwrap_or_default();
+                    return self.keep(RunStep {
+                        call: result.call.clone(),
+                        name,
+                        arguments,
+                        result: cut(&message.text(), self.max),
+                        is_error: result.is_error,
+                    });
                 }
             }
             _ => {}
         }
         None
-    }
-
-    /// Returns the maximum size of one result.
-    pub(crate) fn max_result(&self) -> Bytes {
-        self.max
     }
 
     /// Returns the size of all steps in bytes.
@@ -87,15 +74,13 @@ impl Steps {
     pub(crate) fn take(&mut self) -> (Vec<RunStep>, u64) {
         self.held = 0;
         self.open.clear();
-        self.came.clear();
         (
             std::mem::take(&mut self.kept).into(),
             std::mem::take(&mut self.dropped),
         )
     }
 
-    /// Inserts a step at its position in its batch, regardless of its time of arrival.
-    fn keep(&mut self, place: usize, step: RunStep) -> Option<&RunStep> {
+    fn keep(&mut self, step: RunStep) -> Option<&RunStep> {
         let more = weight(&step);
         while (self.kept.len() == MAX_STEPS || (self.held + more) as u64 > MAX_STEPS_SIZE.0)
             && let Some(oldest) = self.kept.pop_front()
@@ -104,11 +89,8 @@ impl Steps {
             self.dropped += 1;
         }
         self.held += more;
-        let later = self.came.iter().filter(|came| **came > place).count();
-        self.came.push(place);
-        let at = self.kept.len().saturating_sub(later);
-        self.kept.insert(at, step);
-        self.kept.get(at)
+        self.kept.push_back(step);
+        self.kept.back()
     }
 }
 
@@ -177,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_stand_in_call_order() {
+    fn steps_stand_in_the_order_of_their_results() {
         let mut steps = Steps::new(MAX_STEP_RESULT);
         for turn in ["x", "y"] {
             let call = |id: &str| {
@@ -205,7 +187,7 @@ mod tests {
         }
         let (kept, _) = steps.take();
         let ids: Vec<&str> = kept.iter().map(|step| step.call.0.as_str()).collect();
-        assert_eq!(ids, ["xa", "xb", "xc", "ya", "yb", "yc"]);
+        assert_eq!(ids, ["xc", "xa", "xb", "yc", "ya", "yb"]);
         assert!(kept.iter().all(|step| step.name == "read"));
     }
 
