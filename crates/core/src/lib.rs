@@ -70,7 +70,7 @@ pub use memory_store::MemoryStore;
 pub use observer::Observer;
 pub use output::AgentOutput;
 pub use parallel::{
-    Branch, BranchEnd, Choice, EVALUATION_TIMEOUT, Elaborate, Evaluation, EvaluationStrategy,
+    Branch, BranchEnd, Choice, Elaborate, Evaluation, EvaluationStrategy,
     JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_BRANCHES, MAX_ELABORATED, MAX_JUDGED,
     ParallelLoopOutcome, ParallelLoopResult, ParallelOptions, PickFirst, TokenEfficient,
     agent_loop_parallel,

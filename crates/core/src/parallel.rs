@@ -3,17 +3,12 @@
 //! The session takes over the answer of one of them, or one answer written from all. To run several
 //! tasks at once, use one session for each.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::StreamExt;
-use futures_util::future::OptionFuture;
 use futures_util::stream::FuturesUnordered;
 use plimsoll_agent::{Entry, Event, ExecutionLimits, Outcome, Spend};
 use plimsoll_context::{Message, Money, Part, SettingFault, StopReason, Tokens};
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::driver;
@@ -21,7 +16,6 @@ use crate::error::Error;
 use crate::remote::{UserMessage, message_of};
 use crate::reservation::Reservation;
 use crate::session::Session;
-use crate::sub_agent::MAX_DEPTH;
 use crate::telemetry::evaluation;
 
 mod branch;
@@ -38,13 +32,8 @@ use branch::{RunningBranch, Trunk};
 
 /// Maximum number of branches in one evaluation. A judge cannot distinguish more.
 pub const MAX_BRANCHES: usize = 8;
-/// Timeout for choosing an answer.
-pub const EVALUATION_TIMEOUT: Duration = Duration::from_secs(300);
-/// How long interrupted branches may take to close their logs.
-const CLOSING: Duration = Duration::from_secs(10);
-
 /// Options of a parallel evaluation.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct ParallelOptions {
     /// Limits for all branches and the choice together: tokens, money, tool calls and time.
     /// `max_turns` applies to each branch.
@@ -52,8 +41,6 @@ pub struct ParallelOptions {
     /// Amounts that a branch's own agent does not limit are shared equally. Default: each branch has
     /// only its own limits.
     pub limits: Option<ExecutionLimits>,
-    /// The reservation to charge, if this is part of a larger task, such as a tool call.
-    pub reservation: Option<Reservation>,
 }
 
 /// The results of all branches.
@@ -131,9 +118,10 @@ async fn evaluate(
     });
     opened.await?;
     let trunk = Trunk::of(session, prompt);
-    let reservation = reserve(&options);
-    let reservation =
-        reservation.map_err(|text| Error::Build(vec![SettingFault::new(&[], text)]))?;
+    let reservation = Reservation::new(&ExecutionLimits {
+        max_turns: None,
+        ..options.limits.unwrap_or_default()
+    });
     let name = strategy.name().to_owned();
     let names = (0..branches.len()).filter_map(|index| trunk.name(index, 0));
     session.parts.tell(Event::ParallelStarted {
@@ -205,45 +193,27 @@ impl Race {
         branches: Vec<Branch>,
         (reservation, turns, shares): (&Reservation, Option<u64>, u64),
     ) {
-        let (mut running, mut leases) = (Vec::new(), Vec::new());
+        let stop = CancellationToken::new();
+        let mut runs = FuturesUnordered::new();
         let mut parts = branches.len() as u64 + shares;
         for branch in branches.into_iter().enumerate() {
             let (branch, lease) =
                 RunningBranch::prepare(branch, trunk, reservation, turns, parts).await;
-            running.push(branch);
-            leases.push(lease);
+            runs.push(branch.run(trunk, lease, &stop));
             parts -= 1;
         }
-        let stop = CancellationToken::new();
-        let mut open: Vec<&RunningBranch> = Vec::new();
-        let mut runs = FuturesUnordered::new();
-        for (branch, lease) in running.iter().zip(leases) {
-            open.push(branch);
-            runs.push(branch.run(trunk, lease, &stop));
-        }
-        let mut closing = None;
         loop {
-            let late = OptionFuture::from(closing.map(tokio::time::sleep_until));
             tokio::select! {
                 biased;
                 result = runs.next() => match result {
-                    Some(result) => {
-                        open.retain(|branch| branch.index != result.branch);
-                        self.end(session, result);
-                    }
+                    Some(result) => self.end(session, result),
                     None => break,
                 },
                 () = interrupted(session, &mut self.undelivered) => {
                     self.interrupted = true;
                     stop.cancel();
-                    closing.get_or_insert_with(|| Instant::now() + CLOSING);
                 }
-                Some(()) = late => break,
             }
-        }
-        for branch in open {
-            let text = "[Stopped.]".to_owned();
-            self.end(session, branch.result(trunk, BranchEnd::Cancelled, text));
         }
         self.results.sort_by_key(|result| result.branch);
     }
@@ -257,7 +227,7 @@ impl Race {
     }
 }
 
-/// Asks the strategy. There is a choice even if the strategy fails.
+/// Asks the strategy. There is a choice even if the strategy names no answer.
 async fn choose(
     session: &Session,
     strategy: &dyn EvaluationStrategy,
@@ -275,14 +245,9 @@ async fn choose(
         counter: Arc::clone(session.view().transcript().counter()),
         warnings: Mutex::default(),
     };
-    let choosing = AssertUnwindSafe(strategy.evaluate(&evaluation)).catch_unwind();
     let choice = tokio::select! {
         biased;
-        choosing = tokio::time::timeout(EVALUATION_TIMEOUT, choosing) => match choosing {
-            Ok(Ok(choice)) => choice,
-            Ok(Err(_)) => evaluation.fall_back(&format!("`{}` broke down", strategy.name())),
-            Err(_) => evaluation.fall_back("there was no choice in time"),
-        },
+        choice = strategy.evaluate(&evaluation) => choice,
         () = interrupted(session, &mut race.undelivered) => Choice::Nothing {
             why: "[Interrupted before one was chosen.]".to_owned(),
         },
@@ -398,25 +363,5 @@ fn check(branches: &[Branch], options: &ParallelOptions) -> Result<(), Error> {
         Ok(())
     } else {
         Err(Error::Build(faults))
-    }
-}
-
-/// Reserves what all branches and the choice may use together.
-fn reserve(options: &ParallelOptions) -> Result<Reservation, String> {
-    let limits = ExecutionLimits {
-        // They apply to each branch.
-        max_turns: None,
-        ..options.limits.unwrap_or_default()
-    };
-    match &options.reservation {
-        None => Ok(Reservation::new(&limits)),
-        Some(above) if above.depth() >= MAX_DEPTH => Err(format!(
-            "agents are {MAX_DEPTH} deep here already; run the prompt by one agent"
-        )),
-        Some(above) => {
-            let part = above.reserve(&limits);
-            let part = part.map_err(|nothing| format!("{nothing} for any branch"))?;
-            Ok(part.deeper())
-        }
     }
 }

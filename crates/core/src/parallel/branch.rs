@@ -123,7 +123,7 @@ impl RunningBranch {
 
     /// Runs the branch to its end.
     pub(super) async fn run(
-        &self,
+        self,
         trunk: &Trunk,
         lease: Result<Lease, String>,
         stop: &CancellationToken,
