@@ -331,81 +331,42 @@ impl Permissions {
     /// let says = |tool, permission| Permissions::new([PermissionRule::new(tool, permission)]).hosted(&search);
     /// assert_eq!(says("bash", Permission::Deny), Ok(Permission::Allow));
     /// assert_eq!(says("web_*", Permission::Deny), Ok(Permission::Deny));
-    /// assert!(says("web_search", Permission::Ask).unwrap_err().contains("allow or deny it"));
+    /// assert!(says("web_search", Permission::Ask).unwrap_err().contains("without asking"));
     /// ```
     ///
-    /// The full name of an MCP server's tool is the server's label, `_` and the tool's name. Rules that
-    /// deny such tools or ask for approval are satisfied if `allowed_tools` omits them.
+    /// The full name of an MCP server's tool is the server's label, `_` and the tool's name.
     ///
     /// # Errors
     /// A sentence for a rule that cannot be enforced: a rule that asks for approval, a rule with an
-    /// argument pattern (the arguments are not known in advance), or a rule for tools of an MCP server
-    /// that may run.
+    /// argument pattern (the arguments are not known in advance), or a rule for some tools of an MCP server.
     pub fn hosted(&self, tool: &HostedTool) -> Result<Permission, String> {
         let name = tool.name();
-        let mut whole = Permission::Allow;
+        let server = tool.server().map(beginning);
+        let server = server.as_deref();
+        let mut is_allowed = false;
         for (rule, number) in self.rules.iter().zip(1..) {
-            if !tool.names().any(|name| rule.tool.fits(name)) {
-                continue;
-            }
-            let why = match (rule.permission, &rule.argument) {
-                (Permission::Allow, Some(_)) => continue,
-                (Permission::Ask, None) => "wants a person to be asked before",
-                (_, Some(_)) => "looks at what is given to",
-                (known, None) => {
-                    whole = known;
-                    break;
+            let (pattern, has_argument) = (&rule.tool, rule.argument.is_some());
+            let is_named = tool.names().any(|name| pattern.fits(name));
+            let is_whole = server.map_or(is_named, |server| pattern.fits_all(server));
+            let concerns = is_named || server.is_some_and(|server| pattern.may_fit(server));
+            match rule.permission {
+                Permission::Allow if has_argument => {}
+                Permission::Allow if is_whole => break,
+                Permission::Allow => is_allowed |= is_named,
+                Permission::Deny if is_named && !has_argument && !is_allowed => {
+                    return Ok(Permission::Deny);
                 }
-            };
-            return Err(format!(
-                "permission rule {number} {why} `{name}`, which the provider runs by itself without \
-                 asking; allow or deny it as a whole, before that rule"
-            ));
-        }
-        match tool.server() {
-            Some(server) if whole != Permission::Deny => self.server_tools(tool, server)?,
-            _ => {}
-        }
-        Ok(whole)
-    }
-
-    /// Checks whether the rules for an MCP server's tools are satisfied if the provider runs them.
-    fn server_tools(&self, tool: &HostedTool, server: &str) -> Result<(), String> {
-        let held = match tool.allowed_tools() {
-            None => self.held(server, None),
-            Some(allowed) => {
-                let mut allowed = allowed.into_iter();
-                allowed.find_map(|one| self.held(server, Some(one)))
-            }
-        };
-        match held {
-            None => Ok(()),
-            Some(number) => Err(format!(
-                "permission rule {number} is for tools of `{server}`, which the provider runs \
-                 without asking; leave them out of its `allowed_tools`, allow `{server}_*` before \
-                 that rule, or connect to the server with [[mcp]]"
-            )),
-        }
-    }
-
-    /// Returns the number of the rule that forbids this tool of a server or asks for approval. If `one`
-    /// is `None`, any tool of the server counts.
-    fn held(&self, server: &str, one: Option<&str>) -> Option<usize> {
-        let beginning = beginning(server);
-        for (rule, number) in self.rules.iter().zip(1..) {
-            let (pattern, allows) = (&rule.tool, rule.permission == Permission::Allow);
-            let fits = match one {
-                Some(one) => pattern.fits(one) || pattern.fits(&format!("{beginning}{one}")),
-                None if allows => pattern.fits_all(&beginning),
-                None => pattern.may_fit(&beginning),
-            };
-            match (fits, allows, &rule.argument) {
-                (true, true, None) => return None,
-                (true, false, _) => return Some(number),
-                _ => {}
+                Permission::Deny | Permission::Ask if concerns => {
+                    let all = server.map_or_else(|| name.to_owned(), |server| format!("{server}*"));
+                    return Err(format!(
+                        "permission rule {number} is for calls of `{all}`, which the provider runs by \
+                         itself without asking; allow `{all}` before that rule, or deny `{name}`"
+                    ));
+                }
+                Permission::Deny | Permission::Ask => {}
             }
         }
-        None
+        Ok(Permission::Allow)
     }
 
     /// Decides about a call that acts on `target`: the first matching rule applies. Returns `None` if

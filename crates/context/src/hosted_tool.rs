@@ -16,7 +16,6 @@ pub const MAX_HOSTED_TOOLS: usize = 32;
 /// use serde_json::json;
 /// let search = HostedTool(json!({"type": "web_search_20250305", "name": "web_search"}));
 /// assert_eq!(search.name(), "web_search");
-/// assert!(search.is_called("web_search_20250305"));
 /// let search = HostedTool(json!({"type": "web_search"}));
 /// assert_eq!(search.name(), "web_search");
 /// ```
@@ -43,12 +42,6 @@ impl HostedTool {
         names.into_iter().filter(|name| !name.is_empty())
     }
 
-    /// Checks whether the tool has this name.
-    #[must_use]
-    pub fn is_called(&self, name: &str) -> bool {
-        self.names().any(|own| own == name)
-    }
-
     /// Returns the MCP server whose tools this entry makes available, or `None` for a single tool.
     #[must_use]
     pub fn server(&self) -> Option<&str> {
@@ -58,26 +51,6 @@ impl HostedTool {
             _ => return None,
         };
         Some(label)
-    }
-
-    /// Returns the tools of the MCP server that the provider may run, or `None` if they are not
-    /// restricted.
-    #[must_use]
-    pub fn allowed_tools(&self) -> Option<Vec<&str>> {
-        let is_on = |tool: &Value| tool.get("enabled").and_then(Value::as_bool);
-        if self.kind() == "mcp_toolset" {
-            let others = self.0.get("default_config").and_then(is_on);
-            if others != Some(false) {
-                return None;
-            }
-            let tools = self.0.get("configs").and_then(Value::as_object);
-            let tools = tools.into_iter().flatten();
-            let tools = tools.filter(|(_, tool)| is_on(tool) != Some(false));
-            return Some(tools.map(|(name, _)| name.as_str()).collect());
-        }
-        let allowed = self.0.get("allowed_tools")?;
-        let names = allowed.get("tool_names").unwrap_or(allowed).as_array()?;
-        names.iter().map(Value::as_str).collect()
     }
 
     /// Returns the JSON that is sent to the provider.

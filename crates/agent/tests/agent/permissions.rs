@@ -356,81 +356,40 @@ fn a_rule_for_a_tool_that_there_is_not_is_a_fault() {
     assert_eq!(many.faults(["read"], &[], &|_, _| true).len(), 1);
 }
 
-/// The provider runs the tools of an MCP server without asking, so that a rule for one of them is kept
-/// by what is asked for, or not at all.
+/// The provider runs the tools of an MCP server without asking, so that no rule for one of them is kept.
 #[test]
-fn rules_for_the_tools_of_a_hosted_server_are_kept_or_refused() {
-    let mcp = |allowed: serde_json::Value| {
+fn rules_for_some_tools_of_a_hosted_server_are_refused() {
+    let mcp = || {
         HostedTool(json!({
             "type": "mcp", "server_label": "gh", "server_url": "https://gh.example",
-            "require_approval": "never", "allowed_tools": allowed
+            "require_approval": "never", "allowed_tools": ["read"]
         }))
     };
-    let toolset = |enabled: bool| {
-        HostedTool(json!({
-            "type": "mcp_toolset", "mcp_server_name": "gh",
-            "default_config": {"enabled": false}, "configs": {"delete_repo": {"enabled": enabled}}
-        }))
-    };
-    let any = || mcp(json!(null));
-    let reads = || mcp(json!(["read"]));
-    let deletes = || mcp(json!({"tool_names": ["read", "delete_repo"]}));
+    let toolset = || HostedTool(json!({"type": "mcp_toolset", "mcp_server_name": "gh"}));
+    let first = Err("rule 1 is for calls of `gh_*`");
     for (tool, set, expected) in [
+        (mcp(), &["deny gh_delete*"][..], first),
+        (mcp(), &["ask gh_push"], first),
+        (mcp(), &["deny *delete*"], first),
+        (mcp(), &["deny gh_* repo=main"], first),
+        (mcp(), &["deny gh x=1"], first),
+        (mcp(), &["allow gh", "deny gh_delete*"], Err("rule 2")),
+        (mcp(), &["allow gh_read", "deny gh_*"], Err("rule 2")),
         (
-            any(),
-            &["deny gh_delete*"][..],
-            Err("leave them out of its `allowed_tools`"),
-        ),
-        (
-            any(),
-            &["ask gh_push"],
-            Err("leave them out of its `allowed_tools`"),
-        ),
-        (
-            any(),
-            &["deny *delete*"],
-            Err("leave them out of its `allowed_tools`"),
-        ),
-        (
-            any(),
-            &["deny gh_* repo=main"],
-            Err("leave them out of its `allowed_tools`"),
-        ),
-        (any(), &["allow gh", "deny gh_delete*"], Err("rule 2")),
-        (any(), &["allow gh_read", "deny gh_*"], Err("rule 2")),
-        (
-            any(),
+            mcp(),
             &["allow gh_*", "deny gh_delete*"],
             Ok(Permission::Allow),
         ),
-        (any(), &["allow gh", "deny *"], Err("allow `gh_*` before")),
-        (any(), &["deny gh_delete*", "deny gh"], Ok(Permission::Deny)),
+        (mcp(), &["allow gh", "deny *"], Err("allow `gh_*` before")),
+        (mcp(), &["deny gh_delete*", "deny gh"], first),
+        (mcp(), &["deny gh", "ask gh_push"], Ok(Permission::Deny)),
         (
-            any(),
+            mcp(),
             &["deny bash x=1", "ask ghost_*"],
             Ok(Permission::Allow),
         ),
-        (
-            mcp(json!({"read_only": true})),
-            &["deny gh_delete*"],
-            Err("rule 1"),
-        ),
-        (
-            reads(),
-            &["deny gh_delete*", "deny delete_repo"],
-            Ok(Permission::Allow),
-        ),
-        (
-            reads(),
-            &["allow gh_read", "deny gh_*"],
-            Ok(Permission::Allow),
-        ),
-        (deletes(), &["deny gh_delete*"], Err("tools of `gh`")),
-        (deletes(), &["ask delete_repo"], Err("tools of `gh`")),
-        (deletes(), &["deny delete_* x=1"], Err("tools of `gh`")),
-        (toolset(true), &["deny gh_delete*"], Err("tools of `gh`")),
-        (toolset(false), &["deny gh_delete*"], Ok(Permission::Allow)),
-        (toolset(true), &["deny gh"], Ok(Permission::Deny)),
+        (toolset(), &["deny gh_delete*"], first),
+        (toolset(), &["deny gh"], Ok(Permission::Deny)),
     ] {
         match (rules(set).hosted(&tool), expected) {
             (Ok(says), Ok(expected)) => assert_eq!(says, expected, "{tool:?} {set:?}"),
@@ -440,7 +399,7 @@ fn rules_for_the_tools_of_a_hosted_server_are_kept_or_refused() {
     }
     // There may be such a tool.
     let set = rules(&["deny gh_delete*", "deny gl_delete*"]);
-    let faults = set.faults(["read"], &[any()], &|_, _| true);
+    let faults = set.faults(["read"], &[mcp()], &|_, _| true);
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(faults[0].text.contains("gl_delete"), "{faults:?}");
 }

@@ -167,15 +167,15 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
     for (builder, words) in [
         (
             builder().permissions(rules([("*", Ask, "")])),
-            "wants a person to be asked",
+            "permission rule 1 is for calls of `web_search`",
         ),
         (
             builder().permissions(rules([("web_search", Deny, "query=*secret*")])),
-            "looks at what is given to `web_search`",
+            "permission rule 1 is for calls of `web_search`",
         ),
         (
             builder().permissions(rules([("web_search", Allow, "a"), ("web_*", Ask, "")])),
-            "permission rule 2 wants a person",
+            "permission rule 2 is for calls",
         ),
         (
             builder().permissions(rules([("web_surf", Deny, "")])),
@@ -185,7 +185,7 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
             builder()
                 .hosted_tool(json!({"type": "mcp", "server_label": "gh"}))
                 .permissions(rules([("gh_delete*", Deny, "")])),
-            "permission rule 1 is for tools of `gh`",
+            "permission rule 1 is for calls of `gh_*`",
         ),
         (
             builder().hosted_tool(search()),
