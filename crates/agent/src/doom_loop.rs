@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use plimsoll_context::{Message, ToolCall, ToolResult};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::read_arguments;
@@ -31,8 +32,7 @@ pub struct DoomLoopTracker {
 }
 
 /// The kind of a repetition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Repetition {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plimsoll_context::{
     CallId, Fingerprint, Message, Money, Part, Pin, Plan, Seq, StopReason, Tokens, Usage,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::LimitKind;
@@ -52,8 +53,7 @@ impl WindowEvidence {
 }
 
 /// When a queued message is delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Waiting {
     /// Before the next model call.
@@ -63,8 +63,7 @@ pub enum Waiting {
 }
 
 /// One branch: a run of the same prompt by another agent, in a fork of the session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct BranchRecord {
     /// The name of the forked session. Its log contains everything that the branch did.
     pub session: String,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use plimsoll_context::{
     Bytes, CacheMiss, CallId, Delta, Money, Part, Plan, StopReason, Tokens, Usage,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::doom_loop::Repetition;
@@ -30,8 +31,7 @@ pub const EVENT_VERSION: u32 = 1;
 /// assert_eq!(line, r#"{"session":"voyage","run":2,"event":"warning","text":"look out"}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionEvent {
     /// The id of the session.
     pub session: Arc<str>,
@@ -43,8 +43,7 @@ pub struct SessionEvent {
 }
 
 /// An event of a run. Observers receive it as part of a [`SessionEvent`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Event {
@@ -253,7 +252,6 @@ pub enum Event {
 }
 
 /// Returns the JSON Schema (draft 2020-12) of a [`SessionEvent`] of version [`EVENT_VERSION`].
-#[cfg(feature = "schema")]
 #[must_use]
 pub fn event_schema() -> serde_json::Value {
     // Descriptions keep the first paragraph; links between doc comments do not work in JSON.
@@ -278,8 +276,7 @@ pub fn event_schema() -> serde_json::Value {
 }
 
 /// One tool call of a run with its result, in the form that the host stores.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunStep {
     /// The call.
     pub call: CallId,
@@ -296,8 +293,7 @@ pub struct RunStep {
 }
 
 /// The state of a queued message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessagePhase {
     /// The message is waiting.
@@ -309,8 +305,7 @@ pub enum MessagePhase {
 }
 
 /// The reaction to a model that repeats itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoopConsequence {
     /// The model is warned.
@@ -322,8 +317,7 @@ pub enum LoopConsequence {
 }
 
 /// The phase of a tool call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolPhase {
     /// The tool was started.
@@ -337,8 +331,7 @@ pub enum ToolPhase {
 }
 
 /// A plan that was applied to the view, and the sizes before and after it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AppliedPlan {
     /// The plan, with its cause, its edits and its price.
     pub plan: Plan,

@@ -3,12 +3,14 @@
 //! The `wire` crate classifies the providers' error texts.
 
 use plimsoll_context::{Tokens, Usage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 /// The reason why a model call failed. `message` is the provider's own text, unshortened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, IntoStaticStr)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error, IntoStaticStr, JsonSchema,
+)]
 #[serde(tag = "failure", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]

@@ -59,11 +59,9 @@ pub use between_runs::{CompactError, MAX_FOCUS};
 pub use call_target::{CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf};
 pub use doom_loop::{DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition};
 pub use entry::{BranchRecord, Entry, LOG_FORMAT, Waiting, WindowEvidence};
-#[cfg(feature = "schema")]
-pub use event::event_schema;
 pub use event::{
     AppliedPlan, EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, SessionEvent,
-    ToolPhase,
+    ToolPhase, event_schema,
 };
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use plimsoll_context::{Bytes, Money, SettingFault, Tokens};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::doom_loop::DoomLoopTracker;
@@ -26,8 +27,7 @@ pub const IDENTICAL_TOOL_CALLS: u64 = 4;
 /// A run without a limit on its turns has [`MAX_TURNS`]. Limits of one run replace those of its agent
 /// ([`Self::over`]); limits of a sub-agent, a branch or a request can only lower them
 /// ([`Self::within`]).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExecutionLimits {
     /// Model calls in a run. Default 50; at least 1.
@@ -60,8 +60,7 @@ pub struct ExecutionLimits {
 }
 
 /// The tokens that count towards `max_total_tokens`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CountTokens {
     /// All tokens that each call reads and writes, including cached ones.
@@ -73,8 +72,7 @@ pub enum CountTokens {
 }
 
 /// The reaction when a limit is reached.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AtLimit {
     /// The last allowed model call has no tools and is asked for an honest answer.

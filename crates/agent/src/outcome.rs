@@ -3,6 +3,7 @@
 //! A failed run has an outcome as well, and its session can be continued.
 
 use plimsoll_context::{Bytes, CacheTally, CannotFit, Money, Part, Tokens, Usage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
@@ -11,8 +12,7 @@ use crate::failure::Failure;
 use crate::spend::Cost;
 
 /// The result of a run.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
     /// The reason why the run ended.
     pub reason: EndReason,
@@ -64,8 +64,7 @@ pub(crate) fn is_nothing(usage: &Usage) -> bool {
 }
 
 /// The reason why a run ended.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoStaticStr)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, IntoStaticStr, JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 #[non_exhaustive]

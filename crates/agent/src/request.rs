@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_context::{CachePlan, HostedTool, MessageList, Tokens, ToolSpec};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
@@ -80,8 +81,9 @@ impl Sampling {
 }
 
 /// How much a model thinks before it answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Display, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum ThinkingLevel {

@@ -7,6 +7,7 @@ use plimsoll_context::{
     CacheConfig, CacheRetention, HostedTool, Message, Money, Policy, PriceSheet, Recall,
     SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Usage, ViewLimits,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::call_target::TargetOf;
@@ -103,8 +104,7 @@ pub struct KnownTool {
 }
 
 /// The reason for a turn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnTrigger {
     /// A message of the user.
@@ -125,8 +125,7 @@ pub enum TurnTrigger {
 }
 
 /// The part of a run's configuration that affects its behaviour.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunConfigSnapshot {
     /// The configuration's id. Default: [`DEFAULT_CONFIG`].
     pub config_id: String,

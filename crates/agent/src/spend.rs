@@ -1,14 +1,14 @@
 //! [`Spend`]: the usage of an agent or a tool, [`Cost`], and [`Amounts`], whose limits agents share.
 
 use plimsoll_context::{Money, Tokens, Usage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::ExecutionLimits;
 use crate::outcome::is_nothing;
 
 /// Used tokens, money, turns and tool calls.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spend {
     /// Tokens.
     pub usage: Usage,
@@ -24,8 +24,7 @@ pub struct Spend {
 }
 
 /// A sum of prices. Some of them may be unknown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Cost {
     /// The sum of the known prices.
     pub known: Money,

@@ -16,8 +16,6 @@
 //! # Ok::<(), plimsoll::Error>(())
 //! ```
 
-#[cfg(feature = "schema")]
-pub use plimsoll_agent::event_schema;
 pub use plimsoll_agent::{
-    EVENT_VERSION, LoopConsequence, MessagePhase, RunStep, ToolPhase, TurnTrigger,
+    EVENT_VERSION, LoopConsequence, MessagePhase, RunStep, ToolPhase, TurnTrigger, event_schema,
 };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use plimsoll_agent::{EndReason, ExecutionLimits, run_id};
+use plimsoll_agent::{EndReason, run_id};
 use plimsoll_context::{Part, SettingFault};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -751,7 +751,7 @@ fn a_bound_that_could_not_prune_is_refused_with_the_least_one() {
 #[test]
 fn limits_without_a_meaning_are_refused_by_the_builder() {
     type Change = fn(AgentBuilder) -> AgentBuilder;
-    let rows: [(Change, &str); 10] = [
+    let rows: [(Change, &str); 9] = [
         (
             |b| b.trigger(Threshold::Sent(Tokens(0))),
             "the trigger is 0, so that a plan would be due before every call; choose one above 0",

@@ -13,8 +13,8 @@ use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, Branch, BranchEnd, Choice, Elaborate, Error, Evaluation,
     EvaluationStrategy, LlmJudge, MemoryStore, ParallelLoopOutcome, ParallelLoopResult,
-    ParallelOptions, PickFirst, RetryConfig, Session, SessionStore, TokenEfficient,
-    ToolError, Window, agent_loop_parallel, tool,
+    ParallelOptions, PickFirst, RetryConfig, Session, SessionStore, TokenEfficient, ToolError,
+    Window, agent_loop_parallel, tool,
 };
 use plimsoll_testkit::{session_id as id, view_items as items};
 use serde_json::json;
