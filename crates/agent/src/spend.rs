@@ -74,6 +74,12 @@ impl Amounts {
     pub fn plus(self, other: Self) -> Self {
         self.with(other, u64::saturating_add)
     }
+
+    /// Returns the difference of each kind, 0 if it would be negative.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        self.with(other, u64::saturating_sub)
+    }
 }
 
 impl From<&Spend> for Amounts {

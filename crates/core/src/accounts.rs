@@ -1,23 +1,17 @@
-//! [`Accounts`]: those of agents that share limits.
+//! [`Account`]: an agent's part of limits that several agents share.
 //!
-//! For each account and each kind that is limited there: used + promised + set aside below + left =
-//! limit. They have no clock and no lock.
+//! For each account and each kind that is limited there: used + promised + held below + left = limit.
 
-use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::{Amounts, LimitKind, Spend};
+use plimsoll_agent::{Amounts, LimitKind};
 
-/// The maximum number of open accounts. Beyond it, nothing can be reserved.
-pub(crate) const MAX_ACCOUNTS: usize = 1_024;
+use crate::error::lock;
 
 /// Used amounts.
 pub(crate) type Used = Amounts;
 /// Allowed amounts; `None` means no limit.
 pub(crate) type Limit = Amounts<Option<u64>>;
-
-/// The key of an account.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct AccountId(u64);
 
 /// The reason why nothing can be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,31 +23,27 @@ pub enum NothingLeft {
     /// The time is over.
     #[error("no time is left")]
     Time,
-    /// Too many reservations are open.
-    #[error("too many agents are at work at once")]
-    TooMany,
 }
 
-/// A tree of accounts.
+/// An account. When it is dropped, its usage is added to the one above, and the rest is released there.
+/// The accounts below it keep it open.
 #[derive(Debug)]
-pub(crate) struct Accounts {
-    accounts: BTreeMap<AccountId, Account>,
-    next: u64,
+pub(crate) struct Account {
+    above: Option<Arc<Self>>,
+    limit: Limit,
+    books: Mutex<Books>,
 }
 
-/// One account.
 #[derive(Debug, Clone, Copy, Default)]
-struct Account {
-    above: Option<AccountId>,
-    /// A tool call, which shares all limits of the account above.
-    is_call: bool,
-    limit: Limit,
-    /// Used by this account and by the settled ones below it.
-    used: Used,
-    /// The same in full, as it is reported.
-    spent: Spend,
+pub(crate) struct Books {
+    /// Used by this account and by the closed ones below it.
+    pub(crate) used: Used,
     /// Promised to this account itself, so it cannot be reserved.
-    promised: Used,
+    pub(crate) promised: Used,
+    /// Taken by the open accounts below: their limits, or their usage if that is more.
+    below: Used,
+    /// The number of these accounts.
+    open: usize,
 }
 
 /// Returns a kind that has nothing left and is needed to begin. An agent without tool calls can still
@@ -68,177 +58,98 @@ fn lacks(limit: &Limit) -> Option<LimitKind> {
     .find_map(|(amount, kind)| (amount == Some(0)).then_some(kind))
 }
 
-impl Accounts {
-    /// Creates accounts with a single account.
-    pub(crate) fn new(limit: Limit) -> (Self, AccountId) {
-        let root = AccountId(0);
-        let account = Account {
+impl Books {
+    fn taken(&self) -> Used {
+        self.used.plus(self.promised).plus(self.below)
+    }
+}
+
+impl Account {
+    /// Creates the account above all others.
+    pub(crate) fn new(limit: Limit) -> Arc<Self> {
+        Arc::new(Self {
+            above: None,
             limit,
-            ..Account::default()
-        };
-        let accounts = Self {
-            accounts: BTreeMap::from([(root, account)]),
-            next: 1,
-        };
-        (accounts, root)
-    }
-
-    /// Opens an account with `min(wanted, left)` of each kind. For a kind without a wanted amount, it
-    /// gets one of `parts` equal parts of the remaining amount.
-    pub(crate) fn reserve(
-        &mut self,
-        above: AccountId,
-        wanted: Limit,
-        parts: u64,
-    ) -> Result<AccountId, NothingLeft> {
-        if self.accounts.len() >= MAX_ACCOUNTS {
-            return Err(NothingLeft::TooMany);
-        }
-        let limit = self.left(above).with(wanted, |left, wanted| match left {
-            Some(left) => Some(wanted.unwrap_or(left.div_ceil(parts.max(1))).min(left)),
-            None => wanted,
-        });
-        match lacks(&limit) {
-            Some(kind) => Err(NothingLeft::Of(kind)),
-            None => Ok(self.open(Account {
-                above: Some(above),
-                limit,
-                ..Account::default()
-            })),
-        }
-    }
-
-    /// Opens an account for a tool call, which shares all limits of the account above.
-    ///
-    /// A run has at most as many of them as it may have tool calls at once.
-    pub(crate) fn open_call(&mut self, above: AccountId) -> AccountId {
-        self.open(Account {
-            above: Some(above),
-            is_call: true,
-            ..Account::default()
+            books: Mutex::default(),
         })
     }
 
-    fn open(&mut self, account: Account) -> AccountId {
-        let id = AccountId(self.next);
-        self.next += 1;
-        self.accounts.insert(id, account);
-        id
-    }
-
-    /// Records additional usage of an account.
-    pub(crate) fn spend(&mut self, id: AccountId, more: &Spend) {
-        self.book(id, more, Used::from(more));
-    }
-
-    /// Records additional usage that the limits count as `counted`.
-    pub(crate) fn book(&mut self, id: AccountId, more: &Spend, counted: Used) {
-        if let Some(account) = self.accounts.get_mut(&id) {
-            account.used = account.used.plus(counted);
-            account.spent = account.spent.combine(*more);
-        }
-    }
-
-    /// Replaces the amounts that are promised to an account itself.
-    pub(crate) fn promise(&mut self, id: AccountId, promised: Used) {
-        if let Some(account) = self.accounts.get_mut(&id) {
-            account.promised = promised;
-        }
-    }
-
-    /// Settles an account: adds its usage to the one above and releases the rest.
-    ///
-    /// The accounts below it move to the one above. The root cannot be settled.
-    pub(crate) fn settle(&mut self, id: AccountId) {
-        let Some(above) = self.accounts.get(&id).and_then(|account| account.above) else {
-            return;
-        };
-        let Some(settled) = self.accounts.remove(&id) else {
-            return;
-        };
-        for below in self.accounts.values_mut() {
-            if below.above == Some(id) {
-                below.above = Some(above);
+    /// Opens an account below with `min(wanted, left)` of each kind. For a kind without a wanted amount,
+    /// it gets one of `parts` equal parts of the remaining amount.
+    pub(crate) fn open(
+        self: &Arc<Self>,
+        wanted: Limit,
+        parts: u64,
+    ) -> Result<Arc<Self>, NothingLeft> {
+        let limit = self.change(|books| {
+            let limit = self.left_of(books).with(wanted, |left, wanted| match left {
+                Some(left) => Some(wanted.unwrap_or(left.div_ceil(parts.max(1))).min(left)),
+                None => wanted,
+            });
+            if let Some(kind) = lacks(&limit) {
+                return Err(NothingLeft::Of(kind));
             }
+            books.below = books.below.plus(limit.map(Option::unwrap_or_default));
+            books.open += 1;
+            Ok(limit)
+        })?;
+        Ok(Arc::new(Self {
+            above: Some(Arc::clone(self)),
+            limit,
+            books: Mutex::default(),
+        }))
+    }
+
+    /// Changes the books, and what the accounts above hold for this one.
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Books) -> T) -> T {
+        // Locked from below to above, and until all of them agree.
+        let mut books = lock(&self.books);
+        let before = self.held(&books);
+        let changed = change(&mut books);
+        let after = self.held(&books);
+        if let Some(above) = self.above.as_ref().filter(|_| before != after) {
+            above.change(|above| above.below = above.below.plus(after).minus(before));
         }
-        self.book(above, &settled.spent, settled.used);
+        changed
     }
 
-    /// Returns the limit of an account. Nothing is allowed for a settled one.
-    pub(crate) fn limit(&self, id: AccountId) -> Limit {
-        let account = self.accounts.get(&self.payer(id));
-        account.map_or(Used::default().map(Some), |account| account.limit)
+    /// Returns what the account above holds for this one.
+    fn held(&self, books: &Books) -> Used {
+        let limit = self.limit.map(Option::unwrap_or_default);
+        limit.with(books.taken(), u64::max)
     }
 
-    /// Returns the amounts that can still be reserved. Nothing is left of a settled account.
-    pub(crate) fn left(&self, id: AccountId) -> Limit {
-        let taken = self.taken().remove(&self.payer(id)).unwrap_or_default();
-        self.limit(id)
+    fn left_of(&self, books: &Books) -> Limit {
+        let taken = books.taken();
+        self.limit
             .with(taken, |limit, taken| Some(limit?.saturating_sub(taken)))
     }
 
-    /// Returns the usage of an account and everything below it.
-    pub(crate) fn spent(&self, id: AccountId) -> Spend {
-        let sums = self.sums(|account| account.spent, |_, spent| spent, Spend::combine);
-        sums.get(&id).copied().unwrap_or_default()
+    pub(crate) fn limit(&self) -> Limit {
+        self.limit
     }
 
-    /// Returns the number of open reservations directly below an account, also by its tool calls.
-    pub(crate) fn at_work(&self, id: AccountId) -> usize {
-        let payer = self.payer(id);
-        let open = self.accounts.values().filter(|account| !account.is_call);
-        open.filter(|account| {
-            account
-                .above
-                .is_some_and(|above| self.payer(above) == payer)
-        })
-        .count()
+    /// Returns the amounts that can still be reserved.
+    pub(crate) fn left(&self) -> Limit {
+        self.left_of(&lock(&self.books))
     }
 
-    /// Returns the amounts that each account has used, promised and set aside for those below.
-    fn taken(&self) -> BTreeMap<AccountId, Used> {
-        self.sums(
-            |account| account.used.plus(account.promised),
-            |account, taken| {
-                let part = account.limit.map(|limit| limit.unwrap_or(0));
-                part.with(taken, u64::max)
-            },
-            Used::plus,
-        )
+    /// Returns the number of open accounts directly below.
+    pub(crate) fn at_work(&self) -> usize {
+        lock(&self.books).open
     }
+}
 
-    /// Sums up a value for each account: its own one, and those that the accounts below pass up.
-    fn sums<T: Copy>(
-        &self,
-        own: impl Fn(&Account) -> T,
-        passes_up: impl Fn(&Account, T) -> T,
-        plus: impl Fn(T, T) -> T,
-    ) -> BTreeMap<AccountId, T> {
-        let own = self
-            .accounts
-            .iter()
-            .map(|(id, account)| (*id, own(account)));
-        let mut sums: BTreeMap<AccountId, T> = own.collect();
-        // An account is younger than the one above, so its own sum is complete.
-        for (id, account) in self.accounts.iter().rev() {
-            let up = sums.get(id).map(|sum| passes_up(account, *sum));
-            let above = account.above.and_then(|above| sums.get_mut(&above));
-            if let (Some(up), Some(above)) = (up, above) {
-                *above = plus(*above, up);
-            }
-        }
-        sums
-    }
-
-    /// Returns the account whose limits apply: for a tool call, that of its run.
-    fn payer(&self, id: AccountId) -> AccountId {
-        match self.accounts.get(&id) {
-            Some(Account {
-                is_call: true,
-                above: Some(above),
-                ..
-            }) => self.payer(*above),
-            _ => id,
+impl Drop for Account {
+    fn drop(&mut self) {
+        let books = *lock(&self.books);
+        let held = self.held(&books);
+        if let Some(above) = &self.above {
+            above.change(|above| {
+                above.below = above.below.minus(held);
+                above.used = above.used.plus(books.used);
+                above.open -= 1;
+            });
         }
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_agent::{CountTokens, ExecutionLimits, Spend};
 use plimsoll_context::Tokens;
 use tokio::time::Instant;
 
-use crate::accounts::{AccountId, Accounts, Limit, NothingLeft, Used};
+use crate::accounts::{Account, Limit, NothingLeft, Used};
 use crate::error::lock;
 
 /// The maximum number of model calls of all agents below one run, not counting the run's own calls.
@@ -20,8 +20,8 @@ pub const MAX_TURNS_BELOW: u64 = 1_000;
 /// Amounts that may be used, directly or by further reservations.
 ///
 /// An agent reserves its part from what is left above. Its usage is visible there immediately, and
-/// the unused rest returns when the last clone of the reservation is dropped, even after a panic or a
-/// timeout.
+/// the unused rest returns when the last clone of the reservation is dropped, and all reservations below
+/// it, even after a panic or a timeout.
 ///
 /// ```
 /// use plimsoll_agent::{ExecutionLimits, Spend};
@@ -43,17 +43,35 @@ pub const MAX_TURNS_BELOW: u64 = 1_000;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Reservation {
-    account: Arc<OpenAccount>,
+    account: Arc<Account>,
+    meter: Arc<Meter>,
     until: Option<Instant>,
     /// The number of agents above this one: 0 for the first agent.
     depth: u32,
 }
 
-/// An account that is settled when it is dropped.
-#[derive(Debug)]
-struct OpenAccount {
-    accounts: Arc<Mutex<Accounts>>,
-    id: AccountId,
+/// The usage of a reservation, or of a tool call within one, and of everything below it.
+#[derive(Debug, Default)]
+struct Meter {
+    above: Option<Arc<Self>>,
+    spent: Mutex<Spend>,
+}
+
+impl Meter {
+    fn below(above: &Arc<Self>) -> Arc<Self> {
+        Arc::new(Self {
+            above: Some(Arc::clone(above)),
+            spent: Mutex::default(),
+        })
+    }
+
+    fn add(&self, more: &Spend) {
+        let mut spent = lock(&self.spent);
+        *spent = spent.combine(*more);
+        if let Some(above) = &self.above {
+            above.add(more);
+        }
+    }
 }
 
 impl Reservation {
@@ -61,10 +79,9 @@ impl Reservation {
     /// time starts now.
     #[must_use]
     pub fn new(limits: &ExecutionLimits) -> Self {
-        let (accounts, id) = Accounts::new(Limit::from(limits));
-        let accounts = Arc::new(Mutex::new(accounts));
         Self {
-            account: Arc::new(OpenAccount { accounts, id }),
+            account: Account::new(Limit::from(limits)),
+            meter: Arc::default(),
             until: ends_in(limits.max_duration),
             depth: 0,
         }
@@ -104,14 +121,11 @@ impl Reservation {
         if self.until.is_some_and(|until| until <= Instant::now()) {
             return Err(NothingLeft::Time);
         }
-        let mut accounts = lock(&self.account.accounts);
-        let id = accounts.reserve(self.account.id, Limit::from(requested), parts)?;
+        let until = [self.until, ends_in(requested.max_duration)];
         Ok(Self {
-            account: self.account.beside(id),
-            until: [self.until, ends_in(requested.max_duration)]
-                .into_iter()
-                .flatten()
-                .min(),
+            account: self.account.open(Limit::from(requested), parts)?,
+            meter: Meter::below(&self.meter),
+            until: until.into_iter().flatten().min(),
             depth: self.depth,
         })
     }
@@ -119,11 +133,10 @@ impl Reservation {
     /// Returns a reservation for one tool call, ending at `until` if that is earlier. It shares all
     /// limits with this one, and its usage is that of the call only.
     pub(crate) fn for_call(&self, until: Option<Instant>) -> Self {
-        let id = lock(&self.account.accounts).open_call(self.account.id);
         Self {
-            account: self.account.beside(id),
+            meter: Meter::below(&self.meter),
             until: [self.until, until].into_iter().flatten().min(),
-            depth: self.depth,
+            ..self.clone()
         }
     }
 
@@ -137,13 +150,16 @@ impl Reservation {
 
     /// Adds usage, for example of a model or a service that a tool has called.
     pub fn spend(&self, spend: &Spend) {
-        lock(&self.account.accounts).spend(self.account.id, spend);
+        self.meter.add(spend);
+        let used = Used::from(spend);
+        self.account
+            .change(|books| books.used = books.used.plus(used));
     }
 
     /// Returns the usage so far, including that of all reservations below this one.
     #[must_use]
     pub fn spent(&self) -> Spend {
-        lock(&self.account.accounts).spent(self.account.id)
+        *lock(&self.meter.spent)
     }
 
     /// Returns the amounts that may be used in total.
@@ -152,13 +168,13 @@ impl Reservation {
     /// reservation.
     #[must_use]
     pub fn limits(&self) -> ExecutionLimits {
-        self.in_time(lock(&self.account.accounts).limit(self.account.id))
+        self.in_time(self.account.limit())
     }
 
     /// Returns the amounts that can still be reserved.
     #[must_use]
     pub fn left(&self) -> ExecutionLimits {
-        self.in_time(lock(&self.account.accounts).left(self.account.id))
+        self.in_time(self.account.left())
     }
 
     fn in_time(&self, limit: Limit) -> ExecutionLimits {
@@ -184,7 +200,7 @@ impl Reservation {
 
     /// Returns the number of open reservations below this one.
     pub(crate) fn at_work(&self) -> usize {
-        lock(&self.account.accounts).at_work(self.account.id)
+        self.account.at_work()
     }
 
     /// Records the usage of a run since `before`, which is set to the present usage, and promises the
@@ -197,26 +213,11 @@ impl Reservation {
             ..Used::from(&more)
         };
         *before = own;
-        let mut accounts = lock(&self.account.accounts);
-        accounts.book(self.account.id, &more, counted);
-        accounts.promise(self.account.id, keeps);
-    }
-}
-
-impl OpenAccount {
-    /// Returns another account of the same accounts.
-    fn beside(&self, id: AccountId) -> Arc<Self> {
-        Arc::new(Self {
-            accounts: Arc::clone(&self.accounts),
-            id,
-        })
-    }
-}
-
-impl Drop for OpenAccount {
-    fn drop(&mut self) {
-        let id = self.id;
-        lock(&self.accounts).settle(id);
+        self.meter.add(&more);
+        self.account.change(|books| {
+            books.used = books.used.plus(counted);
+            books.promised = keeps;
+        });
     }
 }
 

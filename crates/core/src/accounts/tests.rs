@@ -1,8 +1,6 @@
 //! The arithmetic of shared limits, by example and for random accounts.
 
 use super::*;
-use plimsoll_agent::Cost;
-use plimsoll_context::{Money, Tokens, Usage};
 use proptest::prelude::*;
 
 fn all(amount: u64) -> Used {
@@ -21,142 +19,99 @@ fn tokens(amount: u64) -> Limit {
     }
 }
 
-fn used(tokens: u64) -> Spend {
-    spend(Used {
+fn spend(account: &Account, more: Used) {
+    account.change(|books| books.used = books.used.plus(more));
+}
+
+fn promise(account: &Account, promised: Used) {
+    account.change(|books| books.promised = promised);
+}
+
+fn use_tokens(account: &Account, tokens: u64) {
+    let used = Used {
         tokens,
         ..Used::default()
-    })
-}
-
-fn spend(used: Used) -> Spend {
-    let usage = Usage {
-        input: Tokens(used.tokens),
-        ..Usage::default()
     };
-    Spend {
-        usage,
-        cost: Cost::of(Some(Money(used.money))),
-        turns: used.turns,
-        tool_calls: used.tool_calls,
-        ..Spend::default()
-    }
+    spend(account, used);
 }
 
-fn left(accounts: &Accounts, node: AccountId) -> Option<u64> {
-    accounts.left(node).tokens
+fn left(account: &Account) -> Option<u64> {
+    account.left().tokens
 }
 
 #[test]
 fn what_is_reserved_is_gone_at_once_and_what_was_not_used_comes_back() {
-    let (mut accounts, root) = Accounts::new(tokens(100));
-    let one = accounts.reserve(root, tokens(60), 1).unwrap();
-    assert_eq!(
-        (left(&accounts, root), left(&accounts, one)),
-        (Some(40), Some(60))
-    );
+    let root = Account::new(tokens(100));
+    let one = root.open(tokens(60), 1).unwrap();
+    assert_eq!((left(&root), left(&one)), (Some(40), Some(60)));
     // The second wants more than is left.
-    let two = accounts.reserve(root, tokens(60), 1).unwrap();
-    assert_eq!(
-        (left(&accounts, root), left(&accounts, two)),
-        (Some(0), Some(40))
-    );
-    assert_eq!(
-        accounts.reserve(root, tokens(1), 1),
-        Err(NothingLeft::Of(LimitKind::Tokens))
-    );
-    accounts.spend(one, &used(10));
-    assert_eq!(
-        (left(&accounts, root), left(&accounts, one)),
-        (Some(0), Some(50))
-    );
-    accounts.settle(one);
-    assert_eq!(left(&accounts, root), Some(50));
-    accounts.settle(two);
-    assert_eq!(left(&accounts, root), Some(90));
-    assert_eq!(
-        accounts.reserve(one, tokens(1), 1),
-        Err(NothingLeft::Of(LimitKind::Tokens))
-    );
+    let two = root.open(tokens(60), 1).unwrap();
+    assert_eq!((left(&root), left(&two)), (Some(0), Some(40)));
+    let nothing = NothingLeft::Of(LimitKind::Tokens);
+    assert_eq!(root.open(tokens(1), 1).unwrap_err(), nothing);
+    use_tokens(&one, 10);
+    assert_eq!((left(&root), left(&one)), (Some(0), Some(50)));
+    assert_eq!(root.at_work(), 2);
+    drop(one);
+    assert_eq!(left(&root), Some(50));
+    drop(two);
+    assert_eq!((left(&root), root.at_work()), (Some(90), 0));
 }
 
 #[test]
 fn what_is_not_asked_for_is_an_equal_share() {
-    let (mut accounts, root) = Accounts::new(tokens(100));
-    let shares: Vec<_> = (0..3)
-        .map(|begun| {
-            let node = accounts.reserve(root, Limit::default(), 3 - begun).unwrap();
-            left(&accounts, node)
-        })
-        .collect();
+    let root = Account::new(tokens(100));
+    let parts = (0..3).map(|begun| root.open(Limit::default(), 3 - begun).unwrap());
+    let parts: Vec<_> = parts.collect();
+    let shares: Vec<_> = parts.iter().map(|part| left(part)).collect();
     assert_eq!(shares, [Some(34), Some(33), Some(33)]);
-    assert_eq!(left(&accounts, root), Some(0));
+    assert_eq!(left(&root), Some(0));
 }
 
 #[test]
-fn what_was_used_beyond_a_grant_is_missing_above_before_it_is_settled() {
-    let (mut accounts, root) = Accounts::new(tokens(100));
-    let one = accounts.reserve(root, tokens(40), 1).unwrap();
-    let below = accounts.reserve(one, tokens(40), 1).unwrap();
-    accounts.spend(below, &used(55));
-    assert_eq!(
-        (left(&accounts, one), left(&accounts, root)),
-        (Some(0), Some(45))
-    );
-    accounts.settle(below);
-    assert_eq!(
-        (left(&accounts, one), left(&accounts, root)),
-        (Some(0), Some(45))
-    );
-    accounts.settle(one);
-    assert_eq!(left(&accounts, root), Some(45));
+fn what_was_used_beyond_a_grant_is_missing_above_at_once() {
+    let root = Account::new(tokens(100));
+    let one = root.open(tokens(40), 1).unwrap();
+    let below = one.open(tokens(40), 1).unwrap();
+    use_tokens(&below, 55);
+    assert_eq!((left(&one), left(&root)), (Some(0), Some(45)));
+    drop(below);
+    assert_eq!((left(&one), left(&root)), (Some(0), Some(45)));
+    drop(one);
+    assert_eq!(left(&root), Some(45));
 }
 
 #[test]
-fn who_loses_its_parent_is_held_by_the_one_above() {
-    let (mut accounts, root) = Accounts::new(tokens(100));
-    let one = accounts.reserve(root, tokens(50), 1).unwrap();
-    let below = accounts.reserve(one, tokens(20), 1).unwrap();
-    accounts.spend(one, &used(5));
-    accounts.settle(one);
-    assert_eq!(left(&accounts, root), Some(75));
-    accounts.spend(below, &used(7));
-    accounts.settle(below);
-    assert_eq!(left(&accounts, root), Some(88));
-    // Settling twice does no harm.
-    accounts.settle(below);
-    assert_eq!(left(&accounts, root), Some(88));
+fn an_account_is_open_until_those_below_it_are_closed() {
+    let root = Account::new(tokens(100));
+    let one = root.open(tokens(50), 1).unwrap();
+    let below = one.open(tokens(20), 1).unwrap();
+    use_tokens(&one, 5);
+    drop(one);
+    assert_eq!(left(&root), Some(50));
+    use_tokens(&below, 7);
+    drop(below);
+    assert_eq!(left(&root), Some(88));
 }
 
 #[test]
 fn a_promise_is_not_given_away() {
-    let (mut accounts, root) = Accounts::new(Limit {
+    let root = Account::new(Limit {
         tool_calls: Some(5),
         ..Limit::default()
     });
-    let promised = Used {
+    let two_calls = Used {
         tool_calls: 2,
         ..Used::default()
     };
-    accounts.spend(root, &spend(promised));
-    accounts.promise(root, promised);
-    let one = accounts.reserve(root, Limit::default(), 1).unwrap();
-    assert_eq!(accounts.limit(one).tool_calls, Some(1));
+    spend(&root, two_calls);
+    promise(&root, two_calls);
+    let one = root.open(Limit::default(), 1).unwrap();
+    assert_eq!(one.limit().tool_calls, Some(1));
     // An agent without tool calls can still answer.
-    let two = accounts.reserve(root, Limit::default(), 1).unwrap();
-    assert_eq!(accounts.limit(two).tool_calls, Some(0));
-    assert_eq!(accounts.limit(two).tokens, None);
-}
-
-#[test]
-fn there_is_an_end_to_places() {
-    let (mut accounts, root) = Accounts::new(Limit::default());
-    for _ in 1..MAX_ACCOUNTS {
-        accounts.reserve(root, Limit::default(), 1).unwrap();
-    }
-    assert_eq!(
-        accounts.reserve(root, Limit::default(), 1),
-        Err(NothingLeft::TooMany)
-    );
+    let two = root.open(Limit::default(), 1).unwrap();
+    assert_eq!(two.limit().tool_calls, Some(0));
+    assert_eq!(two.limit().tokens, None);
 }
 
 #[derive(Debug, Clone)]
@@ -165,8 +120,7 @@ enum Op {
     /// Thousandths of the remaining amount.
     Spend(usize, u64),
     Promise(usize, u64),
-    Call(usize),
-    Settle(usize),
+    Close(usize),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -175,43 +129,51 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (any::<usize>(), wanted, 0_u64..5).prop_map(|(at, w, n)| Op::Reserve(at, w, n)),
         3 => (any::<usize>(), 0_u64..=1_000).prop_map(|(at, part)| Op::Spend(at, part)),
         1 => (any::<usize>(), 0_u64..=1_000).prop_map(|(at, part)| Op::Promise(at, part)),
-        1 => any::<usize>().prop_map(Op::Call),
-        2 => any::<usize>().prop_map(Op::Settle),
+        2 => any::<usize>().prop_map(Op::Close),
     ]
 }
 
 /// Returns a share of the remaining amount, or of a thousand if there is no limit.
-fn part(accounts: &Accounts, id: AccountId, thousandths: u64) -> Used {
-    let left = accounts.left(id);
+fn part(account: &Account, thousandths: u64) -> Used {
+    let left = account.left();
     left.map(|left| left.unwrap_or(1_000) * thousandths / 1_000)
 }
 
-/// Returns what an account has used, promised and set aside, by its definition.
-fn taken(accounts: &Accounts, id: AccountId) -> Used {
-    let account = &accounts.accounts[&id];
-    let below = accounts.accounts.iter();
-    let below = below.filter(|(_, below)| below.above == Some(id));
-    below.fold(account.used.plus(account.promised), |sum, (id, below)| {
-        let part = below.limit.map(|limit| limit.unwrap_or(0));
-        sum.plus(part.with(taken(accounts, *id), u64::max))
-    })
+/// Checks the sum of each kind, and what is held for the accounts below. Accounts that only their
+/// children keep open are among `all` too.
+fn sums_hold(all: &[Arc<Account>]) {
+    for account in all {
+        let books = *lock(&account.books);
+        let is_above = |other: &&Arc<Account>| {
+            let above = other.above.as_ref();
+            above.is_some_and(|above| Arc::ptr_eq(above, account))
+        };
+        let below: Vec<&Arc<Account>> = all.iter().filter(is_above).collect();
+        let held = below.iter().map(|below| below.held(&lock(&below.books)));
+        assert_eq!(books.below, held.fold(Used::default(), Used::plus));
+        assert_eq!(books.open, below.len());
+        let sums = books
+            .taken()
+            .with(account.left(), |taken, left| (taken, left));
+        account.limit.with(sums, |limit, (taken, left)| {
+            assert_eq!(limit.map(|_| taken + left.unwrap()), limit);
+        });
+    }
 }
 
-fn sums_hold(accounts: &Accounts) {
-    for (id, account) in &accounts.accounts {
-        if account.is_call {
-            assert_eq!(accounts.left(*id), accounts.left(account.above.unwrap()));
-            continue;
+/// Returns the open accounts: those of the handles, and those above them.
+fn open(handles: &[Arc<Account>]) -> Vec<Arc<Account>> {
+    let mut all: Vec<Arc<Account>> = Vec::new();
+    for handle in handles {
+        let mut next = Some(handle);
+        while let Some(account) = next {
+            if !all.iter().any(|other| Arc::ptr_eq(other, account)) {
+                all.push(Arc::clone(account));
+            }
+            next = account.above.as_ref();
         }
-        let taken = taken(accounts, *id);
-        account.limit.with(
-            taken.with(accounts.left(*id), |taken, left| (taken, left)),
-            |limit, (taken, left)| {
-                let sum = limit.map(|_| taken + left.unwrap());
-                assert_eq!(sum, limit, "{id:?}");
-            },
-        );
     }
+    all
 }
 
 proptest! {
@@ -223,18 +185,17 @@ proptest! {
         let limits = |[tokens, money, turns, tool_calls]: [Option<u64>; 4]| Limit {
             tokens, money, turns, tool_calls,
         };
-        let (mut accounts, root) = Accounts::new(limits(limit));
+        let root = Account::new(limits(limit));
+        let mut handles = vec![Arc::clone(&root)];
         let mut spent = Used::default();
         for op in ops {
-            let nodes: Vec<AccountId> = accounts.accounts.keys().copied().collect();
-            let at = |index: usize| nodes[index % nodes.len()];
+            let len = handles.len();
             match op {
                 Op::Reserve(index, wanted, shares) => {
-                    let (above, wanted) = (at(index), limits(wanted));
-                    let before = accounts.left(above);
-                    if let Ok(node) = accounts.reserve(above, wanted, shares) {
-                        let got = accounts.limit(node);
-                        let after = accounts.left(above);
+                    let (above, wanted) = (Arc::clone(&handles[index % len]), limits(wanted));
+                    let before = above.left();
+                    if let Ok(account) = above.open(wanted, shares) {
+                        let (got, after) = (account.limit(), above.left());
                         got.with(wanted, |got, wanted| {
                             assert!(wanted.is_none_or(|wanted| got.is_some_and(|got| got <= wanted)));
                         });
@@ -242,58 +203,50 @@ proptest! {
                         // The amount is taken out at once.
                         before.with(got, |before, got| before.map(|before| before - got.unwrap()))
                             .with(after, |wanted, after| assert_eq!(wanted, after));
+                        handles.push(account);
                     }
                 }
                 Op::Spend(index, thousandths) => {
-                    let more = part(&accounts, at(index), thousandths);
-                    accounts.spend(at(index), &spend(more));
+                    let more = part(&handles[index % len], thousandths);
+                    spend(&handles[index % len], more);
                     spent = spent.plus(more);
                 }
                 Op::Promise(index, thousandths) => {
-                    accounts.promise(at(index), Used::default());
-                    let promised = part(&accounts, at(index), thousandths);
-                    accounts.promise(at(index), promised);
+                    let account = &handles[index % len];
+                    promise(account, Used::default());
+                    promise(account, part(account, thousandths));
                 }
-                Op::Call(index) => {
-                    accounts.open_call(at(index));
-                }
-                Op::Settle(index) => accounts.settle(at(index)),
+                Op::Close(index) if index % len > 0 => drop(handles.swap_remove(index % len)),
+                Op::Close(_) => {}
             }
-            sums_hold(&accounts);
+            sums_hold(&open(&handles));
         }
-        // Settle the remaining nodes in any order.
-        let nodes: Vec<AccountId> = accounts.accounts.keys().copied().collect();
-        for node in nodes {
-            accounts.settle(node);
-            sums_hold(&accounts);
+        // Close the others in any order.
+        while handles.len() > 1 {
+            handles.pop();
+            sums_hold(&open(&handles));
         }
-        prop_assert_eq!(accounts.accounts.len(), 1);
-        prop_assert_eq!(Used::from(&accounts.spent(root)), spent);
-        prop_assert_eq!(accounts.accounts[&root].used, spent);
-        accounts.limit(root).with(spent, |limit, spent| assert!(limit.is_none_or(|limit| spent <= limit)));
+        prop_assert_eq!(lock(&root.books).used, spent);
+        root.limit.with(spent, |limit, spent| assert!(limit.is_none_or(|limit| spent <= limit)));
     }
 
     /// The answer of a call may be larger than the remaining amount. The excess is recorded as
     /// well.
     #[test]
     fn overspending_is_booked_too(ops in prop::collection::vec((any::<usize>(), 0_u64..300, any::<bool>()), 0..60)) {
-        let (mut accounts, root) = Accounts::new(all(1_000).map(Some));
+        let root = Account::new(all(1_000).map(Some));
+        let mut handles = vec![Arc::clone(&root)];
         let mut spent = 0;
-        for (index, amount, settles) in ops {
-            let nodes: Vec<AccountId> = accounts.accounts.keys().copied().collect();
-            let node = nodes[index % nodes.len()];
-            let _ = accounts.reserve(node, all(amount).map(Some), 1);
-            accounts.spend(node, &spend(all(amount)));
+        for (index, amount, closes) in ops {
+            let at = index % handles.len();
+            handles.extend(handles[at].open(all(amount).map(Some), 1).ok());
+            spend(&handles[at], all(amount));
             spent += amount;
-            if settles {
-                accounts.settle(node);
+            if closes && at > 0 {
+                handles.swap_remove(at);
             }
-            prop_assert_eq!(Used::from(&accounts.spent(root)), all(spent));
         }
-        let nodes: Vec<AccountId> = accounts.accounts.keys().rev().copied().collect();
-        for node in nodes {
-            accounts.settle(node);
-        }
-        prop_assert_eq!(accounts.accounts[&root].used, all(spent));
+        drop(handles);
+        prop_assert_eq!(lock(&root.books).used, all(spent));
     }
 }
