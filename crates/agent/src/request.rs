@@ -22,8 +22,6 @@ pub struct Request {
     pub dynamic_context: Option<Arc<str>>,
     /// Whether the model may call tools.
     pub tool_choice: ToolChoice,
-    /// The JSON schema of the answer, for models that need one; other models only read the prompt.
-    pub format: Option<Arc<serde_json::Value>>,
     /// Maximum number of tokens of the answer; `None` uses the provider's default.
     pub max_output: Option<Tokens>,
     /// The sampling parameters.

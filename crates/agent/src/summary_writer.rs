@@ -35,8 +35,6 @@ const WINDOW_SHARE: Ppm = Ppm(850_000);
 /// The divisor of the window for the length of the written summary. A former summary may be twice as
 /// long. A small model therefore writes a short summary, and most of its window remains for reading.
 const WINDOW_PART: u64 = 8;
-/// Tokens for keys, quotes and brackets of an answer that follows a schema.
-const SCHEMA_OUTPUT: Tokens = Tokens(128);
 /// Tokens for the headings of the two parts of a summary.
 const HEADINGS: Tokens = Tokens(16);
 
@@ -112,7 +110,6 @@ impl SummaryWriter {
             messages: [Message::user(text)].into_iter().collect(),
             dynamic_context: None,
             tool_choice: ToolChoice::None,
-            format: Some(Arc::new(check::schema(self.model_part()))),
             max_output: Some(self.max_output()),
             sampling: self.sampling,
             counted,
@@ -229,7 +226,7 @@ impl SummaryWriter {
     }
 
     fn max_output(&self) -> Tokens {
-        (self.model_part().times(OVERSHOOT) + SCHEMA_OUTPUT).max(LEAST_OUTPUT)
+        self.model_part().times(OVERSHOOT).max(LEAST_OUTPUT)
     }
 
     /// Returns the maximum size of a piece.

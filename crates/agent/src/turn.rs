@@ -214,7 +214,6 @@ impl Run {
             } else {
                 ToolChoice::Auto
             },
-            format: None,
             max_output,
             sampling: self.setup.sampling,
             counted,

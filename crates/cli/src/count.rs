@@ -83,7 +83,6 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
         messages: chat.messages.into_iter().collect(),
         dynamic_context: None,
         tool_choice: ToolChoice::Auto,
-        format: None,
         max_output: None,
         sampling: Sampling::default(),
         counted: Tokens::ZERO,

@@ -108,9 +108,13 @@ impl Account {
         let changed = change(&mut books);
         let after = self.held(&books);
         if let Some(above) = self.above.as_ref().filter(|_| before != after) {
-            above.change(|above| above.below = above.below.plus(after).minus(before));
+            above.replace_held(before, after);
         }
         changed
+    }
+
+    fn replace_held(&self, before: Used, after: Used) {
+        self.change(|books| books.below = books.below.plus(after).minus(before));
     }
 
     /// Returns what the account above holds for this one.

@@ -48,10 +48,6 @@ pub struct RenderInput<'a> {
     /// Text for this request only. It is sent after the history, in the user's role, so that it does
     /// not invalidate the provider's cache.
     pub context: Option<&'a str>,
-    /// The JSON schema that the answer must follow. Only Chat Completions sends it, if
-    /// every turn is held to a schema
-    /// ([`ToolStyle::JsonSchema`](crate::openai_chat::ToolStyle::JsonSchema)).
-    pub format: Option<&'a Value>,
     /// The breakpoints, the key and the lifetime of the prompt cache, as far as the protocol supports
     /// them.
     pub cache: Option<&'a CachePlan>,

@@ -5,8 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_context::{Part, Tokens, each_name};
-use serde_json::{Map, Value, json};
+use plimsoll_context::{Part, each_name};
 
 /// The headings of a summary, in order.
 pub(crate) const HEADINGS: [&str; 9] = [
@@ -51,10 +50,7 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     if is_loop(&text) {
         return Err("it repeated itself".to_owned());
     }
-    let sections = match serde_json::from_str::<Value>(text.trim()) {
-        Ok(Value::Object(answer)) => of_object(&answer),
-        _ => sections(&text),
-    };
+    let sections = sections(&text);
     let found = sections.iter().flatten().count();
     if found < LEAST_HEADINGS {
         return Err(format!(
@@ -101,52 +97,6 @@ pub(crate) fn marked(text: &str, known: &str) -> String {
         format!("{line}{mark}")
     });
     lines.collect::<Vec<_>>().join("\n")
-}
-
-/// Maximum number of lines below a heading, for models that follow a schema.
-const SCHEMA_LINES: u64 = 3;
-/// Length of such a line in characters. The upper end is the highest count that grammars support.
-const SCHEMA_LINE: std::ops::RangeInclusive<u64> = 60..=600;
-
-/// Returns the schema of a summary of about `most` tokens: a list of lines for each heading.
-pub(crate) fn schema(most: Tokens) -> Value {
-    // Assumes four characters a token, and half of the lines at full length.
-    let even = most.0.saturating_mul(8) / (HEADINGS.len() as u64 * SCHEMA_LINES);
-    let longest = even.clamp(*SCHEMA_LINE.start(), *SCHEMA_LINE.end());
-    let lines = json!({
-        "type": "array",
-        "items": { "type": "string", "maxLength": longest },
-        "maxItems": SCHEMA_LINES,
-    });
-    let keys = || HEADINGS.iter().map(|heading| key(heading));
-    let properties: Map<String, Value> = keys().map(|key| (key, lines.clone())).collect();
-    json!({
-        "type": "object",
-        "properties": properties,
-        "required": keys().collect::<Vec<_>>(),
-        "additionalProperties": false,
-    })
-}
-
-/// Converts a heading to a key: `Open work` → `open_work`.
-fn key(heading: &str) -> String {
-    heading.to_lowercase().replace(' ', "_")
-}
-
-/// Returns the text below each heading of an answer that followed our schema.
-fn of_object(answer: &Map<String, Value>) -> [Option<String>; HEADINGS.len()] {
-    HEADINGS.map(|heading| {
-        let lines = match answer.get(&key(heading))? {
-            Value::Array(lines) => lines.iter().filter_map(Value::as_str).collect(),
-            Value::String(line) => vec![line.as_str()],
-            _ => Vec::new(),
-        };
-        let lines = lines
-            .iter()
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
-        let lines = lines.filter(|line| !line.is_empty() && !says_none(line));
-        Some(lines.map(|line| format!("- {line}\n")).collect())
-    })
 }
 
 /// Returns the text below each heading; `None` if the heading is missing. Lines before the first

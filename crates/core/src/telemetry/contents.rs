@@ -119,7 +119,6 @@ mod tests {
             messages,
             dynamic_context: None,
             tool_choice: ToolChoice::Auto,
-            format: None,
             max_output: None,
             sampling: Sampling::default(),
             counted: Tokens(0),

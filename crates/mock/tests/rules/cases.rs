@@ -181,8 +181,7 @@ fn rendered(protocol: &str, case: &Case) -> Vec<String> {
     let hosted: Vec<Opaque> = setting(case, "hosted_tools").unwrap_or_default();
     let stop: Vec<String> = setting(case, "stop").unwrap_or_default();
     let cache: Option<CachePlan> = setting(case, "cache");
-    let (format, extra): (Option<Value>, Option<Value>) =
-        (setting(case, "format"), setting(case, "extra"));
+    let extra: Option<Value> = setting(case, "extra");
     let text = |key: &str| setting::<String>(case, key);
     let (model, system, context) = (text("model"), text("system"), text("context"));
     let input = RenderInput {
@@ -203,7 +202,6 @@ fn rendered(protocol: &str, case: &Case) -> Vec<String> {
             Some(_) => Delivery::Whole,
         },
         context: context.as_deref(),
-        format: format.as_ref(),
         cache: cache.as_ref(),
         extra: extra.as_ref().and_then(Value::as_object),
     };

@@ -27,7 +27,6 @@ pub(super) fn request(level: Option<ThinkingLevel>, messages: Vec<Message>) -> R
         messages: messages.into_iter().collect(),
         dynamic_context: None,
         tool_choice: ToolChoice::Auto,
-        format: None,
         max_output: None,
         sampling: Sampling {
             thinking: level,

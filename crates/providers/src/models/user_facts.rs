@@ -165,7 +165,6 @@ mod tests {
             messages: messages.into_iter().map(Arc::new).collect(),
             dynamic_context: None,
             tool_choice: ToolChoice::Auto,
-            format: None,
             max_output: None,
             sampling: Sampling {
                 thinking: Some(ThinkingLevel::High),

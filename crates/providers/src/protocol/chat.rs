@@ -79,7 +79,6 @@ impl Protocol for ChatProtocol {
             max_output: connection.most(request).map(|tokens| tokens.0),
             // Servers take 63 bits at most.
             seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
-            format: request.format.as_deref(),
             extra: Some(&extra),
             ..common_input(connection, request)
         };
@@ -89,8 +88,7 @@ impl Protocol for ChatProtocol {
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {
-        // If the request has its own schema, the answer is the object itself.
-        if self.dialect.tools == ToolStyle::JsonSchema && request.format.is_none() {
+        if self.dialect.tools == ToolStyle::JsonSchema {
             Box::new(TurnDecoder::new(request.messages.len()))
         } else {
             Box::new(ChatStreamState::new())

@@ -122,7 +122,6 @@ fn request_of(messages: impl IntoIterator<Item = Message>) -> Request {
         messages: messages.into_iter().map(Arc::new).collect(),
         dynamic_context: Some("It is late.".into()),
         tool_choice: ToolChoice::Auto,
-        format: None,
         max_output: Some(Tokens(6_000)),
         sampling: Sampling {
             temperature: Some(0.5),

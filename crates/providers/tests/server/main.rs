@@ -72,7 +72,6 @@ fn request() -> Request {
         messages: messages.into_iter().map(Arc::new).collect(),
         dynamic_context: Some("It is late.".into()),
         tool_choice: ToolChoice::Auto,
-        format: None,
         max_output: Some(Tokens(500)),
         sampling: Sampling {
             temperature: Some(0.7),

@@ -37,16 +37,8 @@ pub(super) fn render(
 ) -> EncodedRequest {
     let mut tools: Vec<&ToolSpec> = input.tools.iter().collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
-    let (system, format) = match input.format {
-        Some(schema) => {
-            let system = input.system.unwrap_or_default().to_owned();
-            (system, json_schema("answer", schema))
-        }
-        None => (
-            system(input, &tools),
-            response_format(input, &tools, stuck_in(messages)),
-        ),
-    };
+    let system = system(input, &tools);
+    let format = response_format(input, &tools, stuck_in(messages));
     let mut extra = input.extra.cloned().unwrap_or_default();
     extra.insert("response_format".to_owned(), format);
     let plain_input = RenderInput {
@@ -268,11 +260,8 @@ fn response_format(input: &RenderInput<'_>, tools: &[&ToolSpec], stuck_in: Optio
             "additionalProperties": false,
         }));
     }
-    json_schema("turn", &json!({ "anyOf": turns }))
-}
-
-fn json_schema(name: &str, schema: &Value) -> Value {
-    json!({ "type": "json_schema", "json_schema": { "name": name, "strict": true, "schema": schema } })
+    let schema = json!({ "name": "turn", "strict": true, "schema": { "anyOf": turns } });
+    json!({ "type": "json_schema", "json_schema": schema })
 }
 
 /// Returns the schema of a call. All strings of the top level have a maximum length.
@@ -539,29 +528,5 @@ mod tests {
             assert_eq!(answer, "a \"b\"\né 🦀 ü", "{step}");
         }
         assert_eq!(answer_so_far(r#"{"tool": "read"}"#), None);
-    }
-
-    #[test]
-    fn an_answer_with_a_format_of_its_own_is_held_to_that_and_told_nothing_of_turns() {
-        let schema = json!({ "type": "object" });
-        let input = RenderInput {
-            system: Some("Sum up."),
-            format: Some(&schema),
-            ..RenderInput::default()
-        };
-        let json = Dialect {
-            tools: ToolStyle::JsonSchema,
-            ..Dialect::compatible()
-        };
-        let question = [Message::user("all of it")];
-        let sent = |dialect: &Dialect| -> Value {
-            let rendered = crate::compose::render(&input, &question, dialect).unwrap();
-            serde_json::from_slice(&rendered.body).unwrap()
-        };
-        let body = sent(&json);
-        assert_eq!(body["response_format"]["json_schema"]["schema"], schema);
-        assert_eq!(body["messages"][0]["content"], "Sum up.");
-        let native = sent(&Dialect::compatible());
-        assert!(native.get("response_format").is_none());
     }
 }
