@@ -75,35 +75,6 @@ pub(crate) struct SpanContext {
     pub(crate) prices: Option<PriceSheet>,
 }
 
-/// The span of work in progress. If it is dropped before [`end`](Self::end), the work was cut off.
-pub(crate) struct OpenSpan {
-    span: Span,
-    has_ended: bool,
-}
-
-impl OpenSpan {
-    fn new(span: Span) -> Self {
-        let has_ended = false;
-        Self { span, has_ended }
-    }
-
-    /// Ends the work, which may have failed: see [`fail`].
-    fn end(&mut self, error: Option<&'static str>) {
-        self.has_ended = true;
-        if let Some(error) = error {
-            fail(&self.span, error);
-        }
-    }
-}
-
-impl Drop for OpenSpan {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            fail(&self.span, "cancelled");
-        }
-    }
-}
-
 /// Marks a span as failed, with one word for the cause.
 pub(crate) fn fail(span: &Span, error: &'static str) {
     span.record("error.type", error);

@@ -1,7 +1,7 @@
 //! The span `chat {model}` of a model call. Each attempt has its own span.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Failure, Request};
@@ -11,12 +11,13 @@ use tracing::{Span, info_span};
 
 use super::contents::{self, finish};
 use super::fields::{dollars, record_usage};
-use super::{OpenSpan, SpanContext, TARGET, int, names};
+use super::{SpanContext, TARGET, fail, int, names};
+use crate::error::lock;
 use crate::provider::Provider;
 
 /// A call in progress.
 pub(crate) struct CallSpan {
-    open: OpenSpan,
+    span: Span,
     contents: bool,
     prices: Option<PriceSheet>,
     began: Instant,
@@ -75,7 +76,7 @@ pub(crate) fn trace_call(
         span.record("gen_ai.input.messages", contents::input(request));
     }
     CallSpan {
-        open: OpenSpan::new(span),
+        span,
         contents: context.contents,
         prices: context.prices,
         began: Instant::now(),
@@ -86,14 +87,14 @@ pub(crate) fn trace_call(
 
 impl CallSpan {
     pub(crate) fn span(&self) -> Span {
-        self.open.span.clone()
+        self.span.clone()
     }
 
     /// Records the arrival of a piece of the reply.
     pub(crate) fn chunk(&self) {
         if !self.has_begun_reply.swap(true, Ordering::Relaxed) {
             let first = self.began.elapsed().as_secs_f64();
-            let span = &self.open.span;
+            let span = &self.span;
             span.record("gen_ai.response.time_to_first_chunk", first);
         }
     }
@@ -105,13 +106,13 @@ impl CallSpan {
 
     /// Records that the server has rejected the call with this HTTP status.
     pub(crate) fn refused(&self, status: u16) {
-        let span = &self.open.span;
+        let span = &self.span;
         span.record("http.response.status_code", i64::from(status));
     }
 
     /// Ends the span with the result of the call.
-    pub(crate) fn end(mut self, reply: &Result<Reply, Failure>) {
-        let span = &self.open.span;
+    pub(crate) fn end(self, reply: &Result<Reply, Failure>) {
+        let span = &self.span;
         let usage = match reply {
             Ok(reply) => {
                 let reasons = serde_json::json!([finish(reply.stop)]);
@@ -127,23 +128,13 @@ impl CallSpan {
             }
             Err(failure) => failure.usage(),
         };
-        if usage.is_some() {
-            *lock(&self.used) = usage;
+        if let Some(usage) = usage.or(*lock(&self.used)) {
+            record_usage(span, &usage);
+            let cost = self.prices.as_ref().and_then(|prices| prices.cost(usage));
+            span.record("plimsoll.cost", cost.map(dollars));
         }
-        self.open.end(reply.as_ref().err().map(Failure::word));
-    }
-}
-
-impl Drop for CallSpan {
-    fn drop(&mut self) {
-        let Some(usage) = *lock(&self.used) else {
-            return;
-        };
-        let span = &self.open.span;
-        record_usage(span, &usage);
-        let cost = self.prices.as_ref().and_then(|prices| prices.cost(usage));
-        if let Some(cost) = cost {
-            span.record("plimsoll.cost", dollars(cost));
+        if let Err(failure) = reply {
+            fail(span, failure.word());
         }
     }
 }
@@ -158,9 +149,4 @@ pub(crate) fn retried(provider: &dyn Provider, attempt: u32, wait: Duration, fai
         "error.type" = failure.word(),
         gen_ai.request.model = names(provider.model()).1
     );
-}
-
-/// The lock protects one value, which is valid even after a panic.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

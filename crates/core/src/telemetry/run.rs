@@ -5,13 +5,13 @@ use tracing::field::Empty;
 use tracing::{Instrument, Span, info_span};
 
 use super::fields::{dollars, record_usage};
-use super::{OpenSpan, TARGET, fail, int, names};
+use super::{TARGET, fail, int, names};
 use crate::error::Error;
 use crate::session::Session;
 use crate::store::SessionId;
 
 /// A run in progress.
-pub(crate) struct RunSpan(OpenSpan);
+pub(crate) struct RunSpan(Span);
 
 /// Runs an evaluation in its span: several agents run one prompt, and one answer is chosen.
 pub(crate) async fn evaluation<T, E>(
@@ -77,25 +77,28 @@ impl RunSpan {
         if let Some(agent) = agent {
             span.record("otel.name", format!("invoke_agent {agent}"));
         }
-        Self(OpenSpan::new(span))
+        Self(span)
     }
 
     pub(crate) fn span(&self) -> Span {
-        self.0.span.clone()
+        self.0.clone()
     }
 
     /// Ends the span with the outcome of the run.
-    pub(crate) fn end(mut self, outcome: &Result<Outcome, Error>) {
+    pub(crate) fn end(self, outcome: &Result<Outcome, Error>) {
         // Ending because of a limit or a user is not an error.
-        self.0.end(match outcome.as_ref().map(|it| &it.reason) {
+        let span = &self.0;
+        let error = match outcome.as_ref().map(|it| &it.reason) {
             Ok(EndReason::Failed { failure }) => Some(failure.word()),
             Ok(EndReason::CannotFit { .. }) => Some("cannot_fit"),
             Ok(_) => None,
             // The log could not be written, so the outcome is unknown.
             Err(_) => Some("session"),
-        });
+        };
+        if let Some(error) = error {
+            fail(span, error);
+        }
         let Ok(outcome) = outcome else { return };
-        let span = &self.0.span;
         span.record("plimsoll.outcome", outcome.reason.word());
         span.record("plimsoll.turns", int(outcome.turns));
         span.record("plimsoll.tool_calls", int(outcome.tool_calls));
