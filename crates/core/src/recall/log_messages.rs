@@ -116,7 +116,7 @@ impl LogMessages {
     }
 
     /// Searches the evicted messages for the words of a query. Returns the best `limit` ones: those
-    /// with all terms of the query or, if there are none, those with the rarest terms. Ties are
+    /// with all terms of the query or, if there are none, those with the most. Ties are
     /// ordered by how close the terms are together, then newest first.
     ///
     /// If the log has more than [`SEARCH_ENTRIES`](crate::store::SEARCH_ENTRIES) messages that match, the
@@ -132,23 +132,12 @@ impl LogMessages {
         limit: usize,
     ) -> Result<Vec<Hit>, RecallError> {
         let query = SearchQuery::parse(query).ok_or(RecallError::NoWords)?;
-        let terms = query.terms().len();
         self.update(store, session).await?;
         let mut found = self.find(store, session, query.clone()).await?;
         if found.is_empty() {
             found = self.find(store, session, query.any()).await?;
         }
-        // A term counts more if fewer messages have it.
-        let having = |term| found.iter().filter(|(_, best)| best.has(term)).count();
-        let counts: Vec<usize> = (0..terms).map(having).collect();
-        let all = found.len();
-        let score = |best: &BestMatch| {
-            let own = counts.iter().enumerate();
-            let own = own.filter(|(term, _)| best.has(*term));
-            own.map(|(_, count)| all * 8 / (*count).max(1))
-                .sum::<usize>()
-        };
-        found.sort_by_cached_key(|(hit, best)| Reverse((score(best), best.together, hit.id)));
+        found.sort_by_key(|(hit, best)| Reverse((best.terms, best.together, hit.id)));
         let hits = found.into_iter().take(limit).map(|(hit, _)| hit);
         Ok(hits.collect())
     }

@@ -51,21 +51,12 @@ pub struct BestMatch {
     pub together: usize,
     /// Byte offset of the place with the most terms close together.
     pub at: usize,
-    /// A bit for each term in the text, by its place in the query.
-    found: u16,
 }
 
 /// One word of a text and its position.
 struct TextWord<'a> {
     at: usize,
     text: Cow<'a, str>,
-}
-
-impl BestMatch {
-    /// Checks whether the text has the term at this place in the query.
-    pub(super) fn has(&self, term: usize) -> bool {
-        self.found & (1 << term) != 0
-    }
 }
 
 impl SearchQuery {
@@ -199,7 +190,6 @@ fn best(places: &[(usize, usize)]) -> Option<BestMatch> {
         terms,
         together: most,
         at,
-        found: all.iter().fold(0, |bits, term| bits | (1 << term)),
     })
 }
 
