@@ -75,10 +75,7 @@ pub use limits::{
 pub use notice::refusal;
 pub use outcome::{EndReason, Outcome};
 pub use pattern::Pattern;
-pub use permission::{
-    MAX_RULES, NoPermission, NoPermissionMode, Permission, PermissionMode, PermissionRule,
-    Permissions,
-};
+pub use permission::{MAX_RULES, Permission, PermissionMode, PermissionRule, Permissions};
 pub use pins::{MAX_PINS, PinError};
 pub use request::{Expects, Request, Sampling, ThinkingLevel, ToolChoice};
 pub use run::Run;

@@ -17,11 +17,7 @@ pub const MAX_RULES: usize = 1_000;
 
 /// The decision of a rule about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr)]
-#[strum(
-    serialize_all = "snake_case",
-    parse_err_ty = NoPermission,
-    parse_err_fn = no_permission
-)]
+#[strum(serialize_all = "snake_case")]
 pub enum Permission {
     /// The call runs without approval.
     Allow,
@@ -62,11 +58,6 @@ pub struct Permissions {
     mode: PermissionMode,
 }
 
-/// The error for a word other than `allow`, `deny` and `ask`.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no permission; write allow, deny or ask")]
-pub struct NoPermission(String);
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ArgumentPattern {
     /// The field that the pattern applies to, as `a.b`; `None` for all fields.
@@ -100,11 +91,7 @@ struct ArgumentPattern {
     EnumString,
     IntoStaticStr,
 )]
-#[strum(
-    serialize_all = "kebab-case",
-    parse_err_ty = NoPermissionMode,
-    parse_err_fn = no_permission_mode
-)]
+#[strum(serialize_all = "kebab-case")]
 pub enum PermissionMode {
     /// Only calls without side effects run.
     ReadOnly,
@@ -117,11 +104,6 @@ pub enum PermissionMode {
     Yes,
 }
 
-/// The error for an unknown permission mode.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no permission mode; write ask, auto-edit, yes or read-only")]
-pub struct NoPermissionMode(String);
-
 impl PermissionMode {
     /// All names as used in configuration files.
     pub const NAMES: [&'static str; 4] = ["ask", "auto-edit", "yes", "read-only"];
@@ -131,14 +113,6 @@ impl PermissionMode {
     pub fn name(self) -> &'static str {
         self.into()
     }
-}
-
-fn no_permission(word: &str) -> NoPermission {
-    NoPermission(word.to_owned())
-}
-
-fn no_permission_mode(word: &str) -> NoPermissionMode {
-    NoPermissionMode(word.to_owned())
 }
 
 impl Permission {

@@ -186,12 +186,6 @@ impl Reservation {
         }
     }
 
-    /// Returns the deadline, if there is one.
-    #[must_use]
-    pub fn until(&self) -> Option<Instant> {
-        self.until
-    }
-
     /// Returns the number of agents above this one: 0 for the first agent.
     #[must_use]
     pub fn depth(&self) -> u32 {

@@ -88,12 +88,6 @@ impl Session {
         )
     }
 
-    /// Continues without a new message, like [`Self::carry_on`], and returns a stream of the events.
-    pub fn start_carry_on(&mut self) -> RunStream<'_> {
-        let input = self.continue_input();
-        self.stream(AgentLoopConfig::default(), input)
-    }
-
     fn stream(&mut self, config: AgentLoopConfig, input: Result<Input, Error>) -> RunStream<'_> {
         let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
         let (end, dropped) = (Arc::new(Mutex::new(None)), Arc::new(AtomicU64::default()));

@@ -1,11 +1,9 @@
 //! Tool calls inside the machine: matching names and arguments, the calls of a message that run,
 //! and the results of the others. Played on the stage of `stage/`.
 
-use std::sync::Arc;
-
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, ExecutionLimits, KnownTool, MAX_BATCH,
-    MAX_PARALLEL_TOOLS, Setup, ToolChoice, ToolExecutionStrategy, ToolPhase,
+    Answer, AtLimit, EndReason, Entry, Event, KnownTool, MAX_BATCH, MAX_PARALLEL_TOOLS, Setup,
+    ToolChoice, ToolExecutionStrategy, ToolPhase,
 };
 use plimsoll_context::Message;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! Random scripts played to the machine: the invariants of `stage/audit.rs` hold for all behaviour
 //! of models, tools, users and crashes. Single cases are in `runs.rs` and `ladder.rs`.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 

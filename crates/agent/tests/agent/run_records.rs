@@ -156,7 +156,7 @@ fn a_run_that_was_cut_off_and_undone_is_not_gone_on_with() {
     assert_eq!(records.len(), 3);
     assert!(records[1].rolled_back && records[1].continued.is_empty());
     assert!(!records[2].rolled_back);
-    assert_eq!(records[2].id.n, 3);
+    assert_eq!(records[2].run, 3);
 }
 
 /// The log of a fork, as a host makes it.

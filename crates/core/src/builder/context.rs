@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{
     ArgumentDigest, CompactionConfig, ContextConfig, ContextStrategy, HistoryLimit, MAX_SUMMARY,
-    Policy, SettingFault, Stage, SummaryConfig, Tokens, ViewLimits,
+    Policy, SettingFault, Stage, Tokens, ViewLimits,
 };
 
 use super::AgentBuilder;
@@ -132,15 +132,11 @@ impl AgentBuilder {
 
     /// Returns the combined [`ContextConfig`], if the context is limited by its size.
     pub(super) fn effective_context_config(&self) -> Option<ContextConfig> {
-        self.context_config_with(self.settings.summary)
-    }
-
-    fn context_config_with(&self, summary: SummaryConfig) -> Option<ContextConfig> {
         let default = self.has_own_stages().then(ContextConfig::default);
         let mut config = self.settings.context_config.or(default)?;
         let compaction = &mut config.compaction;
         if compaction.max_summary_tokens == MAX_SUMMARY {
-            compaction.max_summary_tokens = summary.max_summary_tokens;
+            compaction.max_summary_tokens = self.settings.summary.max_summary_tokens;
         }
         compaction.summarization &= self.settings.summarization;
         Some(config)
@@ -234,17 +230,7 @@ impl AgentBuilder {
             "context_strategy's max_tokens",
             "trigger",
         );
-        if let Some(config) = self.context_config_with(SummaryConfig::default()) {
-            let (said, summary) = (
-                config.compaction.max_summary_tokens,
-                settings.summary.max_summary_tokens,
-            );
-            let differ = said != MAX_SUMMARY && summary != MAX_SUMMARY && said != summary;
-            twice(
-                differ,
-                &format!("compaction's max_summary_tokens ({said})"),
-                &format!("summary_config's ({summary})"),
-            );
+        if let Some(config) = self.effective_context_config() {
             faults.extend(config.faults());
             if let Window::Known(window) = settings.window {
                 let text = no_room(&config, Tokens::ZERO, window);

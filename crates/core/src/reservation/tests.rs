@@ -120,7 +120,7 @@ async fn time_is_not_shared_out_but_ends_for_all() {
         ..ExecutionLimits::turns(10)
     };
     let grant = all.reserve(&long).unwrap();
-    assert_eq!(grant.until(), all.until());
+    assert_eq!(grant.until, all.until);
     tokio::time::advance(Duration::from_secs(61)).await;
     assert_eq!(all.reserve(&long).unwrap_err(), NothingLeft::Time);
     assert_eq!(grant.reserve(&long).unwrap_err(), NothingLeft::Time);

@@ -649,16 +649,6 @@ fn settings_that_do_not_agree_are_refused_at_once() {
         ),
         (
             Box::new(move |b| {
-                b.compaction_config(compaction(|c| c.max_summary_tokens = Tokens(300)))
-                    .summary_config(SummaryConfig {
-                        max_summary_tokens: Tokens(400),
-                        ..SummaryConfig::default()
-                    })
-            }),
-            vec!["(300)", "(400)"],
-        ),
-        (
-            Box::new(move |b| {
                 b.compaction_config(compaction(|c| {
                     c.compact_at_pct = Ppm(1_500_000);
                     c.keep_recent_turns = 0;
