@@ -23,7 +23,7 @@ pub(crate) struct RecallArgs {
     #[arg(long, value_name = "BYTES")]
     limit: Option<u64>,
     /// Print only matching lines, as line:offset: text (regular expression or plain text)
-    #[arg(long, value_name = "PATTERN")]
+    #[arg(long, value_name = "PATTERN", conflicts_with = "offset")]
     pattern: Option<String>,
     /// Print the message as JSON, with images and call ids
     #[arg(long, conflicts_with_all = ["offset", "limit", "pattern"])]
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     let text = item.text();
     let limit = wanted.limit.map_or(Bytes(u64::MAX), Bytes);
     let piece = match &wanted.pattern {
-        Some(pattern) => matches(&text, pattern, wanted.offset, limit),
+        Some(pattern) => matches(&text, pattern, limit),
         None => page(&text, wanted.offset, limit),
     };
     let piece = piece.map_err(CliError::usage)?;

@@ -58,88 +58,54 @@ pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<TextExcerpt, ToolEr
     })
 }
 
-/// Returns the lines from an offset on that match a pattern, as `line:offset: text`, up to `limit`
-/// bytes.
+/// Returns the lines that match a pattern, as `line:offset: text`, up to `limit` bytes.
 ///
 /// # Errors
-/// If the offset is past the end, or the pattern is too large.
-pub fn matches(
-    text: &str,
-    pattern: &str,
-    offset: u64,
-    limit: Bytes,
-) -> Result<TextExcerpt, ToolError> {
-    let from = start(text, offset)?;
+/// If the pattern is too large.
+pub fn matches(text: &str, pattern: &str, limit: Bytes) -> Result<TextExcerpt, ToolError> {
     let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
-    let (regex, literal) = compile(pattern)?;
-    let mut found = PatternMatches::default();
-    let mut at = text
-        .get(..from)
-        .and_then(|text| text.rfind('\n'))
-        .map_or(0, |at| at + 1);
-    let number = text.get(..at).unwrap_or_default().matches('\n').count() + 1;
-    for (line, number) in text.get(at..).unwrap_or_default().split('\n').zip(number..) {
-        let mut seen = from.saturating_sub(at);
+    let (regex, is_literal) = compile(pattern)?;
+    let (mut rows, mut count, mut at) = (String::new(), 0, 0);
+    let mut more = "";
+    'lines: for (line, number) in text.split('\n').zip(1..) {
+        let mut seen = 0;
         for hit in regex.find_iter(line) {
             if hit.start() < seen {
                 continue;
             }
             let (begin, end) = window(line, hit.start());
-            let shown = line
-                .get(begin..end)
-                .unwrap_or_default()
-                .trim_end_matches('\r');
+            let shown = line.get(begin..end).unwrap_or_default();
+            let shown = shown.trim_end_matches('\r');
             let before = if begin > 0 { "…" } else { "" };
             let after = if end < line.len() { "…" } else { "" };
             let row = format!("{number}:{}: {before}{shown}{after}\n", at + begin);
-            if !found.push(&row, most) {
-                return Ok(found.piece(literal, Some(at + hit.start())));
+            let fits = rows.len() + row.len() <= most || count == 0;
+            if !fits || count == RECALL_MATCHES {
+                more = "; there are more: use a longer pattern";
+                break 'lines;
             }
+            rows.push_str(&row);
+            count += 1;
             // Skip further matches in the text that was just shown.
             seen = end;
         }
         at += line.len() + 1;
     }
-    Ok(found.piece(literal, None))
-}
-
-#[derive(Default)]
-struct PatternMatches {
-    text: String,
-    matches: usize,
-}
-
-impl PatternMatches {
-    fn push(&mut self, row: &str, most: usize) -> bool {
-        let fits = self.text.len() + row.len() <= most || self.matches == 0;
-        if !fits || self.matches == RECALL_MATCHES {
-            return false;
-        }
-        self.text.push_str(row);
-        self.matches += 1;
-        true
-    }
-
-    fn piece(self, is_literal: bool, next: Option<usize>) -> TextExcerpt {
-        let as_read = if is_literal {
-            " (as plain text: it is no regular expression)"
-        } else {
-            ""
-        };
-        let note = match (self.matches, next) {
-            (0, _) => format!("no line matches{as_read}"),
-            (1, None) => format!("1 match{as_read}, as line:offset: text"),
-            (n, None) => format!("{n} matches{as_read}, as line:offset: text"),
-            (n, Some(next)) => format!(
-                "{n} matches{as_read}, as line:offset: text; there are more: next offset {next}"
-            ),
-        };
-        TextExcerpt {
-            note,
-            text: self.text,
-            is_last: false,
-        }
-    }
+    let as_read = if is_literal {
+        " (as plain text: it is no regular expression)"
+    } else {
+        ""
+    };
+    let note = match count {
+        0 => format!("no line matches{as_read}"),
+        1 => format!("1 match{as_read}, as line:offset: text{more}"),
+        _ => format!("{count} matches{as_read}, as line:offset: text{more}"),
+    };
+    Ok(TextExcerpt {
+        note,
+        text: rows,
+        is_last: false,
+    })
 }
 
 /// Compiles a pattern. Returns `true` with it if it is no regular expression, and searched for literally.
@@ -279,54 +245,49 @@ mod tests {
         }
 
         #[test]
-        fn no_pattern_breaks_it(text in ".{0,80}", pattern in ".{0,20}", offset in 0_u64..90) {
-            let _ = matches(&text, &pattern, offset, Bytes(100));
+        fn no_pattern_breaks_it(text in ".{0,80}", pattern in ".{0,20}") {
+            let _ = matches(&text, &pattern, Bytes(100));
         }
     }
 
-    fn grep(text: &str, pattern: &str, offset: u64, limit: u64) -> (String, String) {
-        note_and_text(matches(text, pattern, offset, Bytes(limit)))
+    fn grep(text: &str, pattern: &str, limit: u64) -> (String, String) {
+        note_and_text(matches(text, pattern, Bytes(limit)))
     }
 
     #[test]
     fn matching_lines_have_their_number_and_offset() {
         let text = "one\ntwo 22\nthree\r\ntwo 2";
-        let (note, found) = grep(text, "two \\d+$", 0, 1_000);
+        let (note, found) = grep(text, "two \\d+$", 1_000);
         assert_eq!(note, "2 matches, as line:offset: text");
         assert_eq!(found, "2:4: two 22\n4:18: two 2\n");
-        let (note, found) = grep(text, "two", 5, 1_000);
+        let (note, found) = grep(text, "three", 1_000);
         assert_eq!(note, "1 match, as line:offset: text");
-        assert_eq!(found, "4:18: two 2\n");
-        assert_eq!(grep(text, "four", 0, 1_000).0, "no line matches");
-        let (note, found) = grep("f(x) + g[", "g[", 0, 1_000);
+        assert_eq!(found, "3:11: three\n");
+        assert_eq!(grep(text, "four", 1_000).0, "no line matches");
+        let (note, found) = grep("f(x) + g[", "g[", 1_000);
         assert!(note.contains("as plain text"), "{note}");
         assert_eq!(found, "1:0: f(x) + g[\n");
     }
 
     #[test]
-    fn more_matches_than_fit_are_gone_on_with() {
+    fn more_matches_than_fit_are_said() {
         let text: String = (0..1_000).map(|n| format!("line {n:04}\n")).collect();
-        let (mut offset, mut seen) = (0, 0);
-        loop {
-            let (note, found) = grep(&text, "line", offset, 500);
-            assert!(found.len() <= 500);
-            for row in found.lines() {
-                assert!(row.ends_with(&format!("line {seen:04}")), "{row}");
-                seen += 1;
-            }
-            match note.split_once("next offset ") {
-                Some((_, next)) => offset = next.parse().unwrap(),
-                None => break,
-            }
-        }
-        assert_eq!(seen, 1_000);
+        let (note, found) = grep(&text, "line", 500);
+        assert!(
+            found.len() <= 500 && found.starts_with("1:0: line 0000\n"),
+            "{found}"
+        );
+        assert!(note.contains("there are more"), "{note}");
+        let (note, found) = grep(&text, "line", 1_000_000);
+        assert_eq!(found.lines().count(), RECALL_MATCHES);
+        assert!(note.contains("there are more"), "{note}");
     }
 
     #[test]
     fn a_giant_line_is_shown_around_each_match() {
         let filler = "é".repeat(50_000);
         let text = format!("{filler}needle{filler}needle");
-        let (note, found) = grep(&text, "needle", 0, 8_000);
+        let (note, found) = grep(&text, "needle", 8_000);
         assert_eq!(note, "2 matches, as line:offset: text");
         assert!(found.len() < 1_000);
         assert_eq!(found.matches("needle").count(), 2);
@@ -334,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_pattern_that_would_eat_memory_is_refused() {
-        assert!(matches("x", "(\\w{1000}){1000}", 0, Bytes(100)).is_err());
-        assert!(matches("x", &"x".repeat(10_000), 0, Bytes(100)).is_err());
+        assert!(matches("x", "(\\w{1000}){1000}", Bytes(100)).is_err());
+        assert!(matches("x", &"x".repeat(10_000), Bytes(100)).is_err());
     }
 }

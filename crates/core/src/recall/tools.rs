@@ -153,7 +153,7 @@ impl RecallTools {
         let work = tokio::task::spawn_blocking(move || {
             let text = recalled.text();
             let piece = match pattern {
-                Some(pattern) => matches(&text, &pattern, offset, limit)?,
+                Some(pattern) => matches(&text, &pattern, limit)?,
                 None => page(&text, offset, limit)?,
             };
             Ok(result(&recalled, piece))
