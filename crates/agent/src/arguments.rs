@@ -42,7 +42,6 @@ pub fn read_arguments(written: &str) -> Result<Map<String, Value>, String> {
 /// - an object or a list that was written as a string of JSON
 /// - a single value in place of a list
 /// - `null` for an optional field
-/// - the case of a word of a fixed list
 pub fn fit(schema: &Value, arguments: &mut Map<String, Value>) {
     let expected = Expected::of(schema, schema);
     if let Some(expected) = expected.filter(|expected| expected.kind == Kind::Object) {
@@ -64,9 +63,6 @@ fn convert(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> boo
             return false;
         };
         *value = new;
-    }
-    if let Some(word) = expected.words().and_then(|words| folded(words, value)) {
-        *value = word.clone();
     }
     match value {
         Value::Object(object) => fields(root, &expected, object, depth + 1),
@@ -127,18 +123,6 @@ fn converted(root: &Value, expected: &Expected<'_>, value: &Value, depth: usize)
 /// Checks whether a text can be an object or a list.
 fn is_json(text: &str) -> bool {
     text.trim_start().starts_with(['{', '['])
-}
-
-/// Returns the only word of a fixed list that differs from the value by case and spaces.
-fn folded<'a>(words: &'a [Value], value: &Value) -> Option<&'a Value> {
-    let Value::String(text) = value else {
-        return None;
-    };
-    let written = text.trim().to_lowercase();
-    let folds = |word: &&Value| word.as_str().is_some_and(|it| it.to_lowercase() == written);
-    let mut meant = words.iter().filter(folds);
-    let first = meant.next().filter(|word| *word != value)?;
-    meant.next().is_none().then_some(first)
 }
 
 /// Parses a string that contains only a number. Returns `None` if it is not a JSON number, or if digits

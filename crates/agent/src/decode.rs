@@ -92,7 +92,7 @@ pub(crate) fn read_batch(
         let decision = match (arguments, looping) {
             _ if is_last => Err(NotRun::skipped(notice::NO_TOOLS_NOW)),
             (Err(why), _) => Err(NotRun::refused(notice::unreadable(call, &why))),
-            (_, LoopVerdict::Refuse(kind)) => Err(NotRun::refused(notice::repeated_call(kind))),
+            (_, LoopVerdict::Refuse(_)) => Err(NotRun::refused(notice::REPEATED_CALL)),
             _ if !all_read => Err(NotRun::refused(notice::BATCH_UNREADABLE)),
             (Ok(None), _) => Err(NotRun::skipped(notice::over_batch())),
             (Ok(Some(arguments)), _) => match correct(setup, &state.facts.names, call, arguments) {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use plimsoll_context::{Money, Usage};
 
-use crate::doom_loop::Repetition;
 use crate::notice::{next_does_not_fit, refusal};
 use crate::outcome::EndReason;
 use crate::spend::{Cost, Spend};
@@ -44,20 +43,10 @@ impl fmt::Display for EndReason {
                 write!(f, "Max memory reached ({used}/{limit} bytes)")
             }
             Self::Refused { by, why } => f.write_str(&refusal(by, why)),
-            Self::DoomLoop { times, kind } => {
-                match kind {
-                    Repetition::Identical => write!(
-                        f,
-                        "The same tool calls were asked for {times} times in a row"
-                    ),
-                    Repetition::Period { length } => write!(
-                        f,
-                        "The same {length} rounds of tool calls were asked for over and over, \
-                         {times} rounds in a row"
-                    ),
-                }?;
-                f.write_str("; the work is not done")
-            }
+            Self::DoomLoop { times, .. } => write!(
+                f,
+                "The same tool calls were asked for {times} times in a row; the work is not done"
+            ),
             Self::Interrupted => f.write_str("Interrupted"),
             Self::Failed { failure } => failure.fmt(f),
             Self::CannotFit { cannot_fit } => cannot_fit.fmt(f),

@@ -8,7 +8,6 @@ use std::time::Duration;
 use plimsoll_context::{Part, ToolCall};
 
 use crate::batch::MAX_BATCH;
-use crate::doom_loop::Repetition;
 use crate::ledger::{Ledger, LimitKind};
 use crate::outcome::EndReason;
 
@@ -110,32 +109,12 @@ pub(crate) const EMPTY_REPLY: &str =
     "[Your last answer was empty. Answer the user, or call a tool.]";
 
 /// Tells the model that it repeats itself. Added once its calls have results.
-pub(crate) fn repeated(kind: Repetition) -> &'static str {
-    match kind {
-        Repetition::Identical => {
-            "[You have made this call before, and its result is the same. Answer from what you have, \
-             or make another call.]"
-        }
-        Repetition::Period { .. } => {
-            "[You have made the same few calls twice over, and their results are the same. Answer from \
-             what you have, or do something else.]"
-        }
-    }
-}
+pub(crate) const REPEATED: &str = "[You have made these calls before, and their results are the same. \
+    Answer from what you have, or do something else.]";
 
 /// Returns the result of a call that was not run because it is a repetition.
-pub(crate) fn repeated_call(kind: Repetition) -> &'static str {
-    match kind {
-        Repetition::Identical => {
-            "not run: you have made this very call several times in a row, and its result does not \
-             change; answer from what you have, or make another call"
-        }
-        Repetition::Period { .. } => {
-            "not run: you have made the same few calls over and over, and their results do not \
-             change; answer from what you have, or do something else"
-        }
-    }
-}
+pub(crate) const REPEATED_CALL: &str = "not run: you have made these calls several times, and their \
+    results do not change; answer from what you have, or do something else";
 
 /// The result of a call that occurs twice in one message.
 pub(crate) const SAME_CALL: &str =

@@ -120,7 +120,7 @@ impl Run {
         self.say_pins();
         if let (LoopVerdict::Nudge(kind), None) = (self.looping(), &self.current.finalizing) {
             self.tell_loop(kind, LoopConsequence::Told);
-            self.notice(notice::repeated(kind).to_owned());
+            self.notice(notice::REPEATED.to_owned());
         }
         if let Some(reason) = self.current.finalizing.take() {
             self.finish(reason);

@@ -94,11 +94,6 @@ impl<'a> Expected<'a> {
         let names = self.schema.get("required").and_then(Value::as_array);
         names.into_iter().flatten().filter_map(Value::as_str)
     }
-
-    /// Returns the values of a fixed list.
-    pub(super) fn words(&self) -> Option<&'a Vec<Value>> {
-        self.schema.get("enum").and_then(Value::as_array)
-    }
 }
 
 /// Returns the only type besides `null`, and whether `null` is allowed.

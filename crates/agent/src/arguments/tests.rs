@@ -26,7 +26,6 @@ fn becomes(schema: &Value, x: &str) -> String {
 fn values_of_the_wrong_type_are_converted() {
     let kind = |name: &str| json!({ "type": name });
     let list_of = |items: Value| json!({ "type": "array", "items": items });
-    let word = json!({ "type": "string", "enum": ["fast", "Slow"] });
     let point = json!({ "type": "object", "properties": { "n": { "type": "integer" } } });
     let table = [
         (kind("integer"), "\"60\"", "60"),
@@ -53,8 +52,6 @@ fn values_of_the_wrong_type_are_converted() {
         (list_of(point.clone()), "{\"n\": \"6\"}", "[{\"n\":6}]"),
         (kind("array"), "7", "[7]"),
         (kind("string"), "null", "gone"),
-        (word.clone(), "\"FAST\"", "\"fast\""),
-        (word.clone(), "\"slow\"", "\"Slow\""),
         (
             json!({ "enum": ["1", "2"], "type": "string" }),
             "1",

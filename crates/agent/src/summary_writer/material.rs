@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Message, TextAuthor as Author, TokenCounter, Tokens, authored, extract, head_tail_tokens,
-    shorten,
+    Message, TextAuthor as Author, TokenCounter, Tokens, authored, head_tail_tokens, shorten,
 };
 
 use super::MAX_SUMMARY_CALLS;
@@ -52,7 +51,7 @@ pub(crate) fn framed(task: Option<&str>, former: Option<&str>, piece: &str) -> S
 /// former summary is not included.
 ///
 /// There are at most [`MAX_SUMMARY_CALLS`] pieces. The longest messages are shortened first. If all
-/// messages have their minimum size, `extract` replaces the oldest ones by one piece.
+/// messages have their minimum size, the oldest ones are left out.
 pub(crate) fn pieces(
     messages: &[Arc<Message>],
     room: Tokens,
@@ -63,31 +62,17 @@ pub(crate) fn pieces(
     let texts = authored(&all);
     loop {
         let elements = elements(&texts, said, result, room, counter);
-        let packed = pack(elements, room, counter);
+        let mut packed = pack(elements, room, counter);
         if packed.len() <= MAX_SUMMARY_CALLS {
             return packed;
         }
         if said <= LEAST && result <= LEAST {
-            return with_extract(&all, packed, room, counter);
+            packed.drain(..packed.len() - MAX_SUMMARY_CALLS);
+            return packed;
         }
         said = Tokens(said.0 / 2).max(LEAST);
         result = Tokens(result.0 / 2).max(LEAST);
     }
-}
-
-/// Returns the newest pieces unchanged, with one piece by `extract` in place of the older ones.
-fn with_extract(
-    messages: &[&Message],
-    mut packed: VecDeque<String>,
-    room: Tokens,
-    counter: &dyn TokenCounter,
-) -> VecDeque<String> {
-    let older = packed.len() - (MAX_SUMMARY_CALLS - 1);
-    packed.drain(..older);
-    if let Some(words) = extract(messages, room, counter) {
-        packed.push_front(format!("{}\n", escaped(&words)));
-    }
-    packed
 }
 
 /// Returns each text as an element with its size. An assistant's message and its results form one

@@ -353,7 +353,7 @@ fn two_calls_round_and_round_end_the_run() {
     }
     assert!(!stage.last_request().contains("n ["));
     assert!(turn(&mut stage, 3, "write", "same"));
-    let told = "r c3 same / n [You have made the same few calls twice over, and their results are \
+    let told = "r c3 same / n [You have made these calls before, and their results are \
                 the same. Answer from what you have, or do something else.]";
     assert!(
         stage.last_request().ends_with(told),
@@ -362,7 +362,7 @@ fn two_calls_round_and_round_end_the_run() {
     );
     for n in [4, 5] {
         assert!(!turn(&mut stage, n, ["read", "write"][n % 2], ""));
-        let refused = format!("r! c{n} not run: you have made the same few calls over and over");
+        let refused = format!("r! c{n} not run: you have made these calls several times");
         let request = stage.last_request();
         assert!(
             request.contains(&refused) && !request.ends_with("]"),
@@ -375,7 +375,7 @@ fn two_calls_round_and_round_end_the_run() {
     assert_eq!(outcome.reason, EndReason::DoomLoop { times: 7, kind });
     assert_eq!(
         outcome.text,
-        "[Agent stopped: The same 2 rounds of tool calls were asked for over and over, 7 rounds in a \
+        "[Agent stopped: The same tool calls were asked for 7 times in a \
          row; the work is not done]"
     );
     assert_eq!(stage.executed.len(), 4);

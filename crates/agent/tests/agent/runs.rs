@@ -946,8 +946,8 @@ fn looping(times: u64) -> Setup {
     setup
 }
 
-const REPEATED: &str = "n [You have made this call before";
-const REPEATED_CALL: &str = "not run: you have made this very call";
+const REPEATED: &str = "n [You have made these calls before";
+const REPEATED_CALL: &str = "not run: you have made these calls";
 
 /// H6, R20.
 #[test]

@@ -401,7 +401,7 @@ async fn the_same_call_again_and_again_is_told_then_refused_then_ended() {
         nudge["content"]
             .as_str()
             .unwrap()
-            .contains("made this call before")
+            .contains("made these calls before")
     );
     for (request, at) in [(3, 7), (4, 9)] {
         let refused = requests[request]["messages"][at]["content"]
