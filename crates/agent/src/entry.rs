@@ -71,7 +71,7 @@ pub struct BranchRecord {
     pub config: String,
     /// The model, as `provider/name`.
     pub model: String,
-    /// The result in one word: the reason why the run ended, or `died`, `cancelled`, `refused`.
+    /// The result in one word: the reason why the run ended, or `died`.
     pub outcome: String,
     /// The reason why the branch did not answer, if it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]

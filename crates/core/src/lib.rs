@@ -70,8 +70,8 @@ pub use memory_store::MemoryStore;
 pub use observer::Observer;
 pub use output::AgentOutput;
 pub use parallel::{
-    Branch, BranchEnd, Choice, Elaborate, Evaluation, EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT,
-    LlmJudge, MAX_BRANCHES, MAX_ELABORATED, MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult,
+    Branch, Choice, Elaborate, Evaluation, EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge,
+    MAX_BRANCHES, MAX_ELABORATED, MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult,
     ParallelOptions, PickFirst, TokenEfficient, agent_loop_parallel,
 };
 pub use plimsoll_agent::{EvictedMessage, Eviction, HookInput, MAX_PARALLEL_TOOLS, Messages};

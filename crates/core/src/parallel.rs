@@ -25,7 +25,7 @@ mod strategy;
 
 pub use branch::Branch;
 pub use judge::{Elaborate, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_ELABORATED, MAX_JUDGED};
-pub use outcome::{BranchEnd, ParallelLoopOutcome, ParallelLoopResult};
+pub use outcome::{ParallelLoopOutcome, ParallelLoopResult};
 pub use strategy::{Choice, Evaluation, EvaluationStrategy, PickFirst, TokenEfficient};
 
 use branch::{RunningBranch, Trunk};

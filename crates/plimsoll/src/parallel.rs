@@ -26,7 +26,7 @@
 
 pub use plimsoll_agent::BranchRecord;
 pub use plimsoll_core::{
-    Branch, BranchEnd, Choice, Elaborate, Evaluation, EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT,
-    LlmJudge, MAX_BRANCHES, MAX_ELABORATED, MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult,
+    Branch, Choice, Elaborate, Evaluation, EvaluationStrategy, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge,
+    MAX_BRANCHES, MAX_ELABORATED, MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult,
     ParallelOptions, PickFirst, TokenEfficient, agent_loop_parallel,
 };

@@ -10,7 +10,7 @@ use plimsoll_context::{Part, SettingFault};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::outcome::{BranchEnd, ParallelLoopResult};
+use super::outcome::ParallelLoopResult;
 use crate::agent::Agent;
 use crate::agent_state::AgentState;
 use crate::caller::named_below;
@@ -130,23 +130,15 @@ impl RunningBranch {
     ) -> ParallelLoopResult {
         let lease = match lease {
             Ok(lease) => lease,
-            Err(why) => return self.result(trunk, BranchEnd::NotStarted, why),
+            Err(why) => return self.result(trunk, None, why),
         };
         let run = AssertUnwindSafe(self.answer(trunk, lease, stop)).catch_unwind();
         let why = match run.await {
-            Ok(Ok(output)) => {
-                let was_stopped = stop.is_cancelled() && output.reason == EndReason::Interrupted;
-                let end = if was_stopped {
-                    BranchEnd::Cancelled
-                } else {
-                    BranchEnd::Ended(output.reason)
-                };
-                return self.result(trunk, end, output.text);
-            }
+            Ok(Ok(output)) => return self.result(trunk, Some(output.reason), output.text),
             Ok(Err(error)) => error.to_string(),
             Err(panic) => format!("it broke down: {}", panic_message(&*panic)),
         };
-        self.result(trunk, BranchEnd::Died, why)
+        self.result(trunk, None, why)
     }
 
     async fn answer(
@@ -170,7 +162,12 @@ impl RunningBranch {
     }
 
     /// Returns the result of the branch with the given end.
-    pub(super) fn result(&self, trunk: &Trunk, end: BranchEnd, text: String) -> ParallelLoopResult {
+    pub(super) fn result(
+        &self,
+        trunk: &Trunk,
+        end: Option<EndReason>,
+        text: String,
+    ) -> ParallelLoopResult {
         let setup = &self.agent.setup;
         ParallelLoopResult {
             branch: self.index,

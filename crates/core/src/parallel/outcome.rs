@@ -49,58 +49,25 @@ pub struct ParallelLoopResult {
     pub model: String,
     /// The answer, or the reason why there is none.
     pub text: String,
-    /// How the branch ended.
-    pub end: BranchEnd,
+    /// The end of the run. `None`: the branch failed or could not begin.
+    pub end: Option<EndReason>,
     /// Usage and cost of the branch, including sub-agents.
     pub spent: Spend,
     /// Duration of the branch.
     pub duration: Duration,
 }
 
-/// The end of a branch.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub enum BranchEnd {
-    /// The run ended.
-    Ended(EndReason),
-    /// The evaluation was interrupted.
-    Cancelled,
-    /// The branch failed.
-    Died,
-    /// The branch could not begin.
-    NotStarted,
-}
-
-impl BranchEnd {
-    /// Returns one word for scripts: that of the run's end, or `cancelled`, `died`, `not_started`.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Ended(reason) => reason.word(),
-            Self::Cancelled => "cancelled",
-            Self::Died => "died",
-            Self::NotStarted => "not_started",
-        }
-    }
-
-    /// Returns `true` if the branch answered.
-    #[must_use]
-    pub fn is_answer(&self) -> bool {
-        matches!(self, Self::Ended(reason) if reason.is_answer())
-    }
-}
-
 impl ParallelLoopResult {
     /// Returns `true` if the branch answered.
     #[must_use]
     pub fn answered(&self) -> bool {
-        self.end.is_answer()
+        self.end.as_ref().is_some_and(EndReason::is_answer)
     }
 
-    /// Returns the reason if there is no answer.
-    fn why(&self) -> Option<String> {
-        let has_reason = !self.answered() && self.end != BranchEnd::Cancelled;
-        has_reason.then(|| self.text.clone())
+    /// Returns one word for scripts: that of the run's end, or `died`.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        self.end.as_ref().map_or("died", EndReason::word)
     }
 
     /// Returns the record for the log.
@@ -109,8 +76,8 @@ impl ParallelLoopResult {
             session: self.session_id.to_string(),
             config: self.config_id.clone(),
             model: self.model.clone(),
-            outcome: self.end.word().to_owned(),
-            why: self.why(),
+            outcome: self.word().to_owned(),
+            why: (!self.answered()).then(|| self.text.clone()),
             spent: self.spent,
             duration_ms: u64::try_from(self.duration.as_millis()).unwrap_or(u64::MAX),
         }
@@ -120,10 +87,8 @@ impl ParallelLoopResult {
 /// Returns a text with the reason why each branch has no answer.
 pub(super) fn nobody(results: &[ParallelLoopResult]) -> String {
     let each = results.iter().map(|result| {
-        let why = result.why();
-        let why = why.as_deref().map_or("no reason was given", str::trim);
-        let (config, model, word) = (&result.config_id, &result.model, result.end.word());
-        format!("- {config} ({model}), {word}: {why}")
+        let (config, model, word) = (&result.config_id, &result.model, result.word());
+        format!("- {config} ({model}), {word}: {}", result.text.trim())
     });
     let each: Vec<String> = each.collect();
     format!("[No branch answered.]\n{}", each.join("\n"))

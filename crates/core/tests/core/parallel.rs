@@ -11,10 +11,10 @@ use plimsoll_context::{ContextStrategy, Money, Part, Reply, StopReason, Tokens, 
 use plimsoll_core::recall::LogMessages;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Branch, BranchEnd, Choice, Elaborate, Error, Evaluation,
-    EvaluationStrategy, LlmJudge, MemoryStore, ParallelLoopOutcome, ParallelLoopResult,
-    ParallelOptions, PickFirst, RetryConfig, Session, SessionStore, TokenEfficient, ToolError,
-    Window, agent_loop_parallel, tool,
+    Agent, AgentBuilder, Branch, Choice, Elaborate, Error, Evaluation, EvaluationStrategy,
+    LlmJudge, MemoryStore, ParallelLoopOutcome, ParallelLoopResult, ParallelOptions, PickFirst,
+    RetryConfig, Session, SessionStore, TokenEfficient, ToolError, Window, agent_loop_parallel,
+    tool,
 };
 use plimsoll_testkit::{session_id as id, view_items as items};
 use serde_json::json;
@@ -70,7 +70,7 @@ async fn run(
 }
 
 fn ends(outcome: &ParallelLoopOutcome) -> Vec<&'static str> {
-    outcome.results.iter().map(|r| r.end.word()).collect()
+    outcome.results.iter().map(|r| r.word()).collect()
 }
 
 #[tokio::test]
@@ -528,7 +528,7 @@ async fn who_cannot_be_paid_for_does_not_begin() {
         options(money.clone()),
     );
     let outcome = asked.await.unwrap();
-    assert_eq!(ends(&outcome), ["not_started", "not_started"]);
+    assert_eq!(ends(&outcome), ["died", "died"]);
     assert!(
         outcome.text.contains("give its agent prices"),
         "{}",
@@ -584,7 +584,7 @@ async fn an_interrupt_ends_all_of_them() {
         assert!(remote.interrupt().await);
     };
     let (outcome, ()) = tokio::join!(run(&mut session, branches, &TokenEfficient), stop);
-    assert_eq!(ends(&outcome), ["cancelled", "cancelled"]);
+    assert_eq!(ends(&outcome), ["interrupted", "interrupted"]);
     assert_eq!(outcome.undelivered, [vec![Part::text("Hurry.")]]);
     assert!(!outcome.answered);
     assert_eq!(items(&session), before);
@@ -685,7 +685,7 @@ async fn what_left_the_winners_view_can_be_recalled() {
     }
     assert!(matches!(
         outcome.results[1].end,
-        BranchEnd::Ended(EndReason::Failed { .. })
+        Some(EndReason::Failed { .. })
     ));
 }
 
