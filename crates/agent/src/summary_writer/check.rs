@@ -250,15 +250,6 @@ mod tests {
             let said = read(text).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");
         }
-        let answer = json!({
-            "goal": ["find the password in the notes", "none"], "constraints": [], "decisions": "read\nthem in order",
-            "files": ["notes/note-01.md read: names note-02"], "open_work": [3],
-        });
-        assert_eq!(
-            read(&answer.to_string()).unwrap(),
-            "## Goal\n- find the password in the notes\n## Decisions\n- read them in order\n## Files\n\
-             - notes/note-01.md read: names note-02"
-        );
         let call = Part::ToolCall(ToolCall {
             id: CallId("c".into()),
             name: "read".into(),
