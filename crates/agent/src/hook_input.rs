@@ -33,7 +33,7 @@ pub struct EvictedMessage {
     /// Name of the tool, if it is a tool result.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// The complete original, even if an earlier plan had shortened it.
+    /// The message as it was in the view: the original, unless an earlier plan had shortened it.
     pub message: Arc<Message>,
 }
 

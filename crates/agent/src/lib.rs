@@ -85,9 +85,7 @@ pub use run_start::MAX_WAITING;
 pub use setup::{KnownTool, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};
 pub use spend::{Amounts, Cost, Spend};
 pub use state::{FoldError, State};
-pub use step::{
-    AffectedItem, Answer, Approver, Input, Now, PartialAnswer, Question, Step, UserInput,
-};
+pub use step::{Answer, Approver, Input, Now, PartialAnswer, Question, Step, UserInput};
 pub use summary::MAX_SUMMARY_FAILURES;
 pub use summary_writer::MAX_SUMMARY_CALLS;
 pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, ToolNames};

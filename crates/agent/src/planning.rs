@@ -4,21 +4,22 @@
 //! needs are in `summary.rs`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, CannotFit, Draft, Message, Plan, PlanContext, Policy, Price, PriceFacts, Proposal,
-    Threshold, Tokens, Trigger, ViewLimits,
+    Budget, CannotFit, Draft, Form, Gap, Message, Plan, PlanContext, Policy, Price, PriceFacts,
+    Proposal, Threshold, Tokens, Trigger, ViewLimits,
 };
 
 use crate::entry::Entry;
 use crate::event::{AppliedPlan, Event};
 use crate::forecast::UNCOUNTED;
-use crate::hook_input::{Decision, HookInput, HookPoint};
+use crate::hook_input::{Decision, EvictedMessage, Eviction, HookInput, HookPoint};
 use crate::ledger::LimitKind;
 use crate::outcome::EndReason;
 use crate::phase::{Phase, PlanFor, RefusedRequest};
 use crate::run::Run;
-use crate::step::{AffectedItem, Step};
+use crate::step::Step;
 
 /// Whether the view is below its limit.
 pub(crate) enum FitStatus {
@@ -269,7 +270,7 @@ impl Run {
     /// bug.
     fn apply(&mut self, plan: Plan) -> Option<AppliedPlan> {
         let is_told = self.setup.hooks.contains(&HookPoint::OnEvict);
-        let affected = is_told.then(|| self.affected(&plan));
+        let evicted = is_told.then(|| self.evicted(&plan));
         let (messages_before, tokens_before) = (self.state.transcript.items().len(), self.tokens());
         if !self.record(Entry::PlanApplied { plan: plan.clone() }) {
             return None;
@@ -296,12 +297,15 @@ impl Run {
                 }
             });
         }
-        self.queue.extend(affected.map(Step::Evicted));
+        if let Some(evicted) = evicted.filter(|evicted| !evicted.items.is_empty()) {
+            self.after(HookPoint::OnEvict, |_| HookInput::OnEvict { evicted });
+        }
         Some(applied)
     }
 
-    /// Returns the items that a plan affects, in their current form and in view order.
-    fn affected(&self, plan: &Plan) -> Vec<AffectedItem> {
+    /// Returns the messages that a plan affects, as they are in the view, without markers and summaries of
+    /// earlier plans.
+    fn evicted(&self, plan: &Plan) -> Eviction {
         let view = &self.state.transcript;
         let mut tools = HashMap::new();
         let mut touched = view.touched(plan).into_iter().peekable();
@@ -310,18 +314,23 @@ impl Run {
             for call in item.message.calls() {
                 tools.insert(call.id.clone(), call.name.clone());
             }
-            if let Some((_, removed)) = touched.next_if(|(of, _)| of.seq == item.seq) {
-                let tool = match item.message.as_ref() {
-                    Message::ToolResult(result) => tools.get(&result.call).cloned(),
-                    _ => None,
-                };
-                items.push(AffectedItem {
-                    item: item.clone(),
-                    tool,
+            let Some((_, removed)) = touched.next_if(|(of, _)| of.seq == item.seq) else {
+                continue;
+            };
+            let (is_summary, tool) = match item.message.as_ref() {
+                Message::ToolResult(result) => (false, tools.get(&result.call).cloned()),
+                message => (matches!(message, Message::Summary { .. }), None),
+            };
+            let is_made = is_summary && item.form != Form::Original;
+            if !is_made && Gap::of(&item.message).is_none() {
+                items.push(EvictedMessage {
+                    seq: item.seq,
                     removed,
+                    tool,
+                    message: Arc::clone(&item.message),
                 });
             }
         }
-        items
+        Eviction { items }
     }
 }

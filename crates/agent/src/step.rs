@@ -6,9 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use plimsoll_context::{
-    CallId, Item, Part, Reply, TokenCounter, Tokens, ToolCall, ToolResult, Usage,
-};
+use plimsoll_context::{CallId, Part, Reply, TokenCounter, Tokens, ToolCall, ToolResult, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::batch::CallKey;
@@ -170,9 +168,6 @@ pub enum Step {
     Before(HookInput),
     /// Call the host's hook, and continue once it has returned.
     After(HookInput),
-    /// Tell the host's hook about the items that a plan has affected, in the form and the order that
-    /// they had before.
-    Evicted(Vec<AffectedItem>),
     /// Run a tool.
     Execute(ToolCall),
     /// Ask the host's hook, the gate, or both, whether a call may run.
@@ -185,17 +180,6 @@ pub enum Step {
     Wait,
     /// The run has ended. Nothing follows until the next `Input::User` or `Input::Continue`.
     Finish(Outcome),
-}
-
-/// One item that a plan affects.
-#[derive(Debug, Clone)]
-pub struct AffectedItem {
-    /// The item.
-    pub item: Item,
-    /// The tool's name, if the item is a result.
-    pub tool: Option<String>,
-    /// `true` if the item is removed, `false` if it is shortened.
-    pub removed: bool,
 }
 
 /// The question whether a call may run.

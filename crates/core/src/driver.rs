@@ -178,10 +178,6 @@ async fn follow(
                 flush(session).await?;
                 hook_calls::call(session, &parts, moment).await;
             }
-            Step::Evicted(items) => {
-                flush(session).await?;
-                hook_calls::evict(session, &parts, &items).await;
-            }
             Step::Record(_) | Step::Notify(_) => {}
         }
     }

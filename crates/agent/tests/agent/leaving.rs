@@ -64,23 +64,23 @@ fn every_compaction_is_asked_about_and_every_plan_told() {
             .filter(|event| matches!(event, Event::PlanApplied(applied) if applied.is_compaction));
         assert_eq!(stage.leaving, compactions.count(), "{name}");
         assert_eq!(stage.gone.len(), stage.plans(), "{name}");
-        // Every original that left did so once, and none came back.
-        let mut left = Vec::new();
+        // Every message that left did so once, and none came back.
+        let (mut left, mut removed) = (BTreeSet::new(), BTreeSet::new());
         for gone in &stage.gone {
             assert!(
                 gone.iter().any(|item| item.removed) || ["evict", "extract"].contains(&name),
                 "{name}"
             );
-            for of in gone.iter().filter(|of| of.item.form == Form::Original) {
-                let is_result = matches!(*of.item.message, Message::ToolResult(_));
+            for of in gone {
+                let is_result = matches!(*of.message, Message::ToolResult(_));
                 assert_eq!(of.tool.as_deref(), is_result.then_some("read"), "{name}");
-                left.push(of.item.seq);
+                left.insert(of.seq);
+                assert!(
+                    !of.removed || removed.insert(of.seq),
+                    "{name}: it left once"
+                );
             }
         }
-        let before = left.len();
-        left.sort_unstable();
-        left.dedup();
-        assert_eq!(left.len(), before, "{name}: it left once");
         // Everything that is not in the view as it was left.
         let view = stage.run.state().transcript();
         for seq in (0..view.next_seq().0).map(Seq) {

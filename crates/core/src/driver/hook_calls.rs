@@ -9,18 +9,13 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 
-use plimsoll_agent::{
-    AffectedItem, Answer, Approver, Decision, Event, EvictedMessage, Eviction, HookInput,
-    HookPoint, Input, Question,
-};
-use plimsoll_context::{CallId, Form, Gap, Message, Part};
+use plimsoll_agent::{Answer, Approver, Decision, Event, HookInput, HookPoint, Input, Question};
+use plimsoll_context::{CallId, Part};
 use tokio::time::Instant;
 
 use crate::hooks::{ANSWER_RETRIES, HookContext, HookOutcome};
 use crate::parts::Parts;
-use crate::recall::LogMessages;
 use crate::session::Session;
-use crate::store::SessionId;
 use crate::tool::Update;
 
 /// How long hooks after the end of a run may take if the time of the run is used up.
@@ -131,50 +126,6 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, input: Hoo
         Some(why) => Decision::No { why },
         None => Decision::Go,
     }));
-}
-
-/// Reports the messages that a plan has evicted to the host.
-pub(super) async fn evict(session: &mut Session, parts: &Arc<Parts>, items: &[AffectedItem]) {
-    let evicted = evicted(parts, session.id(), items).await;
-    if !evicted.items.is_empty() {
-        call(session, parts, HookInput::OnEvict { evicted }).await;
-    }
-}
-
-/// Returns the originals of the messages that a plan removes or shortens. Messages shortened by an
-/// earlier plan are read from the log.
-async fn evicted(parts: &Parts, session: &SessionId, affected: &[AffectedItem]) -> Eviction {
-    let store = parts.store.as_ref();
-    let mut log = LogMessages::default();
-    let mut items = Vec::new();
-    for affected in affected.iter().filter(|affected| is_message(affected)) {
-        let (seq, shown) = (affected.item.seq, &affected.item.message);
-        let mut original = None;
-        if affected.item.form != Form::Original {
-            let found = async {
-                log.update(store, session).await?;
-                log.message(store, session, seq).await
-            };
-            original = found.await.unwrap_or_else(|error| {
-                let text = format!("on_evict gets shortened messages: {error}");
-                parts.warn([text]);
-                None
-            });
-        }
-        items.push(EvictedMessage {
-            seq,
-            removed: affected.removed,
-            tool: affected.tool.clone(),
-            message: original.unwrap_or_else(|| Arc::clone(shown)),
-        });
-    }
-    Eviction { items }
-}
-
-/// Returns `true` for a real message, and `false` for a marker or a summary made by a plan.
-fn is_message(affected: &AffectedItem) -> bool {
-    let made = matches!(*affected.item.message, Message::Summary { .. });
-    Gap::of(&affected.item.message).is_none() && !(made && affected.item.form != Form::Original)
 }
 
 /// Gets messages from the host's hooks, at `Steering` or `FollowUp`.

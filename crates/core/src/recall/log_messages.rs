@@ -149,7 +149,7 @@ impl LogMessages {
     }
 
     /// Returns a message as it was recorded, or `None` if there is no such message.
-    pub(crate) async fn message<S: SessionStore + ?Sized>(
+    async fn message<S: SessionStore + ?Sized>(
         &self,
         store: &S,
         session: &SessionId,

@@ -7,8 +7,8 @@ use plimsoll_agent::{
     EndReason, Entry, Event, HookPoint, Input, MAX_SUMMARY_CALLS, Request, State, ToolNames,
 };
 use plimsoll_context::{
-    Calibration, CallId, Form, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold,
-    Tokens, Usage, ViewLimits,
+    Calibration, CallId, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold, Tokens,
+    Usage, ViewLimits,
 };
 
 use super::{SentRequest, Stage};
@@ -225,16 +225,21 @@ fn kept(stage: &Stage) {
             }
         }
     }
+    let mut told = BTreeSet::new();
     for gone in &stage.gone {
-        for of in gone.iter().filter(|of| of.item.form == Form::Original) {
-            assert_eq!(of.item.message, *original(of.item.seq));
+        // Of a log that is carried on, an earlier plan may have shortened it.
+        for of in gone
+            .iter()
+            .filter(|of| told.insert(of.seq) && stage.born == 0)
+        {
+            assert_eq!(of.message, *original(of.seq));
         }
-        assert!(gone.is_sorted_by_key(|of| of.item.seq), "in view order");
+        assert!(gone.is_sorted_by_key(|of| of.seq), "in view order");
     }
     let planned = |entry: &&Entry| matches!(entry, Entry::PlanApplied { .. });
     let planned = stage.log[stage.born..].iter().filter(planned).count();
     if stage.setup.hooks.contains(&HookPoint::OnEvict) {
-        assert_eq!(stage.gone.len(), planned, "once for every plan")
+        assert!(stage.gone.len() <= planned, "once for every plan")
     } else {
         assert!(stage.gone.is_empty() && stage.leaving == 0)
     }

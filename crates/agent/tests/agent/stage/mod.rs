@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    AffectedItem, Answer, AtLimit, Decision, Entry, Event, ExecutionLimits, Failure, HookInput,
+    Answer, AtLimit, Decision, Entry, Event, EvictedMessage, ExecutionLimits, Failure, HookInput,
     HookPoint, Input, KnownTool, Now, Outcome, Question, Request, Run, Setup, Spend, Step,
     SummaryModel, TargetOf,
 };
@@ -54,7 +54,7 @@ pub(crate) struct Stage {
     pub(crate) host_asked: bool,
     /// How often the host was asked about a plan, and what it was told that plans have affected.
     pub(crate) leaving: usize,
-    pub(crate) gone: Vec<Vec<AffectedItem>>,
+    pub(crate) gone: Vec<Vec<EvictedMessage>>,
     /// The host's hooks that were asked or told, in order.
     pub(crate) moments: Vec<HookInput>,
     /// The same among the events.
@@ -275,7 +275,6 @@ impl Stage {
                         self.run.handle(self.now.clone(), input);
                     }
                 }
-                Step::Evicted(items) => self.gone.push(items),
                 Step::Before(moment) => {
                     let name = moment.point().name();
                     self.met(moment);
@@ -288,6 +287,7 @@ impl Stage {
                     };
                     self.run.handle(self.now.clone(), Input::Decided(decision));
                 }
+                Step::After(HookInput::OnEvict { evicted }) => self.gone.push(evicted.items),
                 Step::After(moment) => self.met(moment),
                 Step::Abort => {
                     self.aborts += 1;
