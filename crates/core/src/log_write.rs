@@ -1,20 +1,24 @@
-//! [`LogWrite`]: entries on their way to the log. A write has a task of its own and goes on if the run or the
-//! session that waits for it is dropped.
+//! [`LogWrite`]: entries on their way to the log. A write that takes time has a task of its own and goes
+//! on if the run or the session that waits for it is dropped.
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
+use futures_util::future::{Either, Ready, ready};
 use plimsoll_agent::Entry;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 use tracing::Instrument;
 
 use crate::store::{Lease, SessionStore, StoreError};
 
+/// The result of a write, or the task that will have it.
+type Write = Either<Ready<Result<Written, JoinError>>, JoinHandle<Written>>;
 type Written = Result<(), StoreError>;
 
 /// Entries on their way to the store.
 pub(crate) struct LogWrite {
     pub(crate) entries: Arc<Vec<Entry>>,
-    write: JoinHandle<Written>,
+    write: Write,
 }
 
 impl LogWrite {
@@ -28,7 +32,11 @@ impl LogWrite {
         let entries = Arc::new(entries);
         let taken = Arc::clone(&entries);
         let write = async move { store.append(&lease, &taken).await };
-        let write = tokio::spawn(write.in_current_span());
+        let mut write = write.in_current_span().boxed();
+        let write = match (&mut write).now_or_never() {
+            Some(written) => Either::Left(ready(Ok(written))),
+            None => Either::Right(tokio::spawn(write)),
+        };
         Self { entries, write }
     }
 
