@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use peak_alloc::PeakAlloc;
 use plimsoll_agent::{Entry, Failure, Request};
 use plimsoll_context::{
-    Bytes, CallId, Chars4, ContextStrategy, Delta, Part, Reply, StopReason, Tokens, ToolCall,
+    CallId, Chars4, ContextStrategy, Delta, Part, Reply, StopReason, Tokens, ToolCall,
 };
 use plimsoll_core::{
     Agent, Lease, LogEntry, Provider, Remote, SessionId, SessionInfo, SessionStore, StoreError,
