@@ -233,7 +233,7 @@ impl SubAgentTool {
         let own = &*agent.setup.limits;
         let mut limits = match &self.limits {
             Some(given) => given.within(own),
-            None => own.clone(),
+            None => *own,
         };
         let timeout = limits
             .max_duration

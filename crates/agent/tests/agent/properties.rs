@@ -496,7 +496,7 @@ fn any_setup(random: &mut Random) -> Setup {
         .chance(40)
         .then(|| Tokens(600 + random.size(4) as u64));
     let names = ContextStrategy::NAMES;
-    let name = if random.chance(35) {
+    let name = if random.chance(60) {
         "summarize"
     } else {
         names[random.below(names.len() as u64) as usize]

@@ -589,7 +589,7 @@ async fn loop_detection_survives_other_limits() {
         build(
             agent(&looks())
                 .max_identical_tool_calls(3)
-                .execution_limits(limits.clone()),
+                .execution_limits(limits),
         ),
         build(
             agent(&looks())
