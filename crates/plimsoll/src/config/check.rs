@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::ExecutionLimits;
 use plimsoll_context::{Author, Chars4, ContextStrategy, HostedTool, PriceSheet, Rates, Threshold};
 use plimsoll_core::testing::ScriptedProvider;
 use plimsoll_core::{Agent, Tool, ToolError, sub_agent, tool};

@@ -1,7 +1,6 @@
 //! [`Form`]: the spellings of a value in a file, a variable or a flag, for example a number of tokens
 //! as `8000` or `"8k"`.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 

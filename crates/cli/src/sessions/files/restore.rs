@@ -209,7 +209,7 @@ impl RestoreSet {
     ) -> Result<Self, CliError> {
         let files = ChangedFile::all(store, id).await?;
         let records = runs::records(store, id).await?;
-        let newest = |run: &u64| records.iter().rev().find(|record| record.id.n == *run);
+        let newest = |run: &u64| records.iter().rev().find(|record| record.run == *run);
         let first = runs.iter().filter_map(newest).map(|it| it.first).min();
         // Without such a run, no change is later than this.
         let to = Some(first.map_or(u64::MAX, |first| first.saturating_sub(1)));
