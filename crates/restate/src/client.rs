@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_providers::tls;
+use plimsoll_store::RunMessage;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -10,8 +11,7 @@ use serde_json::Value;
 
 use crate::error::RestateError;
 use crate::protocol::{
-    Approval, EventsReply, EventsRequest, MessageRequest, RunReply, RunRequest, SERVICE,
-    SessionStatus,
+    Approval, EventsReply, EventsRequest, RunReply, RunRequest, SERVICE, SessionStatus,
 };
 
 /// The timeout of a request. Longer than a worker waits for events.
@@ -115,36 +115,12 @@ impl Restate {
         self.read(reply).await.map(RequestState::Ended)
     }
 
-    /// Sends a message to the active run, which reads it before its next model call.
+    /// Sends a message to the active run, or ends it.
     ///
     /// # Errors
     /// If the server cannot be reached, or no run is active.
-    pub async fn steer(&self, session: &str, message: &MessageRequest) -> Result<(), RestateError> {
-        self.tell(session, "steer", message).await
-    }
-
-    /// Sends a message to the active run, which reads it after it has produced its answer.
-    ///
-    /// # Errors
-    /// If the server cannot be reached, or no run is active.
-    pub async fn follow_up(
-        &self,
-        session: &str,
-        message: &MessageRequest,
-    ) -> Result<(), RestateError> {
-        self.tell(session, "follow_up", message).await
-    }
-
-    /// Ends the active run.
-    ///
-    /// # Errors
-    /// If the server cannot be reached, or no run is active.
-    pub async fn interrupt(
-        &self,
-        session: &str,
-        message: &MessageRequest,
-    ) -> Result<(), RestateError> {
-        self.tell(session, "interrupt", message).await
+    pub async fn post(&self, session: &str, message: &RunMessage) -> Result<(), RestateError> {
+        self.tell(session, "post", message).await
     }
 
     /// Answers a question about a tool call.

@@ -7,7 +7,7 @@ use futures_util::future::BoxFuture;
 use plimsoll_core::{Error, Journal, JournalFault, RunStart, SessionId, StepEnd};
 use restate_sdk::prelude::*;
 
-use crate::outage::{Access, Outages};
+use crate::outage::Outages;
 
 /// The journal of one invocation.
 pub(crate) struct RestateJournal<'a> {
@@ -50,9 +50,8 @@ impl Journal for RestateJournal<'_> {
         let done = context
             .run(|| async move {
                 let done = work.await;
-                match &done {
-                    Ok(_) => outages.worked(Access::Write),
-                    Err(error) => outages.step_failed(error),
+                if let Err(error) = &done {
+                    outages.step_failed(error);
                 }
                 match done {
                     Ok(end) => Ok(Json(end)),

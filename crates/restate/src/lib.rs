@@ -9,7 +9,6 @@
 mod client;
 mod error;
 mod follow;
-mod followed;
 mod gate;
 mod journal;
 mod mailbox;
@@ -25,9 +24,8 @@ pub use error::RestateError;
 pub use follow::LogFollower;
 pub use gate::PostgresGate;
 pub use mailbox::message_key;
-pub use outage::DatabaseNews;
+pub use outage::OnDatabase;
 pub use protocol::{
-    Approval, EventsReply, EventsRequest, FORMAT, MessageRequest, RunReply, RunRequest, SERVICE,
-    SessionStatus,
+    Approval, EventsReply, EventsRequest, FORMAT, RunReply, RunRequest, SERVICE, SessionStatus,
 };
 pub use worker::{Worker, WorkerOptions, register};

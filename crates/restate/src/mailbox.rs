@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::outage::{Access, Outages};
+use crate::outage::Outages;
 
 /// The pause between two checks for new messages.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -86,7 +86,6 @@ async fn look(store: PostgresStore, outages: Arc<Outages>, newest: watch::Sender
     while newest.receiver_count() > 1 {
         match store.newest_message().await {
             Ok(now) => {
-                outages.worked(Access::Read);
                 newest.send_if_modified(|before| {
                     let is_new = now > *before;
                     *before = now.max(*before);
@@ -94,7 +93,7 @@ async fn look(store: PostgresStore, outages: Arc<Outages>, newest: watch::Sender
                 });
             }
             // Retried in the next iteration.
-            Err(error) => outages.failed(Access::Read, &error),
+            Err(error) => outages.failed(&error),
         }
         tokio::time::sleep(PAUSE).await;
     }

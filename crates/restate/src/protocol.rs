@@ -36,17 +36,6 @@ pub struct RunReply {
     pub reason: String,
 }
 
-/// A message to the active run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MessageRequest {
-    /// The sender's id for the message. A message with the same id is delivered once, however often
-    /// it is sent.
-    pub id: String,
-    /// The text; not needed for an interrupt.
-    #[serde(default)]
-    pub text: String,
-}
-
 /// An answer to a question of the active run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approval {

@@ -14,13 +14,11 @@ use restate_sdk::prelude::*;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::followed::FollowedSessions;
 use crate::journal::RestateJournal;
 use crate::mailbox::{Arrivals, Mailbox};
-use crate::outage::{Access, Outages};
+use crate::outage::Outages;
 use crate::protocol::{
-    Approval, EventsReply, EventsRequest, FORMAT, MessageRequest, RunReply, RunRequest,
-    SessionStatus,
+    Approval, EventsReply, EventsRequest, FORMAT, RunReply, RunRequest, SessionStatus,
 };
 use crate::redacted::shown;
 
@@ -28,6 +26,8 @@ use crate::redacted::shown;
 const RUN: &str = "run";
 /// The maximum wait of `events`, regardless of the request.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
+/// The pause between two checks whether a session has news for `events`.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The size at which a reply of `events` gets no further entry.
 const ENOUGH: usize = 1024 * 1024;
 
@@ -36,7 +36,6 @@ pub(crate) struct Sessions {
     pub(crate) agent: Agent,
     pub(crate) store: PostgresStore,
     pub(crate) arrivals: Arrivals,
-    pub(crate) followed: FollowedSessions,
     pub(crate) outages: Arc<Outages>,
     /// Cancelled when the worker stops.
     pub(crate) stop: CancellationToken,
@@ -94,7 +93,7 @@ impl Sessions {
             ctx.clear(RUN);
         }
         let output = output.map_err(failed)?;
-        let entries = self.read(self.store.progress(&id).await)?.entries;
+        let entries = self.used(self.store.progress(&id).await)?.entries;
         Ok(Json(RunReply {
             session: id.to_string(),
             entries,
@@ -102,34 +101,29 @@ impl Sessions {
         }))
     }
 
-    /// Sends a message to the active run, which reads it before its next model call.
+    /// Sends a message to the active run, or ends it.
     #[handler(journal_retention = "0s")]
-    async fn steer(
+    async fn post(
         &self,
         ctx: SharedObjectContext<'_>,
-        Json(message): Json<MessageRequest>,
+        Json(message): Json<RunMessage>,
     ) -> HandlerResult<()> {
-        self.post(&ctx, RunMessageKind::Steer, message).await
-    }
-
-    /// Sends a message to the active run, which reads it after it has produced its answer.
-    #[handler(journal_retention = "0s")]
-    async fn follow_up(
-        &self,
-        ctx: SharedObjectContext<'_>,
-        Json(message): Json<MessageRequest>,
-    ) -> HandlerResult<()> {
-        self.post(&ctx, RunMessageKind::FollowUp, message).await
-    }
-
-    /// Ends the active run. Its session can be continued.
-    #[handler(journal_retention = "0s")]
-    async fn interrupt(
-        &self,
-        ctx: SharedObjectContext<'_>,
-        Json(message): Json<MessageRequest>,
-    ) -> HandlerResult<()> {
-        self.post(&ctx, RunMessageKind::Interrupt, message).await
+        let id = session(ctx.key())?;
+        let Some(run) = ctx.get::<String>(RUN).await? else {
+            return Err(refused(
+                409,
+                format!("session {id} has no current run; start one with `plimsoll run`"),
+            ));
+        };
+        if message.kind != RunMessageKind::Interrupt && message.text.trim().is_empty() {
+            return Err(refused(400, "the message is empty; give a text".to_owned()));
+        }
+        match self.store.post(&id, &run, &message).await {
+            Err(StoreError::Io { path, why }) if path.starts_with("session ") => {
+                Err(refused(413, why))
+            }
+            posted => self.used(posted),
+        }
     }
 
     /// Answers a question about a tool call.
@@ -141,7 +135,7 @@ impl Sessions {
     ) -> HandlerResult<()> {
         let id = session(ctx.key())?;
         let Approval { key, answer } = approval;
-        if self.wrote(self.store.answer(&id, &key, &answer).await)? {
+        if self.used(self.store.answer(&id, &key, &answer).await)? {
             Ok(())
         } else {
             Err(refused(
@@ -159,8 +153,8 @@ impl Sessions {
         let id = session(ctx.key())?;
         Ok(Json(SessionStatus {
             run: ctx.get::<String>(RUN).await?,
-            entries: self.read(self.store.progress(&id).await)?.entries,
-            questions: self.read(self.store.questions(&id).await)?,
+            entries: self.used(self.store.progress(&id).await)?.entries,
+            questions: self.used(self.store.questions(&id).await)?,
         }))
     }
 
@@ -174,17 +168,9 @@ impl Sessions {
         let id = session(ctx.key())?;
         let wait = Duration::from_millis(request.wait_ms).min(LONGEST_WAIT);
         let until = Instant::now() + wait;
-        let mut follower = if wait.is_zero() {
-            None
-        } else {
-            Some(self.read(self.followed.follow(&id).await)?)
-        };
         let mut after = request.after;
         loop {
-            if let Some(follower) = &mut follower {
-                follower.look();
-            }
-            let progress = self.read(self.store.progress(&id).await)?;
+            let progress = self.used(self.store.progress(&id).await)?;
             let mut entries = Vec::new();
             if progress.entries > after {
                 entries = self.shown_after(&id, &mut after).await?;
@@ -196,13 +182,11 @@ impl Sessions {
             if has_news || Instant::now() >= until {
                 let questions = match progress.questions {
                     0 => Vec::new(),
-                    _ => self.read(self.store.questions(&id).await)?,
+                    _ => self.used(self.store.questions(&id).await)?,
                 };
                 return Ok(Json(EventsReply { entries, questions }));
             }
-            if let Some(follower) = &mut follower {
-                follower.changed(until).await;
-            }
+            tokio::time::sleep_until(until.min(Instant::now() + PAUSE)).await;
         }
     }
 }
@@ -224,7 +208,7 @@ impl Sessions {
             Ok(session) => session,
             Err(error) => {
                 if let Error::Store(error) = &error {
-                    self.outages.failed(Access::Read, error);
+                    self.outages.failed(error);
                 }
                 return Err(refuse_journaled(&journal, error).await);
             }
@@ -253,7 +237,7 @@ impl Sessions {
     ) -> HandlerResult<Vec<(u64, Entry)>> {
         let mut entries = Vec::new();
         let mut size = 0;
-        for line in self.read(self.store.read(id, *after, PAGE_ENTRIES).await)? {
+        for line in self.used(self.store.read(id, *after, PAGE_ENTRIES).await)? {
             let number = line.n;
             *after = number;
             let Some(entry) = shown(line.entry) else {
@@ -268,53 +252,12 @@ impl Sessions {
         Ok(entries)
     }
 
-    async fn post(
-        &self,
-        ctx: &SharedObjectContext<'_>,
-        kind: RunMessageKind,
-        message: MessageRequest,
-    ) -> HandlerResult<()> {
-        let id = session(ctx.key())?;
-        let Some(run) = ctx.get::<String>(RUN).await? else {
-            return Err(refused(
-                409,
-                format!("session {id} has no current run; start one with `plimsoll run`"),
-            ));
-        };
-        let MessageRequest { id: name, text } = message;
-        if kind != RunMessageKind::Interrupt && text.trim().is_empty() {
-            return Err(refused(400, "the message is empty; give a text".to_owned()));
-        }
-        let message = RunMessage {
-            id: name,
-            kind,
-            text,
-        };
-        let posted = self.store.post(&id, &run, &message).await;
-        match posted {
-            Err(StoreError::Io { path, why }) if path.starts_with("session ") => {
-                Err(refused(413, why))
-            }
-            posted => self.wrote(posted),
-        }
-    }
-
-    /// Records a read. If the database cannot be reached, Restate retries the call.
-    fn read<T>(&self, read: Result<T, StoreError>) -> HandlerResult<T> {
-        self.used(Access::Read, read)
-    }
-
-    /// Records a write. If the database cannot be reached, Restate retries the call.
-    fn wrote<T>(&self, wrote: Result<T, StoreError>) -> HandlerResult<T> {
-        self.used(Access::Write, wrote)
-    }
-
-    fn used<T>(&self, access: Access, done: Result<T, StoreError>) -> HandlerResult<T> {
-        match &done {
-            Ok(_) => self.outages.worked(access),
-            Err(error) => self.outages.failed(access, error),
-        }
-        done.map_err(|error| failed(Error::Store(error)))
+    /// Reports an error of the database. If it cannot be reached, Restate retries the call.
+    fn used<T>(&self, done: Result<T, StoreError>) -> HandlerResult<T> {
+        done.map_err(|error| {
+            self.outages.failed(&error);
+            failed(Error::Store(error))
+        })
     }
 }
 

@@ -16,9 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::reply_text;
 use crate::error::RestateError;
-use crate::followed::FollowedSessions;
 use crate::mailbox::Arrivals;
-use crate::outage::{DatabaseNews, Outages};
+use crate::outage::{OnDatabase, Outages};
 use crate::request_signature;
 use crate::service::Sessions;
 
@@ -34,8 +33,8 @@ pub struct WorkerOptions {
     /// signed with one of them are refused. Otherwise every client that reaches the worker can use the
     /// agent.
     pub identity_keys: Vec<String>,
-    /// Called when the database fails, and when it works again.
-    pub on_database: Option<Box<dyn Fn(DatabaseNews) + Send + Sync>>,
+    /// Called when the database fails, and every 30 seconds while it does.
+    pub on_database: Option<OnDatabase>,
 }
 
 /// Serves sessions to Restate. Several processes of one user may listen at the same address of a
@@ -60,11 +59,10 @@ impl Worker {
         options: WorkerOptions,
     ) -> Result<Self, RestateError> {
         let stop = CancellationToken::new();
-        let outages = Arc::new(options.on_database.map(Outages::new).unwrap_or_default());
+        let outages = Arc::new(Outages::new(options.on_database));
         let mut endpoint = Endpoint::builder().bind(Sessions {
             agent,
             arrivals: Arrivals::new(store.clone(), Arc::clone(&outages)),
-            followed: FollowedSessions::new(store.clone()),
             outages,
             store,
             stop: stop.clone(),

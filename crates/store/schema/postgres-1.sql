@@ -77,12 +77,5 @@ CREATE TABLE questions (
 
 CREATE INDEX questions_by_session ON questions (session);
 
--- Which sessions somebody follows from elsewhere.
-CREATE TABLE watchers (
-    session TEXT        PRIMARY KEY,
-    -- By the clock of the server. What is appended until then is announced.
-    until   TIMESTAMPTZ NOT NULL
-);
-
 CREATE TABLE format (version BIGINT NOT NULL);
 INSERT INTO format VALUES (3);

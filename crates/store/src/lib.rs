@@ -38,9 +38,8 @@ pub use log::PAGE_BYTES;
 pub use options::{BUSY_TIMEOUT, Durability, MAX_BYTES, Options};
 #[cfg(feature = "postgres")]
 pub use postgres::{
-    Changes, MAX_POSTGRES_CONNECTIONS, MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, PATIENCE,
+    MAX_POSTGRES_CONNECTIONS, MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, PATIENCE,
     POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore, Progress, RunMessage, RunMessageKind,
-    WATCHED,
 };
 pub use salvage::SalvagedSession;
 pub use session_reader::SessionReader;

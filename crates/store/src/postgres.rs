@@ -6,7 +6,6 @@ mod log;
 mod messages;
 mod schema;
 mod sessions;
-mod watch;
 mod write;
 
 use std::collections::BTreeMap;
@@ -26,10 +25,10 @@ use sqlx::{PgPool, Postgres, Transaction};
 use crate::options::BUSY_TIMEOUT;
 use lease::Leases;
 use log::lineage;
-pub use messages::{MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, RunMessage, RunMessageKind};
+pub use messages::{
+    MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, Progress, RunMessage, RunMessageKind,
+};
 use schema::{fault, migrate};
-use watch::announce;
-pub use watch::{Changes, Progress, WATCHED};
 use write::{add, head, share};
 
 /// Default for the maximum number of connections of one store.
@@ -130,20 +129,11 @@ impl PostgresStore {
 
     /// Begins a transaction in which only this store may write to the session.
     async fn begin(&self, lease: &Lease) -> Result<Transaction<'static, Postgres>, StoreError> {
-        let (transaction, _) = self.begin_watched(lease).await?;
-        Ok(transaction)
-    }
-
-    /// Begins a transaction as [`Self::begin`] does. The flag tells whether the session is watched.
-    async fn begin_watched(
-        &self,
-        lease: &Lease,
-    ) -> Result<(Transaction<'static, Postgres>, bool), StoreError> {
         let held = self.leases.token(lease.session())?;
         let mut transaction = self.pool.begin().await.map_err(fault(&self.place))?;
         let checked = self.leases.check(&mut transaction, lease.session(), held);
-        let is_watched = checked.await?;
-        Ok((transaction, is_watched))
+        checked.await?;
+        Ok(transaction)
     }
 
     /// Deletes sessions: all of them or none. Returns `false` if there is none of them.
@@ -182,7 +172,6 @@ impl PostgresStore {
             for sql in [
                 "DELETE FROM messages WHERE session = (SELECT id FROM sessions WHERE key = $1)",
                 "DELETE FROM questions WHERE session = (SELECT id FROM sessions WHERE key = $1)",
-                "DELETE FROM watchers WHERE session = (SELECT id FROM sessions WHERE key = $1)",
                 "DELETE FROM entries WHERE session = $1",
                 "DELETE FROM sessions WHERE key = $1",
             ] {
@@ -215,17 +204,13 @@ impl SessionStore for PostgresStore {
         let fault = fault(&self.place);
         let now = crate::write::now();
         let lines = crate::write::to_lines(entries, Path::new(&*self.place), now)?;
-        let (mut transaction, is_watched) = self.begin_watched(lease).await?;
+        let mut transaction = self.begin(lease).await?;
         if lines.is_empty() {
             return Ok(());
         }
         let title = crate::write::title_of(entries);
         let added = add(&mut transaction, lease.session(), &lines, title.as_deref()).await;
         added.map_err(&fault)?;
-        if is_watched {
-            let announced = announce(&mut *transaction, lease.session().as_str()).await;
-            announced.map_err(&fault)?;
-        }
         transaction.commit().await.map_err(&fault)
     }
 

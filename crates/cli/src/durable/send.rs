@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use plimsoll::SessionId;
-use plimsoll::durable::{
-    Approval, EventsRequest, MessageRequest, Restate, SessionStatus, message_key,
-};
+use plimsoll::durable::{Approval, EventsRequest, Restate, SessionStatus, message_key};
 use plimsoll::machine::Entry;
 use plimsoll::permissions::Answer;
 use plimsoll::session::new_session_id;
+use plimsoll::store::{RunMessage, RunMessageKind};
 use tokio::time::Instant;
 
 use super::server;
@@ -59,12 +58,17 @@ pub(crate) async fn run(args: &SendArgs) -> Result<u8, CliError> {
     let id = SessionId::new(args.session.as_str())?;
     let server = server(&args.on)?;
     let session = id.as_str();
-    let message = MessageRequest {
+    let message = RunMessage {
         id: new_session_id().to_string(),
+        kind: match (args.interrupt, args.later) {
+            (true, _) => RunMessageKind::Interrupt,
+            (false, true) => RunMessageKind::FollowUp,
+            (false, false) => RunMessageKind::Steer,
+        },
         text: args.text.clone().unwrap_or_default(),
     };
     if args.interrupt {
-        server.interrupt(session, &message).await?;
+        server.post(session, &message).await?;
         return Ok(DONE);
     }
     if let Some(approval) = approval(args) {
@@ -75,12 +79,7 @@ pub(crate) async fn run(args: &SendArgs) -> Result<u8, CliError> {
     if args.text.is_none() {
         return show(&id, &status);
     }
-    let sent = if args.later {
-        server.follow_up(session, &message).await
-    } else {
-        server.steer(session, &message).await
-    };
-    sent?;
+    server.post(session, &message).await?;
     let run = status.run.unwrap_or_default();
     taken(
         &server,

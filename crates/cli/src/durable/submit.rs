@@ -7,15 +7,14 @@ use std::time::Duration;
 
 use plimsoll::config::{self, AgentConfig, Config};
 use plimsoll::durable::{
-    Approval, EventsRequest, FORMAT, LogFollower, MessageRequest, RequestState, Restate,
-    RestateError, RunRequest,
+    Approval, EventsRequest, FORMAT, LogFollower, RequestState, Restate, RestateError, RunRequest,
 };
 use plimsoll::limits::CallKey;
 use plimsoll::machine::Outcome;
 use plimsoll::model::CallId;
 use plimsoll::permissions::{Approver, Question};
 use plimsoll::session::new_session_id;
-use plimsoll::store::OpenQuestion;
+use plimsoll::store::{OpenQuestion, RunMessage, RunMessageKind};
 use plimsoll::{AgentOutput, EndReason, Gate, PermissionMode, SessionId, ToolCall};
 
 use super::server;
@@ -230,14 +229,15 @@ async fn interrupt(server: Restate, id: SessionId) {
     if tokio::signal::ctrl_c().await.is_err() {
         return;
     }
-    let message = MessageRequest {
+    let message = RunMessage {
         id: new_session_id().to_string(),
+        kind: RunMessageKind::Interrupt,
         text: String::new(),
     };
     let again = tokio::signal::ctrl_c();
     tokio::pin!(again);
     let told = tokio::select! {
-        told = server.interrupt(id.as_str(), &message) => told,
+        told = server.post(id.as_str(), &message) => told,
         _ = &mut again => std::process::exit(i32::from(error::INTERRUPTED)),
     };
     if let Err(error) = told {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, value_parser};
-use plimsoll::durable::{DatabaseNews, PostgresGate, Worker, WorkerOptions, register};
+use plimsoll::durable::{PostgresGate, Worker, WorkerOptions, register};
 use plimsoll::permissions::AllowAll;
 use plimsoll::store::{
-    MAX_POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore,
+    MAX_POSTGRES_CONNECTIONS, POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore, StoreError,
 };
 use plimsoll::{Event, Gate, PermissionMode, SessionEvent};
 
@@ -17,7 +17,7 @@ use crate::agent::{self, ReadyAgent, UserSide};
 use crate::asked_to_end;
 use crate::error::{CliError, DONE};
 use crate::settings::Sources;
-use crate::terminal::text::{counted, lines_of};
+use crate::terminal::text::lines_of;
 
 const EXAMPLES: &str = include_str!("../../help/worker.txt").trim_ascii_end();
 
@@ -134,17 +134,9 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// Reports changes in the database's state in the log of the worker.
-fn tell(news: DatabaseNews) {
-    match news {
-        DatabaseNews::Fails(error) => {
-            say!("the database fails, and runs wait until it works again: {error}")
-        }
-        DatabaseNews::Works(after) => note!(
-            "the database works again, after {}",
-            counted(after.as_secs(), "second")
-        ),
-    }
+/// Reports a failure of the database in the log of the worker.
+fn tell(error: &StoreError) {
+    say!("the database fails, and runs wait until it works again: {error}");
 }
 
 #[cfg(unix)]

@@ -101,28 +101,24 @@ impl Leases {
     }
 
     /// Returns an error if another lease than that with this number is the newest one. No newer one can
-    /// be acquired before the transaction ends. Returns `true` if the session is watched.
+    /// be acquired before the transaction ends.
     pub(super) async fn check(
         &self,
         connection: &mut PgConnection,
         session: &SessionId,
         held: i64,
-    ) -> Result<bool, StoreError> {
-        let found: Option<(i64, bool)> = sqlx::query_as(
-            "SELECT token, EXISTS (
-               SELECT 1 FROM watchers WHERE watchers.session = $1 AND until > now())
-             FROM leases WHERE session = $1 FOR SHARE",
-        )
-        .bind(session.as_str())
-        .fetch_optional(connection)
-        .await
-        .map_err(self.0.fault())?;
-        match found {
-            Some((token, is_watched)) if token == held => Ok(is_watched),
-            _ => Err(StoreError::LeaseLost {
-                session: session.clone(),
-            }),
+    ) -> Result<(), StoreError> {
+        let found: Option<i64> =
+            sqlx::query_scalar("SELECT token FROM leases WHERE session = $1 FOR SHARE")
+                .bind(session.as_str())
+                .fetch_optional(connection)
+                .await
+                .map_err(self.0.fault())?;
+        if found == Some(held) {
+            return Ok(());
         }
+        let session = session.clone();
+        Err(StoreError::LeaseLost { session })
     }
 
     /// Releases the sessions whose leases were dropped.

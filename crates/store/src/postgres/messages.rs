@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use sqlx::Row;
 
 use super::write::text;
-use super::{PostgresStore, announce, fault};
-use crate::columns::to_column;
+use super::{PostgresStore, fault};
+use crate::columns::{from_column, to_column};
 
 /// Maximum number of messages of one run. Further ones are refused.
 pub const MAX_RUN_MESSAGES: u64 = 1_000;
@@ -18,7 +18,7 @@ pub const MAX_RUN_MESSAGE: Bytes = Bytes(1024 * 1024);
 /// Messages read at once.
 const READ: u64 = 64;
 /// Open questions read at once.
-pub(super) const MAX_QUESTIONS: u64 = 100;
+const MAX_QUESTIONS: u64 = 100;
 
 /// A message to a run from outside.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +56,16 @@ pub struct OpenQuestion {
     pub arguments: String,
     /// Whether the call would change a file that programs run or agents obey without asking.
     pub is_protected: bool,
+}
+
+/// The progress of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// The number of entries in its log.
+    pub entries: u64,
+    /// The number of its calls, and of calls of agents that it has called, that wait for approval.
+    /// At most 100 are counted.
+    pub questions: usize,
 }
 
 impl RunMessageKind {
@@ -184,14 +194,39 @@ impl PostgresStore {
             .map_err(fault(&self.place))
     }
 
+    /// Returns the progress of a session. This is a cheap query.
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub async fn progress(&self, session: &SessionId) -> Result<Progress, StoreError> {
+        let fault = fault(&self.place);
+        let row = sqlx::query(
+            "SELECT (SELECT entries FROM sessions WHERE id = $1) AS entries,
+                    (SELECT count(*) FROM (
+                       SELECT 1 FROM questions
+                       WHERE answer IS NULL AND (session = $1 OR starts_with(session, $1 || '.'))
+                       LIMIT $2) AS asked) AS questions",
+        )
+        .bind(session.as_str())
+        .bind(to_column(MAX_QUESTIONS))
+        .fetch_one(&self.pool)
+        .await
+        .map_err(&fault)?;
+        let entries: Option<i64> = row.try_get("entries").map_err(&fault)?;
+        let questions = from_column(row.try_get("questions").map_err(&fault)?);
+        Ok(Progress {
+            entries: entries.map_or(0, from_column),
+            questions: usize::try_from(questions).unwrap_or(usize::MAX),
+        })
+    }
+
     /// Asks whether a call may run. Returns the answer if there is one. Asking again adds nothing.
     ///
     /// # Errors
     /// If the question cannot be written.
     pub async fn ask(&self, question: &Question) -> Result<Option<Answer>, StoreError> {
-        let fault = fault(&self.place);
         let key = question.key.to_string();
-        let inserted = sqlx::query(
+        sqlx::query(
             "INSERT INTO questions (key, session, tool, arguments, protected)
              VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING",
         )
@@ -202,11 +237,7 @@ impl PostgresStore {
         .bind(question.is_protected)
         .execute(&self.pool)
         .await
-        .map_err(&fault)?;
-        if inserted.rows_affected() > 0 {
-            let announced = announce(&self.pool, &question.key.session).await;
-            announced.map_err(&fault)?;
-        }
+        .map_err(fault(&self.place))?;
         self.answer_to(&key).await
     }
 
