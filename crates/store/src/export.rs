@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll_core::{Fork, SessionId, SessionInfo, StoreError};
+use plimsoll_core::{SessionId, SessionInfo, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -42,12 +42,8 @@ pub(crate) struct Header {
     /// The times of its first and its last entry, in seconds since 1970.
     pub(crate) created: u64,
     pub(crate) updated: u64,
-    /// The number of entries of its log, including shared ones.
+    /// The number of entries of its log. All of them follow, also those that a fork shares.
     pub(crate) entries: u64,
-    /// The session that it was forked from, if that session is in the export. In this case only its own
-    /// entries follow.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) fork: Option<Fork>,
 }
 
 /// A line of an export with the stored bytes of the entry.
@@ -73,7 +69,7 @@ where
 {
     for header in headers(listed, sessions) {
         let (session, entries) = (header.session.clone(), header.entries);
-        let mut after = header.fork.as_ref().map_or(0, |fork| fork.entries);
+        let mut after = 0;
         let mut line = serde_json::to_vec(&header).map_err(io::Error::other)?;
         line.push(b'\n');
         let written = blocking(place, move || Ok(write(out, &line)));
@@ -114,7 +110,6 @@ fn headers(listed: &[SessionInfo], wanted: &BTreeSet<SessionId>) -> Vec<Header> 
         created: info.created,
         updated: info.updated,
         entries: info.entries,
-        fork: info.fork.clone().filter(|fork| wanted.contains(&fork.from)),
     };
     let mut headers: Vec<Header> = (0..).zip(chosen).map(header).collect();
     headers.reverse();

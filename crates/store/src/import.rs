@@ -2,13 +2,12 @@
 //! none. The meaning of their logs is not checked.
 
 use std::collections::BTreeMap;
-use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_agent::Entry;
 use plimsoll_context::Bytes;
-use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo, StoreError};
+use plimsoll_core::{SessionId, SessionInfo, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -41,16 +40,11 @@ pub struct Export {
 pub struct ExportedSession {
     /// The name.
     pub id: SessionId,
-    /// The session that it was forked from, if that session is in the same export.
-    pub fork: Option<Fork>,
     title: String,
     created: u64,
     updated: u64,
-    /// The number of entries that its first line states, and the number of that line.
+    /// The number of entries that its first line states.
     stated: u64,
-    line: u64,
-    /// The place of the session that it was forked from.
-    parent: Option<usize>,
     entries: Vec<Entry>,
     lines: Vec<OwnedLine>,
 }
@@ -99,7 +93,7 @@ impl Export {
     /// or if the export is of a newer version.
     pub fn parse(text: &str) -> Result<Self, BadExport> {
         let (mut export, mut last, mut left) = (Self::default(), 1, 0);
-        let mut places = BTreeMap::new();
+        let mut lines = BTreeMap::new();
         for (line, text) in (1..).zip(text.lines()) {
             let bad = |why| BadExport { line, why };
             last = line;
@@ -110,9 +104,8 @@ impl Export {
                     export.is_complete().map_err(bad)?;
                     let header = Header::read(text).map_err(bad)?;
                     left = header.left;
-                    let session = ExportedSession::new(header, line);
-                    if let Some(first) = places.insert(session.id.clone(), export.sessions.len()) {
-                        let first = export.sessions.get(first).map_or(0, |first| first.line);
+                    let session = ExportedSession::new(header);
+                    if let Some(first) = lines.insert(session.id.clone(), line) {
                         return Err(bad(format!(
                             "session {} is in the file twice, first on line {first}; keep one of the two",
                             session.id
@@ -128,16 +121,6 @@ impl Export {
             let why = "the file was cut before its last session; export it again";
             return Err(bad(why.to_owned()));
         }
-        for session in &mut export.sessions {
-            let from = session.fork.as_ref().map(|fork| &fork.from);
-            session.parent = from.and_then(|from| places.get(from)).copied();
-        }
-        for session in &export.sessions {
-            let line = session.line;
-            export
-                .check_fork(session)
-                .map_err(|why| BadExport { line, why })?;
-        }
         Ok(export)
     }
 
@@ -150,55 +133,6 @@ impl Export {
     /// Returns the sessions, to change their names.
     pub fn sessions_mut(&mut self) -> &mut [ExportedSession] {
         &mut self.sessions
-    }
-
-    /// Returns the whole log of a session, including shared entries.
-    #[must_use]
-    pub fn log(&self, session: &ExportedSession) -> Vec<Entry> {
-        let mut parts = vec![session.entries.as_slice()];
-        let mut shared = session.shared();
-        for ancestor in self.ancestors(session) {
-            let own = shared.saturating_sub(ancestor.shared());
-            let own = usize::try_from(own).unwrap_or(usize::MAX);
-            parts.push(ancestor.entries.get(..own).unwrap_or(&ancestor.entries));
-            shared = shared.min(ancestor.shared());
-        }
-        parts.into_iter().rev().flatten().cloned().collect()
-    }
-
-    /// Returns the sessions that a session was forked from, the nearest first. Forks may form a circle.
-    fn ancestors<'a>(
-        &'a self,
-        session: &'a ExportedSession,
-    ) -> impl Iterator<Item = &'a ExportedSession> {
-        let parent = |session: &&ExportedSession| self.sessions.get(session.parent?);
-        iter::successors(Some(session), parent)
-            .skip(1)
-            .take(MAX_FORK_DEPTH as usize + 1)
-    }
-
-    fn check_fork(&self, session: &ExportedSession) -> Result<(), String> {
-        let Some(Fork { from, entries }) = &session.fork else {
-            return Ok(());
-        };
-        let Some(parent) = self.ancestors(session).next() else {
-            return Err(format!(
-                "it is a fork of session {from}, which is not in the file; export both again, or the \
-                 fork alone"
-            ));
-        };
-        if *entries > parent.stated {
-            return Err(format!(
-                "it shares {entries} entries with session {from}, which has {}; {DAMAGED}",
-                parent.stated
-            ));
-        }
-        if self.ancestors(session).count() as u64 > MAX_FORK_DEPTH {
-            return Err(format!(
-                "forks of forks may be {MAX_FORK_DEPTH} deep, and it is deeper"
-            ));
-        }
-        Ok(())
     }
 
     fn add(&mut self, line: OwnedLine) -> Result<(), String> {
@@ -249,36 +183,26 @@ impl Header {
 }
 
 impl ExportedSession {
-    fn new(header: Header, line: u64) -> Self {
+    fn new(header: Header) -> Self {
         Self {
             id: header.session,
-            fork: header.fork,
             title: header.title,
             created: header.created,
             updated: header.updated,
             stated: header.entries,
-            line,
-            parent: None,
             entries: Vec::new(),
             lines: Vec::new(),
         }
     }
 
-    /// Returns its own entries, in order.
+    /// Returns its log.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Returns the number of entries shared with the session that it was forked from.
-    #[must_use]
-    pub fn shared(&self) -> u64 {
-        self.fork.as_ref().map_or(0, |fork| fork.entries)
-    }
-
-    /// Returns the number of entries that were read, including shared ones.
     fn count(&self) -> u64 {
-        self.shared() + self.lines.len() as u64
+        self.lines.len() as u64
     }
 
     fn info(&self) -> SessionInfo {
@@ -289,7 +213,7 @@ impl ExportedSession {
             entries: self.count(),
             bytes: Bytes(0),
             title: self.title.clone(),
-            fork: self.fork.clone(),
+            fork: None,
         }
     }
 }
@@ -321,8 +245,8 @@ impl OwnedLine {
 }
 
 impl SqliteStore {
-    /// Creates sessions with their logs, numbers, times, titles and forks, in one transaction. The list shows them as newer than the existing sessions, in the order that they
-    /// had.
+    /// Creates sessions with their logs, numbers, times and titles, in one transaction. The list shows
+    /// them as newer than the existing sessions, in the order that they had.
     ///
     /// # Errors
     /// If a session exists already or is held by another process, or if the file cannot be written. In
@@ -345,9 +269,7 @@ fn import(
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Nobody else may begin a session while it is imported.
     let mut held = Vec::with_capacity(export.sessions.len());
-    let mut parents_first: Vec<&ExportedSession> = export.sessions.iter().collect();
-    parents_first.sort_by_cached_key(|session| export.ancestors(session).count());
-    for session in parents_first {
+    for session in &export.sessions {
         let id = &session.id;
         if write::exists(&transaction, id)? {
             let why = format!("there is a session {id} already; import it by another name");

@@ -13,7 +13,7 @@ use crate::which_session::known;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// The sessions; a fork stays a fork if its parent is exported too
+    /// The sessions; a fork is exported with all of its entries
     #[arg(value_name = "ID", required_unless_present = "all")]
     ids: Vec<String>,
     /// Export all sessions

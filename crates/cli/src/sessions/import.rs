@@ -120,10 +120,10 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
         if store.head(&id).await?.is_some() {
             return Err(taken(&id));
         }
-        imported.push((id, session.shared() + session.entries().len() as u64));
+        imported.push((id, session.entries().len() as u64));
     }
     for session in export.sessions() {
-        is_complete(&session.id, &export.log(session))?;
+        is_complete(&session.id, session.entries())?;
     }
     store.import(export).await?;
     for (id, entries) in &imported {

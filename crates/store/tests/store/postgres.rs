@@ -396,7 +396,7 @@ async fn sessions_are_exported_and_only_those_that_nobody_writes_to_are_deleted(
     let wanted = [id("s")].into();
     let export = store.export(&wanted, Vec::new()).await.unwrap();
     let export = plimsoll_store::Export::parse(str::from_utf8(&export).unwrap()).unwrap();
-    assert_eq!(export.log(&export.sessions()[0]), log(2_500));
+    assert_eq!(export.sessions()[0].entries(), log(2_500));
 
     let busy = store.delete_all(&[id("s")].into()).await.unwrap_err();
     assert_eq!(busy, StoreError::Busy { session: id("s") });
