@@ -271,7 +271,7 @@ impl EntryFault {
 }
 
 /// Returns the reason why an entry cannot be used, if there is one.
-pub(crate) fn fault_of(raw: &Raw, sum: i64, path: &Path, session: &SessionId) -> Option<String> {
+fn fault_of(raw: &Raw, sum: i64, path: &Path, session: &SessionId) -> Option<String> {
     if !raw.matches(sum) {
         return Some(ALTERED.to_owned());
     }

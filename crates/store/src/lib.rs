@@ -41,7 +41,6 @@ pub use postgres::{
     MAX_POSTGRES_CONNECTIONS, MAX_RUN_MESSAGE, MAX_RUN_MESSAGES, OpenQuestion, PATIENCE,
     POSTGRES_CONNECTIONS, PostgresOptions, PostgresStore, Progress, RunMessage, RunMessageKind,
 };
-pub use salvage::SalvagedSession;
 pub use session_reader::SessionReader;
 pub use settings::MAX_SETTINGS;
 pub use sqlite::{FILE, SqliteStore};

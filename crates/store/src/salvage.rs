@@ -1,44 +1,26 @@
 //! Creates a new store from the rows of a damaged one that SQLite still reads.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use plimsoll_core::{Fork, SessionInfo, StoreError};
 use rusqlite::{Connection, Transaction};
-use serde::Serialize;
 
-use crate::check::{CheckedSession, Logs, ScannedLog, entries, fault_of, newest_first, unreadable};
+use crate::check::{CheckedSession, Logs, ScannedLog, entries, newest_first, unreadable};
 use crate::connection::{self, blocking, make_folder};
-use crate::export;
 use crate::fault::{self, WorkError};
-use crate::log::Raw;
 use crate::options::Options;
 use crate::sqlite::{FILE, SqliteStore};
 use crate::write;
-
-/// The recovered part of one session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SalvagedSession {
-    /// The log before the damage. The new store has its entries before the first unreadable one.
-    #[serde(flatten)]
-    pub log: CheckedSession,
-    /// The number of its own readable entries after the first unreadable one. They are in
-    /// [`Self::file`].
-    pub behind: u64,
-    /// The file with the entries counted by `behind`, as lines of an export.
-    pub file: Option<PathBuf>,
-}
 
 impl SqliteStore {
     /// Creates a new store in the folder `to` from the store in `from`, row by row, as far as SQLite
     /// reads them: sessions with their forks, titles, times and settings, in the same order.
     ///
-    /// A log ends before its first unreadable or altered entry. The readable entries after it are
-    /// written to `ID.after-N.jsonl` in `to`; N is the number of the last entry of the log. A fork
-    /// shares the entries that its parent still has. Nothing in `from` is changed: the write-ahead log
-    /// stays unchanged, too. The kept contents of files are not copied.
+    /// A log ends before its first unreadable or altered entry. A fork shares the entries that its parent
+    /// still has. Nothing in `from` is changed: the write-ahead log stays unchanged, too. The kept
+    /// contents of files are not copied.
     ///
     /// # Errors
     /// If the folder `to` is not empty, if the new store cannot be written, or if SQLite cannot read
@@ -46,7 +28,7 @@ impl SqliteStore {
     pub async fn salvage(
         from: impl AsRef<Path>,
         to: impl AsRef<Path>,
-    ) -> Result<Vec<SalvagedSession>, StoreError> {
+    ) -> Result<Vec<CheckedSession>, StoreError> {
         let path = from.as_ref().join(FILE);
         let (at, to) = (path.clone(), to.as_ref().to_path_buf());
         blocking(&path, move || {
@@ -62,7 +44,7 @@ impl SqliteStore {
                 let why = "it is not empty; choose another folder for the new store";
                 return Err(fault::other(&to, why));
             }
-            let salvaged = salvage(&moment, &logs, &at, &to);
+            let salvaged = salvage(&moment, &logs, &to);
             if salvaged.is_err() {
                 let _ = fs::remove_dir_all(&to);
             }
@@ -76,9 +58,8 @@ impl SqliteStore {
 fn salvage(
     damaged: &Connection,
     logs: &Logs,
-    at: &Path,
     to: &Path,
-) -> Result<Vec<SalvagedSession>, StoreError> {
+) -> Result<Vec<CheckedSession>, StoreError> {
     let path = to.join(FILE);
     connection::create(&path)?;
     let mut target = connection::writer(&path, &Options::default())?;
@@ -86,20 +67,17 @@ fn salvage(
         let transaction = target.transaction()?;
         let mut copies = BTreeMap::new();
         let begin = |copies: &mut _, key| begin(damaged, &transaction, logs, copies, key);
-        entries(damaged, |_, key, raw, sum| {
+        entries(damaged, |_, key, raw, _| {
             // What a fork shares has been copied by now.
             begin(&mut copies, key)?;
             let (Some(log), Some(copy)) = (logs.get(&key), copies.get_mut(&key)) else {
                 return Ok(());
             };
-            if raw.n <= copy.last || fault_of(&raw, sum, at, &log.info.id).is_some() {
+            if raw.n <= copy.last || raw.n > log.checked.readable {
                 return Ok(());
             }
             copy.last = raw.n;
-            if raw.n <= log.checked.readable {
-                return Ok(write::insert_raw(&transaction, copy.key, &raw)?);
-            }
-            Ok(copy.put_behind(&raw, log, to)?)
+            Ok(write::insert_raw(&transaction, copy.key, &raw)?)
         })?;
         // Sessions and forks without entries of their own.
         for key in logs.keys() {
@@ -113,14 +91,7 @@ fn salvage(
             .collect();
         write::sort(&transaction, order.into_iter())?;
         transaction.commit()?;
-        let salvaged = newest_first.into_iter().map(|(key, log)| {
-            let copy = copies.remove(&key).unwrap_or_default();
-            SalvagedSession {
-                log: log.checked.clone(),
-                behind: copy.behind,
-                file: copy.file,
-            }
-        });
+        let salvaged = newest_first.iter().map(|(_, log)| log.checked.clone());
         Ok(salvaged.collect())
     };
     let salvaged = work().map_err(|error| error.at(&path))?;
@@ -131,13 +102,10 @@ fn salvage(
 }
 
 /// A session of the new store.
-#[derive(Default)]
 struct CopiedSession {
     key: i64,
     /// The number of the last entry that was copied.
     last: u64,
-    behind: u64,
-    file: Option<PathBuf>,
 }
 
 /// Creates a session in the new store, with the entries that it shares, unless it is there.
@@ -175,32 +143,7 @@ fn begin(
     let copy = CopiedSession {
         key: write::restore(transaction, &info, settings.as_deref(), [])?,
         last,
-        ..CopiedSession::default()
     };
     copies.insert(key, copy);
     Ok(())
-}
-
-impl CopiedSession {
-    /// Writes a readable entry behind the first unreadable one to the file of the session, which only its
-    /// owner may access.
-    fn put_behind(&mut self, raw: &Raw, log: &ScannedLog, to: &Path) -> Result<(), StoreError> {
-        let id = &log.info.id;
-        let name = format!("{id}.after-{}.jsonl", log.checked.readable);
-        let path = self.file.get_or_insert_with(|| to.join(name));
-        let (line, whole) = export::to_lines(std::slice::from_ref(raw), path, id);
-        whole?;
-        let mut options = OpenOptions::new();
-        options.append(true).create(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-            options.mode(0o600);
-        }
-        let file = options.open(&path);
-        let written = file.and_then(|mut file| file.write_all(&line));
-        written.map_err(fault::io(path))?;
-        self.behind += 1;
-        Ok(())
-    }
 }

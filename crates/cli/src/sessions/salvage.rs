@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll::store::{FILE, SalvagedSession, SqliteStore};
+use plimsoll::store::{CheckedSession, FILE, SqliteStore};
 
 use super::check;
 use crate::error::{CliError, DONE, FAILED};
@@ -22,16 +22,9 @@ pub(crate) struct SalvageArgs {
 /// Runs the command. The exit code is 1 if entries are lost.
 pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, CliError> {
     let salvaged = SqliteStore::salvage(from, &args.to).await?;
-    let heading = [
-        "session",
-        ">entries",
-        ">recovered",
-        ">behind",
-        ">lost",
-        "state",
-    ];
+    let heading = ["session", ">entries", ">recovered", ">lost", "state"];
     listing::print(&salvaged, args.json, heading, cells)?;
-    let damaged = salvaged.iter().filter(|one| !one.log.is_whole()).count();
+    let damaged = salvaged.iter().filter(|one| !one.is_whole()).count();
     let whole = salvaged.len() - damaged;
     let folder = args.to.display();
     let rest = match damaged {
@@ -42,24 +35,19 @@ pub(crate) async fn run(from: &Path, args: &SalvageArgs) -> Result<u8, CliError>
         ),
     };
     note!(
-        "{} recovered{rest}; use the new store with PLIMSOLL_HOME={folder}, or move its sessions.db to {}",
+        "{} recovered{rest}; use the new store with PLIMSOLL_HOME={folder}, or move the damaged one away and the new sessions.db to {}",
         counted(whole, "whole session"),
         from.join(FILE).display(),
     );
     Ok(if damaged == 0 { DONE } else { FAILED })
 }
 
-fn cells(one: &SalvagedSession) -> [String; 6] {
-    let mut state = check::state(&one.log);
-    if let Some(file) = &one.file {
-        state.push_str(&format!("; behind it: {}", file.display()));
-    }
+fn cells(one: &CheckedSession) -> [String; 5] {
     [
-        one.log.id.to_string(),
-        one.log.entries.to_string(),
-        one.log.readable.to_string(),
-        one.behind.to_string(),
-        one.log.lost.to_string(),
-        state,
+        one.id.to_string(),
+        one.entries.to_string(),
+        one.readable.to_string(),
+        one.lost.to_string(),
+        check::state(one),
     ]
 }
