@@ -5,10 +5,8 @@ use serde_json::{Map, Value};
 
 use crate::schema;
 
-/// Maximum number of tools that are read from one server.
-pub const MCP_TOOLS: usize = 1_000;
-/// Maximum number of these tools that are sent with every request. Many providers accept no more.
-pub const MCP_TOOLS_SENT: usize = 128;
+/// Maximum number of tools of one server, which are sent with every request. Many providers accept no more.
+pub const MCP_TOOLS: usize = 128;
 /// Maximum size of a description, which is sent with every request.
 pub const MCP_DESCRIPTION_MAX: Bytes = Bytes(4 * 1024);
 
@@ -66,13 +64,6 @@ impl Catalog {
             }
             is_same
         });
-        if listed.len() > MCP_TOOLS_SENT {
-            notes.push(format!(
-                "only {MCP_TOOLS_SENT} of its {} tools are offered",
-                listed.len()
-            ));
-            listed.truncate(MCP_TOOLS_SENT);
-        }
         let tools = listed.into_iter();
         let tools = tools.map(|(name, tool)| RemoteTool::new(name, &tool, trusted, &mut notes));
         Self {

@@ -40,7 +40,7 @@ mod server;
 mod servers;
 mod tool;
 
-pub use catalog::{MCP_DESCRIPTION_MAX, MCP_TOOLS, MCP_TOOLS_SENT};
+pub use catalog::{MCP_DESCRIPTION_MAX, MCP_TOOLS};
 pub use connection::{MCP_CLOSE, MCP_PING, MCP_STDERR};
 pub use error::{MCP_ERROR_MAX, McpError};
 pub use http::{MCP_RECONNECT_AFTER, MCP_RECONNECTS, MCP_REDIRECTS};

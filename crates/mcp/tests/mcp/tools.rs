@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use plimsoll_core::process::Command;
-use plimsoll_mcp::{MCP_NAME_MAX, MCP_TOOLS_SENT, McpServer, McpServers, McpState};
+use plimsoll_mcp::{MCP_NAME_MAX, MCP_TOOLS, McpServer, McpServers, McpState};
 use serde_json::json;
 
 use crate::stage::{Stage, call, connect, names, tool};
@@ -100,22 +100,22 @@ async fn names_of_several_servers_and_of_other_tools_are_kept_apart() {
 async fn lists_without_end_are_cut_and_it_is_said() {
     let stage = Stage::new();
     let servers = connect(stage.server("lists_for_ever")).await;
-    assert_eq!(servers.tools(&[]).len(), MCP_TOOLS_SENT);
+    assert_eq!(servers.tools(&[]).len(), MCP_TOOLS);
     let notes = servers.status()[0].notes.join(" ");
     assert!(
-        notes.contains("more than 1000 tools; the rest is left out"),
+        notes.contains("more than 128 tools; the rest is left out"),
         "{notes}"
     );
     drop(servers);
 
     let servers = connect(stage.server("lists_thousands")).await;
     let tools = servers.tools(&[]);
-    assert_eq!(tools.len(), MCP_TOOLS_SENT);
+    assert_eq!(tools.len(), MCP_TOOLS);
     let status = &servers.status()[0];
-    assert_eq!(status.state, McpState::Ready(MCP_TOOLS_SENT));
+    assert_eq!(status.state, McpState::Ready(MCP_TOOLS));
     let notes = status.notes.join(" ");
     assert!(
-        notes.contains("only 128 of its 1000 tools are offered"),
+        notes.contains("more than 128 tools; the rest is left out"),
         "{notes}"
     );
     drop((tools, servers));
