@@ -26,7 +26,7 @@ pub(crate) fn work(scope: &Scope, input: GlobInput, stop: &Stop) -> Result<ToolO
     let base = walk::base(scope, input.path.as_deref())?.real;
     let pattern = Pattern::new(&input.pattern, scope)?;
     let root = scope.root();
-    let mut page = OutputPage::new(scope.page(), usize::MAX);
+    let mut page = OutputPage::new(usize::MAX);
     let (mut found, mut seen, mut hidden) = (0_usize, 0_usize, 0_usize);
     let walked = walk::files(&base, stop, |file| {
         seen += 1;

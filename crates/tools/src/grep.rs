@@ -57,7 +57,7 @@ pub(crate) fn work(scope: &Scope, input: GrepInput, stop: &Stop) -> Result<ToolO
     let mut search = Search {
         scope,
         regex,
-        page: OutputPage::new(scope.page(), GREP_MATCHES),
+        page: OutputPage::new(GREP_MATCHES),
         files: 0,
         found: 0,
         no_text: 0,

@@ -59,7 +59,7 @@ pub use front_matter::{front_matter, yaml};
 pub use grep::{GREP_FILE_MAX, GREP_LINE_MAX, GREP_MATCHES};
 pub use image::{IMAGE_MAX, ImageError, image_part};
 pub use list::LIST_SCAN_MAX;
-pub use output_page::{PAGE, PAGE_MIN};
+pub use output_page::PAGE;
 pub use read::READ_MAX;
 pub use root::Root;
 pub use sandbox::{Sandbox, SandboxError, SandboxMode};

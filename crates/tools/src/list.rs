@@ -56,7 +56,7 @@ pub(crate) fn work(scope: &Scope, input: ListInput, stop: &Stop) -> Result<ToolO
         return Ok("[empty directory]".into());
     }
     entries.sort_by_key(DirEntry::file_name);
-    let mut page = OutputPage::new(scope.page(), usize::MAX);
+    let mut page = OutputPage::new(usize::MAX);
     for entry in &entries {
         page.push(&line(entry));
     }

@@ -4,11 +4,9 @@
 
 use plimsoll_context::Bytes;
 
-/// Default size of the content in one result. It corresponds to the maximum of 8,000 tokens for a
+/// Maximum size of the content in one result. It corresponds to the maximum of 8,000 tokens for a
 /// result, since English text and code have at least 3 bytes a token.
 pub const PAGE: Bytes = Bytes(24_000);
-/// The smallest page, so that a line of a search always fits.
-pub const PAGE_MIN: Bytes = Bytes(512);
 
 /// Returns a number with its noun: 1 file, 2 files.
 pub(crate) fn counted(count: u64, noun: &str) -> String {
@@ -22,17 +20,15 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct OutputPage {
     text: String,
-    max_bytes: usize,
     max_lines: usize,
     lines: usize,
     closed: bool,
 }
 
 impl OutputPage {
-    pub(crate) fn new(max_bytes: usize, max_lines: usize) -> Self {
+    pub(crate) fn new(max_lines: usize) -> Self {
         Self {
             text: String::new(),
-            max_bytes,
             max_lines,
             lines: 0,
             closed: false,
@@ -41,7 +37,7 @@ impl OutputPage {
 
     /// Adds a line if it fits. After a line that did not fit, no more lines are added.
     pub(crate) fn push(&mut self, line: &str) {
-        let fits = self.lines < self.max_lines && self.text.len() + line.len() < self.max_bytes;
+        let fits = self.lines < self.max_lines && ((self.text.len() + line.len()) as u64) < PAGE.0;
         if self.closed || !fits {
             self.closed = true;
             return;
@@ -74,13 +70,13 @@ mod tests {
 
     #[test]
     fn a_page_stops_at_the_first_line_that_does_not_fit() {
-        let mut page = OutputPage::new(10, 100);
-        for line in ["abcd", "efghi", "x"] {
+        let mut page = OutputPage::new(100);
+        for line in ["abcd", "e".repeat(PAGE.0 as usize).as_str(), "x"] {
             page.push(line);
         }
         assert_eq!(page.lines(), 1);
         assert_eq!(page.close("1 of 3"), "abcd\n[1 of 3]");
-        let mut page = OutputPage::new(100, 2);
+        let mut page = OutputPage::new(2);
         for line in ["a", "b", "c"] {
             page.push(line);
         }

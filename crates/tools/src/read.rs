@@ -10,7 +10,7 @@ use serde::Deserialize;
 use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
 use crate::image::{IMAGE_MAX, image_part};
-use crate::output_page::counted;
+use crate::output_page::{PAGE, counted};
 use crate::scope::{LocatedPath, Scope};
 
 /// The description of the tool for the model.
@@ -49,7 +49,7 @@ pub(crate) fn work(scope: &Scope, input: ReadInput, _: &Stop) -> Result<ToolOutp
     }
     // Skips the byte order mark.
     let text = bytes.strip_prefix("\u{feff}".as_bytes());
-    page(&input, text.unwrap_or(&bytes), scope.page()).map(Into::into)
+    page(&input, text.unwrap_or(&bytes), PAGE.0 as usize).map(Into::into)
 }
 
 /// Returns the image in a file.

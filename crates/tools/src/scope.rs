@@ -18,8 +18,6 @@ use crate::root::Root;
 #[derive(Debug, Clone)]
 pub(crate) struct Workspace {
     pub(crate) root: Root,
-    /// Size of the content in one result, in bytes.
-    pub(crate) page: usize,
     /// Additional files and directories that are changed only with approval.
     pub(crate) protected: Vec<PathBuf>,
 }
@@ -98,11 +96,6 @@ impl Access {
 impl Scope {
     pub(crate) fn root(&self) -> &Root {
         &self.workspace.root
-    }
-
-    /// Returns the size of the content in one result, in bytes.
-    pub(crate) fn page(&self) -> usize {
-        self.workspace.page
     }
 
     /// Returns a path as shown to the model.

@@ -32,9 +32,6 @@ const MAX_FOLDERS: usize = 1_000;
 const MAX_NAME: usize = 64;
 /// Maximum length of a description, in characters: every request contains all descriptions.
 const MAX_DESCRIPTION: usize = 1_024;
-/// Maximum number of listed files of a skill, and their maximum depth below its folder.
-const MAX_FILES: usize = 50;
-const MAX_DEPTH: usize = 4;
 
 /// The available skills.
 #[derive(Debug, Clone, Default)]
@@ -159,22 +156,14 @@ impl Skills {
 }
 
 impl Skill {
-    /// Returns the instructions, followed by a list of the skill's other files.
+    /// Returns the instructions, followed by the folder with the files that they name.
     fn load(&self) -> Result<String, String> {
         let (_, body) = front_matter(&self.text)?;
-        let mut instructions = body.trim().to_owned();
-        let mut files = Vec::new();
-        list(&self.folder, Path::new(""), MAX_DEPTH, &mut files);
-        if !files.is_empty() {
-            files.sort_unstable();
-            let _ = write!(
-                instructions,
-                "\n\n[files of this skill, in {}: {}]",
-                self.folder.display(),
-                files.join(", ")
-            );
-        }
-        Ok(instructions)
+        let folder = self.folder.display();
+        Ok(format!(
+            "{}\n\n[folder of this skill: {folder}]",
+            body.trim()
+        ))
     }
 
     /// Returns another file of the skill.
@@ -259,26 +248,6 @@ fn unreadable(error: io::Error) -> String {
     }
 }
 
-/// Lists the files of a skill besides its instructions. Links are not followed.
-fn list(folder: &Path, below: &Path, depth: usize, into: &mut Vec<String>) {
-    let Ok(files) = fs::read_dir(folder.join(below)) else {
-        return;
-    };
-    for file in files.flatten().take(MAX_FOLDERS) {
-        let name = below.join(file.file_name());
-        let is_hidden = file.file_name().to_string_lossy().starts_with('.');
-        let Ok(kind) = file.file_type() else { continue };
-        if into.len() >= MAX_FILES {
-            return;
-        }
-        if kind.is_dir() && !is_hidden && depth > 0 {
-            list(folder, &name, depth - 1, into);
-        } else if kind.is_file() && !is_hidden && name != Path::new(SKILL_FILE) {
-            into.push(name.display().to_string());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -331,7 +300,7 @@ mod tests {
         let loaded = load(&skills, serde_json::json!({"name": "pdf"})).unwrap();
         let folder = files.root().path().join("first/pdf");
         let expected = format!(
-            "# Forms\n\nSee `ref.md`.\n\n[files of this skill, in {}: ref.md, scripts/fill.py]",
+            "# Forms\n\nSee `ref.md`.\n\n[folder of this skill: {}]",
             folder.display()
         );
         assert_eq!(loaded, expected);
@@ -341,7 +310,7 @@ mod tests {
         );
         assert_eq!(file.as_deref(), Ok("Fields have names.\n"));
         let look = load(&skills, serde_json::json!({"name": "review"}));
-        assert_eq!(look.as_deref(), Ok("Look."));
+        assert!(look.unwrap().starts_with("Look.\n"));
     }
 
     #[test]

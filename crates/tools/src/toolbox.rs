@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use plimsoll_context::Bytes;
 use plimsoll_core::Tool;
 
 use crate::bash::Bash;
 use crate::error::ToolsError;
 use crate::file_tool::{Work, file_tool};
-use crate::output_page::{PAGE, PAGE_MIN};
 use crate::root::Root;
 use crate::sandbox::Sandbox;
 use crate::scope::{Access, Workspace};
@@ -33,33 +31,12 @@ impl Toolbox {
     pub fn new(root: Root) -> Self {
         let workspace = Workspace {
             root,
-            page: 0,
             protected: Vec::new(),
         };
         Self {
             workspace,
             sandbox: None,
         }
-        .page(PAGE)
-    }
-
-    /// Sets the size of the content in one result of a file tool. Default: [`PAGE`]; at least
-    /// [`PAGE_MIN`].
-    ///
-    /// For a small context, set it to the size that one result may have, at three bytes a token. A
-    /// longer file is then returned in pages with a note on how to continue, instead of being shortened
-    /// by the budget.
-    ///
-    /// ```
-    /// use plimsoll_tools::{Root, Toolbox};
-    /// let toolbox = Toolbox::new(Root::new(".")?).page(plimsoll_context::Bytes(8_192));
-    /// # Ok::<(), plimsoll_tools::ToolsError>(())
-    /// ```
-    #[must_use]
-    pub fn page(mut self, page: Bytes) -> Self {
-        let page = page.max(PAGE_MIN).0;
-        self.workspace.page = usize::try_from(page).unwrap_or(usize::MAX);
-        self
     }
 
     /// Adds files and directories that `write` and `edit` change only with approval.
@@ -261,20 +238,5 @@ mod tests {
         }
         println!("{sum:>4} in all");
         assert!(sum <= Tokens(600), "{sum}");
-    }
-
-    #[test]
-    fn a_small_page_makes_small_results() {
-        let files = Files::new();
-        files.put("long", "a line of text\n".repeat(1_000));
-        let toolbox = Toolbox::new(files.root()).page(Bytes(0));
-        for (name, arguments) in [
-            ("read", r#"{"path":"long"}"#),
-            ("grep", r#"{"pattern":"line"}"#),
-        ] {
-            let got = crate::testing::call(&toolbox, name, arguments).unwrap();
-            assert!(got.len() <= PAGE_MIN.0 as usize + 100, "{got}");
-            assert!(got.ends_with(']'));
-        }
     }
 }
