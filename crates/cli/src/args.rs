@@ -214,14 +214,11 @@ pub(crate) enum ConfigCommand {
         /// The file to write [default: plimsoll.toml]
         file: Option<PathBuf>,
     },
-    /// Translate the configuration of another system: print a plimsoll.toml with the same meaning
+    /// Translate a configuration of Heartbit or phi-core: print a plimsoll.toml with the same meaning
     #[command(after_help = IMPORT_EXAMPLES)]
     Import {
         /// The file (TOML, YAML or JSON); `-` reads standard input
         file: PathBuf,
-        /// The system it belongs to: phi-core or heartbit [default: detected]
-        #[arg(long, value_name = "SYSTEM")]
-        from: Option<plimsoll::config::System>,
         /// Print JSON
         #[arg(long)]
         json: bool,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll::config::{
-    self, AgentConfig, CONFIG_FILE, Config, ConfigError, Effective, Import, Origin, System,
+    self, AgentConfig, CONFIG_FILE, Config, ConfigError, Effective, Import, Origin,
 };
 use plimsoll::context::{Counts, FALLBACK_WINDOW, Threshold, Thresholds, ViewLimits};
 use plimsoll::policy::{Author, Policy};
@@ -46,7 +46,7 @@ pub(crate) async fn run(args: &ConfigArgs) -> Result<u8, CliError> {
             json,
         } => show(sources, *origin, *json),
         ConfigCommand::Init { file } => init(file.as_deref()),
-        ConfigCommand::Import { file, from, json } => import(file, *from, *json),
+        ConfigCommand::Import { file, json } => import(file, *json),
         ConfigCommand::Schema => {
             out!("{:#}", config::schema());
             Ok(DONE)
@@ -193,18 +193,15 @@ fn init(file: Option<&Path>) -> Result<u8, CliError> {
 
 /// Prints the configuration of another system as a `plimsoll.toml`, and reports the untranslated
 /// settings.
-fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, CliError> {
+fn import(file: &Path, json: bool) -> Result<u8, CliError> {
     let import = match file.to_str() {
-        Some("-") => Import::of(&input::whole(input::open(None)?)?, from),
-        _ => Import::read(file, from),
+        Some("-") => Import::of(&input::whole(input::open(None)?)?),
+        _ => Import::read(file),
     };
     let import = import.map_err(|error| read_fault(file, error))?;
     if json {
-        let (from, settings) = (import.system.name(), &import.settings);
-        out!(
-            "{}",
-            json!({ "from": from, "toml": import.toml, "settings": settings })
-        );
+        let Import { toml, settings } = &import;
+        out!("{}", json!({ "toml": toml, "settings": settings }));
         return Ok(DONE);
     }
     out!("{}", import.toml.trim_end());
@@ -220,9 +217,8 @@ fn import(file: &Path, from: Option<System>, json: bool) -> Result<u8, CliError>
     let lost = lost.count();
     let found = import.settings.len() - lost;
     say!(
-        "{} of {} translated, {lost} not; each other setting has Plimsoll's default",
+        "{} translated, {lost} not; each other setting has Plimsoll's default",
         counted(found as u64, "setting"),
-        import.system,
     );
     Ok(DONE)
 }

@@ -96,7 +96,7 @@ fn another_systems_configuration_is_translated() {
             "plimsoll: orchestrator.enable_squads is not translated: it has no counterpart",
             "plimsoll: agents[0].name became [[agents]] name",
             "plimsoll: agents[0].description became [[agents]] description",
-            "plimsoll: 6 settings of Heartbit translated, 1 not; each other setting has Plimsoll's default",
+            "plimsoll: 6 settings translated, 1 not; each other setting has Plimsoll's default",
         ]
     );
     assert!(!format!("{} {}", said.out, said.err).contains("hush"));
@@ -113,25 +113,19 @@ fn another_systems_configuration_is_translated() {
         .done();
     assert_eq!(json.err, "");
     let json: Value = serde_json::from_str(&json.out).unwrap();
-    assert_eq!(
-        (json["from"].as_str(), json["toml"].as_str()),
-        (Some("Heartbit"), Some(said.out.as_str()))
-    );
+    assert_eq!(json["toml"].as_str(), Some(said.out.as_str()));
     assert_eq!(
         json["settings"][3],
         json!({"name": "orchestrator.max_turns", "became": ["max_turns"], "note": null})
     );
 
-    home.run(["config", "import", "plimsoll.toml"])
-        .refused(1, &["plimsoll.toml:1:1: it is already a plimsoll.toml"]);
+    home.file("other.toml", "colour = 3\n");
+    home.run(["config", "import", "other.toml"]).refused(
+        1,
+        &["other.toml:1:1: it has no setting of Heartbit or phi-core"],
+    );
     home.run(["config", "import", "nothing.toml"])
         .refused(2, &["nothing.toml cannot be read"]);
-    let said = home.run(["config", "import", "--from", "heartbeat", "heartbit.toml"]);
-    assert_eq!(said.code, Some(2));
-    assert!(
-        said.err
-            .contains("there is no system `heartbeat`; known are: phi-core, Heartbit")
-    );
 }
 
 /// The sentences are in crates/plimsoll/src/config/cases/faults.txt.

@@ -3,18 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_context::{nearest, snake_case};
+use plimsoll_context::nearest;
 use toml::{Table, Value};
 
 use super::document::{Data, Located};
 use super::fault::Faults;
 use super::form::{Form, Names, SettingKind, Texts};
-use super::import;
 use super::key::{self, SettingKey, join, keys};
 use super::permission::Rule;
-
-/// Maximum number of names that are suggested after a mistake.
-const MAX_LISTED: usize = 16;
 
 /// Tables of a file that are not settings of an agent.
 pub(crate) const TABLES: [&str; 4] = ["agents", "mcp", "models", "providers"];
@@ -206,11 +202,7 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
         return format!("[{outer}] can only be set in a file");
     }
     if table.is_empty() && TABLES.contains(&name) {
-        let called = match name {
-            "agents" => "; the agents that it may call are its `sub_agents`",
-            _ => "",
-        };
-        return format!("`{name}` is of the whole file and not of one agent{called}");
+        return format!("`{name}` is of the whole file and not of one agent");
     }
     let known = key::known_in(table);
     let what = match (table, known.as_slice()) {
@@ -219,31 +211,21 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
         _ => format!("there is no `{name}` in {shown}"),
     };
     let as_flag = name.replace('_', "-");
-    let is_flag = |key: &&SettingKey| {
-        table.is_empty() && [key.flag, key.alias].contains(&Some(as_flag.as_str()))
+    let is_meant = |key: &&SettingKey| {
+        key.name == name || [key.flag, key.alias].contains(&Some(as_flag.as_str()))
     };
-    if let Some(key) = keys().find(is_flag) {
-        let path = key.path();
-        return format!("{what}: the setting of the flag --{as_flag} is `{path}`");
-    }
     let tables = TABLES.iter().filter(|_| table.is_empty());
-    let near = nearest(name, known.iter().chain(tables).copied());
-    let elsewhere = || {
-        let key = keys().find(|key| key.name == name)?;
-        Some(match key.table {
-            "" => format!("`{name}` stands outside of any table"),
-            table => format!("`{name}` is in [{table}]"),
-        })
-    };
-    let advice = match near {
-        Some(near) if near == snake_case(name) => Some(format!("did you mean `{near}`?")),
-        _ => import::setting_hint(name)
-            .or_else(|| near.map(|near| format!("did you mean `{near}`?")))
-            .or_else(elsewhere),
-    };
-    match (advice, known.len()) {
-        (Some(advice), _) => format!("{what}; {advice}"),
-        (None, 1..=MAX_LISTED) => format!("{what}; known are: {}", known.join(", ")),
-        (None, _) => format!("{what}; `plimsoll config show` lists all there are"),
+    match keys().find(is_meant) {
+        Some(key) if key.path() == name => {
+            format!("{what}; `{name}` stands outside of any table")
+        }
+        Some(key) => format!("{what}; did you mean `{}`?", key.path()),
+        None => match nearest(name, known.iter().chain(tables).copied()) {
+            Some(near) => format!("{what}; did you mean `{near}`?"),
+            None if table.is_empty() || known.is_empty() => {
+                format!("{what}; `plimsoll config show` lists all there are")
+            }
+            None => format!("{what}; known are: {}", known.join(", ")),
+        },
     }
 }

@@ -56,7 +56,7 @@ pub use file::{Config, MAX_AGENTS, MAX_CONFIG_FILE, MAX_PROMPT};
 pub use form::{SettingKind, parse_tokens};
 pub use found::FoundFiles;
 pub use hook::MOMENTS;
-pub use import::{Import, ImportedSetting, System};
+pub use import::{Import, ImportedSetting};
 pub use instructions::Instructions;
 pub use key::{Preset, SettingKey, key, keys};
 pub use mcp::{MCP_TIMEOUT, McpReach, McpServer};

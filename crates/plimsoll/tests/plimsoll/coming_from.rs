@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use plimsoll::ExecutionLimits;
-use plimsoll::config::{self, Config, Import, System};
+use plimsoll::config::{self, Config, Import};
 
 const ENTRANCE: &str = include_str!("../../../../docs/coming-from.md");
 const HOOKS: &str = include_str!("../../../../docs/hooks.md");
@@ -146,10 +146,10 @@ fn the_pages_show_what_the_import_prints() {
     let mut imported = 0;
     for page in &PAGES {
         // The other systems are configured by programs.
-        let Ok(system) = page.name.parse::<System>() else {
+        if !["heartbit", "phi-core"].contains(&page.name) {
             assert!(!page.text.contains(BEGIN), "{}", page.name);
             continue;
-        };
+        }
         let mut parts = page.text.split(BEGIN);
         let mut fresh = parts.next().unwrap().to_owned();
         for part in parts {
@@ -160,14 +160,9 @@ fn the_pages_show_what_the_import_prints() {
             let theirs = &theirs
                 .unwrap_or_else(|| panic!("{}: {part}", page.name))
                 .text;
-            let import = Import::of(theirs, Some(system));
+            let import = Import::of(theirs);
             let import = import.unwrap_or_else(|error| panic!("{theirs}\n{error}"));
             good(&import.toml);
-            let found = Import::of(theirs, None);
-            assert!(
-                found.is_err() || found.is_ok_and(|found| found.system == system),
-                "{theirs}"
-            );
             let (_, shown) = import.toml.split_once('\n').unwrap();
             let (_, rest) = part.split_once("```\n").unwrap();
             fresh.push_str(&format!("{BEGIN}{shown}```\n{rest}"));

@@ -4,39 +4,24 @@
 //! It reads files in TOML, YAML and JSON, and no program code. The settings of other systems are
 //! data ([`rows`]). The result is checked with Plimsoll's own parser before it is returned.
 
-mod models;
 mod rows;
 #[cfg(test)]
 mod tests;
 mod translate;
 
-use std::fmt;
 use std::path::Path;
-use std::str::FromStr;
 
 use serde_json::Value as Json;
 
 use super::document::Located;
 use super::fault::{ConfigError, Faults, Origin};
-use super::file::{self, Config, MAX_CONFIG_FILE};
-pub(super) use rows::setting_hint;
+use super::file::{self, Config};
 use translate::Translation;
 pub(super) use translate::own_tools;
-
-/// A system whose configuration can be imported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum System {
-    /// phi-core (Rust).
-    PhiCore,
-    /// Heartbit (Rust).
-    Heartbit,
-}
 
 /// The translated configuration of another system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Import {
-    /// The system that it came from.
-    pub system: System,
     /// A `plimsoll.toml` with the same meaning, as far as possible. [`Config::parse`] reads it
     /// without warnings.
     pub toml: String,
@@ -56,68 +41,41 @@ pub struct ImportedSetting {
 }
 
 impl Import {
-    /// Reads and translates a file. Without `from`, the system is detected from the content.
+    /// Reads and translates a file of Heartbit or phi-core.
     ///
     /// # Errors
     /// If the file cannot be read, is larger than [`MAX_CONFIG_FILE`](super::MAX_CONFIG_FILE), or
     /// is an error for [`Import::of`].
-    pub fn read(path: &Path, from: Option<System>) -> Result<Self, ConfigError> {
-        let text = file::config_text(path)?;
-        Self::translated(&text, from, Some(path))
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        Self::translated(&file::config_text(path)?, Some(path))
     }
 
     /// Translates a text in TOML, YAML or JSON.
     ///
     /// ```
-    /// use plimsoll::config::{Config, Import, System};
+    /// use plimsoll::config::{Config, Import};
     ///
     /// let text = "[provider]\nmodel = \"gpt-4o\"\n[compaction]\nkeep_recent_turns = 4";
-    /// let import = Import::of(text, None)?;
-    /// assert_eq!(import.system, System::PhiCore);
+    /// let import = Import::of(text)?;
     /// assert!(import.toml.contains("keep_recent_turns = 4"));
     /// Config::parse(&import.toml)?;
     /// # Ok::<(), plimsoll::config::ConfigError>(())
     /// ```
     ///
     /// # Errors
-    /// If it is empty, is no text of these, is a `plimsoll.toml` already, has no setting that is known, or
-    /// has settings that contradict each other. A value is never part of an error: it may be a secret.
-    pub fn of(text: &str, from: Option<System>) -> Result<Self, ConfigError> {
-        Self::translated(text, from, None)
+    /// If it is no text of these, has no setting that is known, or has settings that contradict each
+    /// other. A value is never part of an error: it may be a secret.
+    pub fn of(text: &str) -> Result<Self, ConfigError> {
+        Self::translated(text, None)
     }
 
-    fn translated(
-        text: &str,
-        from: Option<System>,
-        path: Option<&Path>,
-    ) -> Result<Self, ConfigError> {
+    fn translated(text: &str, path: Option<&Path>) -> Result<Self, ConfigError> {
         let wrong = |text: &str| ConfigError::of(&Origin::start(path), text);
-        if text.len() as u64 > MAX_CONFIG_FILE {
-            let most = MAX_CONFIG_FILE / (1024 * 1024);
-            return Err(wrong(&format!("it is larger than {most} MiB; {GIVE}")));
-        }
-        if text.trim().is_empty() {
-            return Err(wrong(&format!("it is empty; {GIVE}")));
-        }
-        if from.is_none() && Config::parse(text).is_ok_and(|config| config.warnings().is_empty()) {
-            return Err(wrong(
-                "it is already a plimsoll.toml and needs no import; if it belongs to another \
-                 system, name that with --from",
-            ));
-        }
-        let document = parse(text, path)?;
-        let systems = from.map_or(System::ALL.to_vec(), |system| vec![system]);
-        let known = |system: &System| translate::known(*system, &document);
-        // Of several with as many settings, the first one.
-        let system = systems.into_iter().rev().max_by_key(known);
-        let system = system.filter(|system| from.is_some() || known(system) > 0);
-        let Some(system) = system else {
-            let names = System::ALL.map(System::name).join(", ");
+        let Some(translation) = Translation::of(&parse(text, path)?) else {
             return Err(wrong(&format!(
-                "its system is not recognised ({names}); name it with --from, or {GIVE}"
+                "it has no setting of Heartbit or phi-core; {GIVE}"
             )));
         };
-        let translation = Translation::of(system, &document);
         let toml = translation.toml();
         if let Err(error) = Config::parse(&toml) {
             let faults = error.faults.into_iter().map(|fault| fault.text);
@@ -126,12 +84,8 @@ impl Import {
                 "it cannot become a plimsoll.toml: {faults}"
             )));
         }
-        let settings = translation.settings.into_iter();
-        Ok(Self {
-            system,
-            toml,
-            settings: settings.map(|setting| setting.report).collect(),
-        })
+        let settings = translation.settings;
+        Ok(Self { toml, settings })
     }
 }
 
@@ -162,38 +116,5 @@ fn parse(text: &str, path: Option<&Path>) -> Result<Json, ConfigError> {
                 ))
             })
         }
-    }
-}
-
-impl System {
-    /// All systems.
-    pub const ALL: [Self; 2] = [Self::PhiCore, Self::Heartbit];
-
-    /// Returns the name, which `--from` takes in any case.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PhiCore => "phi-core",
-            Self::Heartbit => "Heartbit",
-        }
-    }
-}
-
-impl FromStr for System {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        let mut systems = Self::ALL.into_iter();
-        let found = systems.find(|system| system.name().eq_ignore_ascii_case(name));
-        found.ok_or_else(|| {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("there is no system `{name}`; known are: {names}")
-        })
-    }
-}
-
-impl fmt::Display for System {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }

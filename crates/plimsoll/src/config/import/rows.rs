@@ -4,18 +4,14 @@
 //! A line is `PATH = HOW NAME + OTHER=VALUE`. NAME is Plimsoll's setting. HOW is an optional
 //! conversion of the value, which `translate.rs` makes. `OTHER=VALUE` is another setting that it
 //! implies. `PATH = - WHY` has no counterpart. The tables at `PATH = each agents` are agents, whose
-//! paths begin with `agents.`. `PATH = as OTHER` is another name of a table. Paths are always in snake
-//! case.
+//! paths begin with `agents.`. Paths are always in snake case.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use plimsoll_context::snake_case;
-
-use super::System;
-
 const SYSTEMS: &str = include_str!("systems.txt");
-/// The sections of models by the beginnings of their names, and of tools.
+/// The sections of settings, of models by the beginnings of their names, and of tools.
+pub(super) const SETTINGS: &str = "settings";
 pub(super) const MODELS: &str = "models";
 pub(super) const TOOLS: &str = "tools";
 
@@ -64,37 +60,4 @@ pub(super) fn rows(section: &str) -> impl Iterator<Item = (&'static str, ImportR
 /// Returns the row of a path.
 pub(super) fn row(section: &str, path: &str) -> Option<ImportRow> {
     ROWS.get(&(section, path)).copied()
-}
-
-/// Returns a path with the usual names of its tables.
-pub(super) fn unwrapped(system: System, path: &str) -> String {
-    let mut path = path.to_owned();
-    let others = || rows(system.name()).filter(|(_, row)| row.how == "as");
-    let within = |path: &str, table: &str| {
-        let rest = path.strip_prefix(table)?;
-        (rest.is_empty() || rest.starts_with('.')).then(|| rest.to_owned())
-    };
-    // The longest name counts.
-    while let Some((rest, row)) = others()
-        .filter_map(|(table, row)| Some((within(&path, table)?, row)))
-        .min_by_key(|(rest, _)| rest.len())
-    {
-        path = format!("{}{rest}", row.ours);
-    }
-    path
-}
-
-/// Returns a sentence about a name that is a setting of another system.
-pub(in super::super) fn setting_hint(name: &str) -> Option<String> {
-    let name = snake_case(name);
-    // Those that are converted have another meaning.
-    let is_same = |path: &str, row: ImportRow| {
-        let is_plain = ["", "legacy", "main", "millis", "retries"].contains(&row.how);
-        is_plain && path.rsplit('.').next() == Some(name.as_str())
-    };
-    System::ALL.into_iter().find_map(|system| {
-        let (_, row) = rows(system.name()).find(|(path, row)| is_same(path, *row))?;
-        let ours = row.ours;
-        Some(format!("this setting of {system} is `{ours}` here"))
-    })
 }

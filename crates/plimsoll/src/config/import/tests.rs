@@ -1,13 +1,13 @@
 //! Tests the translation of other systems' configurations, and the notes on untranslated settings.
 
-use super::models::OF_MODELS;
-use super::rows::{ImportRow, rows};
+use super::rows::{ImportRow, SETTINGS, rows};
+use super::translate::OF_MODELS;
 use super::*;
 use crate::config::tests::{good, with_cases};
 
 /// Returns the translation, its notes, or the error. The result causes no warnings.
 fn report(text: &str) -> String {
-    let import = match Import::of(&format!("{text}\n"), None) {
+    let import = match Import::of(&format!("{text}\n")) {
         Ok(import) => import,
         Err(error) => return error.to_string(),
     };
@@ -49,19 +49,19 @@ fn what_cannot_be_imported_gets_one_sentence() {
     let deep_json = format!("{}1{}", "{\"limits\":".repeat(5_000), "}".repeat(5_000));
     let deep_yaml = "- ".repeat(5_000) + "x";
     for (text, part) in [
-        (" \n", "line 1: it is empty; give a configuration file"),
+        (" \n", "line 1: it has no setting of Heartbit or phi-core"),
         ("\0\x01\u{fffd}ELF", "it is not TOML, YAML or JSON"),
         (deep_json.as_str(), "it is not TOML, YAML or JSON"),
         (deep_yaml.as_str(), "it is not TOML, YAML or JSON"),
     ] {
-        let error = Import::of(text, None).unwrap_err().to_string();
+        let error = Import::of(text).unwrap_err().to_string();
         assert!(error.contains(part) && !error.contains('\n'), "{error}");
     }
     let folder = tempfile::tempdir().unwrap();
     let read = |name: &str, content: &[u8]| {
         let path = folder.path().join(name);
         std::fs::write(&path, content).unwrap();
-        let error = Import::read(&path, None).unwrap_err().to_string();
+        let error = Import::read(&path).unwrap_err().to_string();
         error.replace(&format!("{}/", folder.path().display()), "")
     };
     assert!(read("a.toml", b"[provider]\nname = ").starts_with("a.toml:2:8: this is no TOML"));
@@ -71,12 +71,9 @@ fn what_cannot_be_imported_gets_one_sentence() {
     assert!(read("a.json", &vec![b' '; 50_000_000]).contains("larger than 1 MiB"));
 }
 
-/// Returns the rows of all systems that are settings.
-fn settings() -> impl Iterator<Item = (System, &'static str, ImportRow)> {
-    let all = System::ALL
-        .into_iter()
-        .flat_map(|system| rows(system.name()).map(move |(path, row)| (system, path, row)));
-    all.filter(|(_, _, row)| !["each", "as"].contains(&row.how))
+/// Returns the rows that are settings.
+fn settings() -> impl Iterator<Item = (&'static str, ImportRow)> {
+    rows(SETTINGS).filter(|(_, row)| row.how != "each")
 }
 
 /// Every row produces a text that Plimsoll's parser accepts, whatever the value is.
@@ -96,17 +93,16 @@ fn every_row_becomes_something_that_is_read() {
         "[\"read\"]",
         "[{ tool = \"x\", action = \"deny\" }]",
     ];
-    for (system, path, row) in settings() {
-        let path = match (path.strip_prefix("agents."), system) {
-            (Some("name" | "id"), _) => continue,
-            (Some(path), System::Heartbit) => format!("[[agents]]\nname = \"a\"\n{path}"),
-            (Some(path), _) => format!("[[agent.instances]]\n{path}"),
-            (None, _) => path.to_owned(),
+    for (path, row) in settings() {
+        let path = match path.strip_prefix("agents.") {
+            Some("name" | "id") => continue,
+            Some(path) => format!("[[agent.instances]]\n{path}"),
+            None => path.to_owned(),
         };
         let mut became = false;
         for value in values {
             let text = format!("{path} = {value}\n");
-            if let Ok(import) = Import::of(&text, Some(system)) {
+            if let Ok(import) = Import::of(&text) {
                 check(&import);
                 if !import.settings.last().unwrap().became.is_empty() {
                     became = true;
@@ -114,23 +110,20 @@ fn every_row_becomes_something_that_is_read() {
                 }
             }
         }
-        let is_alone = !(OF_MODELS.contains(&row.how) || row.how == "size");
-        assert!(became || row.how == "-" || !is_alone, "{system} {path}");
+        let is_alone = !OF_MODELS.contains(&row.how);
+        assert!(became || row.how == "-" || !is_alone, "{path}");
     }
 }
 
 #[test]
 fn every_row_names_a_setting_of_ours() {
-    assert!(settings().count() > 130);
-    for (system, path, row) in settings() {
+    assert!(settings().count() > 120);
+    for (path, row) in settings() {
         let implied = row.implied().map(|(name, _)| name);
-        let other = ["key", "price", "-"].contains(&row.how);
+        let other = ["key", "-"].contains(&row.how);
         for name in [row.ours].into_iter().chain(implied).filter(|_| !other) {
-            assert!(
-                crate::config::key(name).is_some(),
-                "{system}: {path} is `{name}`"
-            );
+            assert!(crate::config::key(name).is_some(), "{path} is `{name}`");
         }
-        assert!(!row.ours.is_empty(), "{system}: {path}");
+        assert!(!row.ours.is_empty(), "{path}");
     }
 }

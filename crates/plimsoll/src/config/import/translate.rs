@@ -1,100 +1,86 @@
 //! [`Translation`]: translates the settings of another system. The correspondence is data; see
-//! [`super::rows`].
+//! [`super::rows`]. Keys are never written, only the names of their variables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_context::{Bytes, clip, snake_case as snake};
+use plimsoll_providers::Vendor;
 use serde_json::Value as Json;
 use toml::{Table, Value};
 
 use super::super::document::parse_value;
 use super::super::form::texts;
 use super::super::key::{join, key};
-use super::super::permission::Rule;
-use super::models::OF_MODELS;
-use super::rows::{ImportRow, TOOLS, row, rows, unwrapped};
-use super::{ImportedSetting, System};
+use super::super::provider::COMPATIBLE;
+use super::super::show::masked;
+use super::ImportedSetting;
+use super::rows::{ImportRow, MODELS, SETTINGS, TOOLS, row, rows};
 
-/// A setting of the other system.
-#[derive(Debug, Clone)]
-pub(super) struct TheirSetting {
-    row: Option<ImportRow>,
-    /// Its translation, with its path as written.
-    pub(super) report: ImportedSetting,
-    pub(super) value: Value,
-    /// The agent that it belongs to, by its number in the file.
-    pub(super) agent: Option<usize>,
-}
+/// The conversions of the parts of a model. Several settings of the other system make one of them.
+pub(super) const OF_MODELS: [&str; 5] = ["provider", "api", "model", "base_url", "key"];
 
 /// The number of the agent that calls the others. Those of the other file begin at 1.
 const MAIN: usize = 0;
 
-/// The state of a translation.
+/// A setting of the other system.
+#[derive(Debug)]
+struct TheirSetting {
+    row: Option<ImportRow>,
+    /// Its path as written.
+    name: String,
+    value: Value,
+    /// The agent that it belongs to, by its number in the file.
+    agent: Option<usize>,
+}
+
+/// A value or a name, with a note about the difference in meaning; or the reason why there is none.
+type Converted<T> = Result<(T, Option<String>), String>;
+
+/// The result of a translation.
 pub(super) struct Translation {
-    system: System,
-    pub(super) settings: Vec<TheirSetting>,
-    /// The position of the current setting.
-    at: usize,
+    /// The translation of each setting.
+    pub(super) settings: Vec<ImportedSetting>,
     /// The settings for all agents, with the tables of the file.
     all: Table,
     agents: BTreeMap<usize, Table>,
-    /// Tool servers as the other system describes them, and as tables of `[[mcp]]`.
-    pub(super) servers: Vec<(Value, Table)>,
-}
-
-/// Returns the number of a system's settings in a file.
-pub(super) fn known(system: System, document: &Json) -> usize {
-    let mut settings = Vec::new();
-    collect(system, document, ["", ""], None, &mut settings);
-    settings.iter().filter(|it| it.row.is_some()).count()
 }
 
 /// Adds the settings of a table, from its top. Its path is given in snake case and as written.
 fn collect(
-    system: System,
     table: &Json,
     [own, shown]: [&str; 2],
     agent: Option<usize>,
     found: &mut Vec<TheirSetting>,
 ) {
     for (key, given) in table.as_object().into_iter().flatten() {
-        let own = join(own, &snake(key));
-        let path = unwrapped(system, &own);
+        let path = join(own, &snake(key));
         let shown = join(shown, &clean(key));
-        let row = row(system.name(), &path);
+        let row = row(SETTINGS, &path);
+        let begin = format!("{path}.");
+        let leads = || rows(SETTINGS).any(|(row, _)| row.starts_with(&begin));
         match given {
             // A YAML file has empty values.
             Json::Null => {}
             Json::Array(items) if row.is_some_and(|row| row.how == "each") => {
                 for (at, item) in items.iter().enumerate() {
                     let last = found.iter().filter_map(|it| it.agent).max();
-                    let shown = format!("{shown}[{at}]");
                     let number = last.map_or(1, |last| last + 1);
-                    collect(system, item, ["agents", &shown], Some(number), found);
+                    let shown = format!("{shown}[{at}]");
+                    collect(item, ["agents", &shown], Some(number), found);
                 }
             }
-            Json::Object(table) if !table.is_empty() && leads(system, &path) => {
-                collect(system, given, [&own, &shown], agent, found);
+            Json::Object(table) if !table.is_empty() && leads() => {
+                collect(given, [&path, &shown], agent, found);
             }
             _ => found.push(TheirSetting {
                 row,
-                report: ImportedSetting {
-                    name: shown,
-                    became: Vec::new(),
-                    note: None,
-                },
+                name: shown,
                 // No setting accepts a value that TOML does not have.
                 value: Value::try_from(given).unwrap_or(Value::Float(f64::NAN)),
                 agent,
             }),
         }
     }
-}
-
-/// Checks whether a table of this path contains known settings.
-fn leads(system: System, path: &str) -> bool {
-    let begin = format!("{path}.");
-    rows(system.name()).any(|(row, _)| row.starts_with(&begin))
 }
 
 impl TheirSetting {
@@ -107,131 +93,101 @@ impl TheirSetting {
         let main = self.is("main").then_some(MAIN);
         main.or(self.agent)
     }
-
-    fn text(&self) -> Option<String> {
-        self.value.as_str().map(snake)
-    }
 }
 
 impl Translation {
-    pub(super) fn of(system: System, document: &Json) -> Self {
-        let mut settings = Vec::new();
-        collect(system, document, ["", ""], None, &mut settings);
+    /// Returns `None` if no setting is known.
+    pub(super) fn of(document: &Json) -> Option<Self> {
+        let mut theirs = Vec::new();
+        collect(document, ["", ""], None, &mut theirs);
+        theirs.iter().find(|setting| setting.row.is_some())?;
         let mut it = Self {
-            system,
-            settings: settings.clone(),
-            at: 0,
+            settings: Vec::new(),
             all: Table::new(),
             agents: BTreeMap::new(),
-            servers: Vec::new(),
         };
-        for (at, setting) in settings.iter().enumerate() {
-            it.at = at;
-            match setting.row {
-                None => it.note("it has no counterpart"),
-                Some(row) if OF_MODELS.contains(&row.how) => it.put_part(setting, row),
-                Some(row) => it.translate(setting, row),
-            }
+        for setting in &theirs {
+            let became = match setting.row {
+                None => Err("it has no counterpart".to_owned()),
+                Some(row) if OF_MODELS.contains(&row.how) => it.put_part(&theirs, setting, row),
+                Some(row) => it.put_setting(setting, row),
+            };
+            let (became, note) = match became {
+                Ok((ours, note)) => (vec![ours], note),
+                Err(why) => (Vec::new(), Some(why)),
+            };
+            let name = setting.name.clone();
+            it.settings.push(ImportedSetting { name, became, note });
         }
-        for (at, setting) in settings.iter().enumerate() {
-            it.at = at;
-            it.imply(setting);
-        }
-        it.complete();
-        it
+        it.imply(&theirs);
+        it.complete(&theirs);
+        Some(it)
     }
 
-    /// Adds a note to the current setting. The first note counts.
-    pub(super) fn note(&mut self, note: impl Into<String>) {
-        if let Some(setting) = self.settings.get_mut(self.at) {
-            setting.report.note.get_or_insert_with(|| note.into());
-        }
-    }
-
-    /// Notes that the current setting is this one here.
-    pub(super) fn became(&mut self, ours: impl Into<String>) {
-        if let Some(setting) = self.settings.get_mut(self.at) {
-            setting.report.became.push(ours.into());
-        }
-    }
-
-    /// Returns the value of the setting of an agent, or of all agents, with this conversion.
-    pub(super) fn part(&self, agent: Option<usize>, how: &str) -> Option<&Value> {
-        let mut settings = self.settings.iter();
-        let part = settings.find(|it| it.agent == agent && it.is(how));
-        part.map(|it| &it.value)
-    }
-
-    fn translate(&mut self, setting: &TheirSetting, row: ImportRow) {
+    fn put_setting(&mut self, setting: &TheirSetting, row: ImportRow) -> Converted<String> {
         let agent = setting.target();
-        if let Some(value) = self.convert(setting, row, agent) {
-            self.set(agent, row.ours, value);
+        let (value, mut note) = converted(row, &setting.value)?;
+        let value = accepted(row.ours, value)?;
+        if self.get(agent, row.ours).is_some_and(|old| *old != value) {
+            note = Some("it is set twice, and the later one counts".to_owned());
         }
+        Ok((self.set(agent, row.ours, value), note))
     }
 
-    /// Sets what a translated setting implies, unless the file sets it.
-    fn imply(&mut self, setting: &TheirSetting) {
-        let translated = self.settings.get(self.at);
-        let translated = translated.filter(|it| !it.report.became.is_empty());
-        let row = translated.and_then(|it| it.row);
-        for (ours, value) in row.into_iter().flat_map(ImportRow::implied) {
-            if self.get(setting.target(), ours).is_none() {
-                self.note("the others are the defaults of the system beside it");
-                self.set(setting.target(), ours, parse_value(value));
-            }
-        }
-    }
-
-    /// Returns the value as Plimsoll has it. Otherwise, the note says why there is none.
-    fn convert(
+    /// Writes a part of a model.
+    fn put_part(
         &mut self,
+        theirs: &[TheirSetting],
         setting: &TheirSetting,
         row: ImportRow,
-        agent: Option<usize>,
-    ) -> Option<Value> {
-        let value = &setting.value;
-        let whole = value.as_integer().filter(|whole| *whole >= 0);
-        let is_batched = |it: &TheirSetting| it.text().as_deref() == Some("batched");
-        let mut strategies = self.settings.iter().filter(|it| it.is("strategy"));
-        Some(match (row.how, whole) {
-            ("-", _) => {
-                self.note(row.ours);
-                return None;
+    ) -> Converted<String> {
+        let part = |how: &str| {
+            let mut parts = theirs.iter();
+            let part = parts.find(|it| it.agent == setting.agent && it.is(how));
+            part?.value.as_str()
+        };
+        let provider = provider(&part)
+            .ok_or("the provider of the model is not stated; write PROVIDER/NAME into `model`")?;
+        let own = ["providers", &provider, row.ours];
+        match (row.how, part("model"), setting.value.as_str()) {
+            ("provider" | "api", Some(_), _) => Ok((row.ours.to_owned(), None)),
+            ("model", Some(model), _) => {
+                let bare = model.strip_prefix(&format!("{provider}/")).unwrap_or(model);
+                let model = accepted(row.ours, format!("{provider}/{bare}").into())?;
+                Ok((self.set(setting.agent, row.ours, model), None))
             }
-            ("legacy", _) if self.get(agent, row.ours).is_some() => {
-                self.note("its successor is set, too, and counts instead");
-                return None;
+            ("base_url", _, Some(url)) if is_public(url) => {
+                put(&mut self.all, &own, url.into());
+                Ok((own.join("."), None))
             }
-            ("millis", Some(millis)) => format!("{millis}ms").into(),
-            ("retries", Some(retries)) => {
-                self.note("the first attempt counts here, too");
-                retries.saturating_add(1).into()
+            ("base_url", ..) => Err("write an address without a password".to_owned()),
+            ("key", _, key) => {
+                let (variable, note) = key_variable(&provider, key.unwrap_or_default());
+                put(&mut self.all, &own, variable.into());
+                Ok((own.join("."), note))
             }
-            ("bytes", Some(bytes)) => {
-                self.note("it is in tokens here, four bytes to one");
-                (bytes / 4 + i64::from(bytes % 4 > 0)).max(1).into()
-            }
-            ("effort", _) if value.as_str() == Some("none") => "off".into(),
-            ("strategy", _) if is_batched(setting) => {
-                if self.settings.iter().any(|it| it.is("size")) {
-                    self.became(row.ours);
-                } else {
-                    self.note("the number of parallel calls is not stated");
+            _ => Err("the model that it belongs to is not stated".to_owned()),
+        }
+    }
+
+    /// Sets what the translated settings imply, unless the file sets it.
+    fn imply(&mut self, theirs: &[TheirSetting]) {
+        for (at, theirs) in theirs.iter().enumerate() {
+            let mut settings = self.settings.iter();
+            let is_translated = settings.nth(at).is_some_and(|it| !it.became.is_empty());
+            let row = theirs.row.filter(|_| is_translated);
+            for (ours, value) in row.into_iter().flat_map(ImportRow::implied) {
+                if self.get(theirs.target(), ours).is_some() {
+                    continue;
                 }
-                return None;
-            }
-            ("size", Some(size)) => {
-                if strategies.next().is_some_and(|it| !is_batched(it)) {
-                    self.note("it counts for the strategy `batched` only");
-                    return None;
+                let ours = self.set(theirs.target(), ours, parse_value(value));
+                if let Some(setting) = self.settings.get_mut(at) {
+                    setting.became.push(ours);
+                    let note = "the others are the defaults of the system beside it";
+                    setting.note.get_or_insert_with(|| note.to_owned());
                 }
-                Value::Table(Table::from_iter([("batched".to_owned(), size.into())]))
             }
-            ("tools", _) => return self.tools(value),
-            ("permissions", _) => return self.permissions(value),
-            ("servers", _) => self.servers(value),
-            _ => value.clone(),
-        })
+        }
     }
 
     /// Returns one of Plimsoll's settings, if it is set.
@@ -243,115 +199,46 @@ impl Translation {
         }
     }
 
-    /// Sets one of Plimsoll's settings, if the value is valid for it.
-    pub(super) fn set(&mut self, agent: Option<usize>, ours: &str, value: Value) {
-        let Some(key) = key(ours) else { return };
-        // Names may differ in case, and whole numbers may be written with a decimal point.
-        let other = in_our_words(&value);
-        let mut forms = [value, other].into_iter();
-        match forms.find(|form| key.accepts(form)) {
-            // A value may be a misplaced secret, so it is not repeated.
-            None => self.note(format!("give {}", key.takes)),
-            Some(Value::String(text)) if text.contains("${") => {
-                self.note("write the value of the variable yourself");
+    /// Sets one of Plimsoll's settings. Returns its full name.
+    fn set(&mut self, agent: Option<usize>, ours: &str, value: Value) -> String {
+        let is_of_one = key(ours).is_some_and(|key| key.is_of_one_agent);
+        let agent = agent.or(is_of_one.then_some(MAIN));
+        let path: Vec<&str> = ours.split('.').collect();
+        match agent {
+            Some(agent) => {
+                put(self.agents.entry(agent).or_default(), &path, value);
+                format!("[[agents]] {ours}")
             }
-            Some(value) => {
-                let agent = agent.or(key.is_of_one_agent.then_some(MAIN));
-                if self.get(agent, ours).is_some_and(|old| *old != value) {
-                    self.note("it is set twice, and the later one counts");
-                }
-                self.put(agent, &ours.split('.').collect::<Vec<_>>(), value);
+            None => {
+                put(&mut self.all, &path, value);
+                ours.to_owned()
             }
         }
     }
 
-    /// Writes a value for the current setting.
-    pub(super) fn put(&mut self, agent: Option<usize>, path: &[&str], value: Value) {
-        let shown = path.join(".");
-        self.became(agent.map_or(shown.clone(), |_| format!("[[agents]] {shown}")));
-        let mut table = match agent {
-            Some(agent) => self.agents.entry(agent).or_default(),
-            None => &mut self.all,
-        };
-        let Some((name, outer)) = path.split_last() else {
-            return;
-        };
-        for name in outer {
-            let inner = table.entry(*name).or_insert_with(|| Table::new().into());
-            let Value::Table(inner) = inner else { return };
-            table = inner;
-        }
-        table.insert((*name).to_owned(), value);
-    }
-
-    /// Returns the tools of an agent by Plimsoll's names.
-    fn tools(&mut self, given: &Value) -> Option<Value> {
-        let Some(names) = texts(given) else {
-            self.note("give a list of names");
-            return None;
-        };
-        let (tools, others) = own_tools(&names);
-        if !others.is_empty() {
-            let others: Vec<String> = others.into_iter().map(clean).collect();
-            let others = others.join(", ");
-            self.note(format!("these tools are not known here: {others}"));
-        }
-        Some(tools.into())
-    }
-
-    /// Returns permission rules as Plimsoll has them.
-    fn permissions(&mut self, given: &Value) -> Option<Value> {
-        let Value::Array(tables) = given else {
-            self.note("give a list of rules, each in [[permissions]]");
-            return None;
-        };
-        let mut rules = Vec::new();
-        for table in tables {
-            let field = |name: &str| table.get(name)?.as_str().map(Value::from);
-            let pattern = field("pattern").filter(|pattern| pattern.as_str() != Some("*"));
-            let fields = [("tool", field("tool")), ("then", field("action"))];
-            let fields = fields.into_iter().chain([("arguments", pattern)]);
-            let fields = fields.filter_map(|(name, value)| Some((name.to_owned(), value?)));
-            let rule = Value::Table(fields.collect());
-            match Rule::of(&rule) {
-                Some(_) => rules.push(rule),
-                None => self.note("a rule without `tool` or `action` is left out"),
-            }
-        }
-        Some(Value::Array(rules))
-    }
-
-    /// Adds what is implicit in the other system: names, the agents that the main one calls, and that an
-    /// agent without servers has none.
-    fn complete(&mut self) {
-        let mut settings = self.settings.iter();
-        let has_main = settings.any(|it| it.report.name.starts_with("orchestrator."));
-        let is_heartbit = self.system == System::Heartbit;
+    /// Adds what is implicit in the other system: names, and the agents that the main one calls.
+    fn complete(&mut self, theirs: &[TheirSetting]) {
+        let has_main = theirs.iter().any(|it| it.name.starts_with("orchestrator."));
         let mut called: Vec<Value> = Vec::new();
-        for setting in &self.settings {
+        for setting in theirs {
             let Some(agent) = setting.agent else { continue };
             let own = self.agents.entry(agent).or_default();
             let name = own.entry("name").or_insert(format!("agent-{agent}").into());
-            let is_called = is_heartbit || setting.report.name.starts_with("sub_agents.");
+            let is_called = has_main || setting.name.starts_with("sub_agents.");
             if is_called && !called.contains(name) {
                 called.push(name.clone());
             }
         }
-        if is_heartbit && (called.is_empty() || !has_main) {
-            // Nothing calls the agents, so these settings apply to all of them.
+        if has_main && called.is_empty() {
+            // It calls nobody, so its settings are those of the file.
             self.all
                 .extend(self.agents.remove(&MAIN).unwrap_or_default());
         } else if !called.is_empty() || self.agents.contains_key(&MAIN) {
             let main = self.agents.entry(MAIN).or_default();
-            let name = if is_heartbit { "orchestrator" } else { "main" };
+            let name = if has_main { "orchestrator" } else { "main" };
             main.entry("name").or_insert(name.into());
             if !called.is_empty() {
                 main.insert("sub_agents".to_owned(), called.into());
-            }
-        }
-        if !self.servers.is_empty() {
-            for agent in self.agents.values_mut() {
-                agent.entry("mcp").or_insert(Vec::<Value>::new().into());
             }
         }
     }
@@ -359,29 +246,123 @@ impl Translation {
     /// Returns the text of the result.
     pub(super) fn toml(&self) -> String {
         let mut all = self.all.clone();
-        let servers = self.servers.iter().map(|(_, server)| server.clone());
-        let agents = self.agents.values().cloned();
-        for (name, tables) in [
-            ("mcp", Vec::from_iter(servers)),
-            ("agents", agents.collect()),
-        ] {
-            if !tables.is_empty() {
-                all.insert(name.to_owned(), tables.into());
-            }
+        let agents: Vec<Table> = self.agents.values().cloned().collect();
+        if !agents.is_empty() {
+            all.insert("agents".to_owned(), agents.into());
         }
-        let mut text = format!(
-            "# Imported from {} by `plimsoll config import`.\n{all}",
-            self.system
-        );
+        let mut text = format!("# Imported by `plimsoll config import`.\n{all}");
         let mut title = "\n# Not translated:\n";
-        let report = self.settings.iter().map(|it| &it.report);
-        for lost in report.filter(|it| it.became.is_empty()) {
+        for lost in self.settings.iter().filter(|it| it.became.is_empty()) {
             let note = lost.note.as_deref().unwrap_or_default();
             text.push_str(&format!("{title}# {}: {note}\n", lost.name));
             title = "";
         }
         text
     }
+}
+
+/// Writes a value into a table, or into a table within.
+fn put(table: &mut Table, path: &[&str], value: Value) {
+    match path {
+        [] => {}
+        [name] => _ = table.insert((*name).to_owned(), value),
+        [outer, path @ ..] => {
+            let inner = table.entry(*outer).or_insert_with(|| Table::new().into());
+            if let Value::Table(inner) = inner {
+                put(inner, path, value);
+            }
+        }
+    }
+}
+
+/// Converts a value.
+fn converted(row: ImportRow, value: &Value) -> Converted<Value> {
+    let whole = value.as_integer().filter(|whole| *whole >= 0);
+    let noted = |value: Value, note: &str| Ok((value, Some(note.to_owned())));
+    match (row.how, whole) {
+        ("-", _) => Err(row.ours.to_owned()),
+        ("millis", Some(millis)) => Ok((format!("{millis}ms").into(), None)),
+        ("retries", Some(retries)) => {
+            let attempts = retries.saturating_add(1).into();
+            noted(attempts, "the first attempt counts here, too")
+        }
+        ("bytes", Some(bytes)) => {
+            let tokens = (bytes / 4 + i64::from(bytes % 4 > 0)).max(1).into();
+            noted(tokens, "it is in tokens here, four bytes to one")
+        }
+        ("effort", _) if value.as_str() == Some("none") => Ok(("off".into(), None)),
+        ("tools", _) => {
+            let names = texts(value).ok_or("give a list of names")?;
+            let (tools, others) = own_tools(&names);
+            let others: Vec<String> = others.into_iter().map(clean).collect();
+            let note = format!("these tools are not known here: {}", others.join(", "));
+            Ok((tools.into(), (!others.is_empty()).then_some(note)))
+        }
+        _ => Ok((value.clone(), None)),
+    }
+}
+
+/// Returns the value in the form that a setting accepts: names may differ in case, and whole numbers may be
+/// written with a decimal point.
+fn accepted(ours: &str, value: Value) -> Result<Value, String> {
+    let key = key(ours).ok_or("there is no such setting")?;
+    let other = in_our_words(&value);
+    let mut forms = [value, other].into_iter();
+    match forms.find(|form| key.accepts(form)) {
+        // A value may be a misplaced secret, so it is not repeated.
+        None => Err(format!("give {}", key.takes)),
+        Some(Value::String(text)) if text.contains("${") => {
+            Err("write the value of the variable yourself".to_owned())
+        }
+        Some(value) => Ok(value),
+    }
+}
+
+/// Returns the provider of a model with these parts: a known one, or one of the file's own with an address.
+fn provider<'a>(part: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
+    let known = |name: &str| Some(Vendor::named(name).ok()?.name.to_owned());
+    let url = part("base_url").filter(|url| is_public(url));
+    let own = |name: &str| url.map(|_| name.to_owned());
+    // phi-core names a protocol, such as `openai_responses`.
+    let protocol = || snake(part("api")?).split('_').next().map(str::to_owned);
+    if let Some(name) = part("provider").map(str::to_owned).or_else(protocol) {
+        return known(&name).or_else(|| own(&name));
+    }
+    let model = part("model").unwrap_or_default();
+    let mut families = rows(MODELS);
+    model
+        .split_once('/')
+        .and_then(|(vendor, _)| known(vendor))
+        .or_else(|| own(COMPATIBLE))
+        .or_else(|| {
+            Some(
+                families
+                    .find(|(begin, _)| model.starts_with(begin))?
+                    .1
+                    .ours
+                    .to_owned(),
+            )
+        })
+}
+
+/// Returns the variable that a text refers to; otherwise the usual one, to which the user must move the key.
+fn key_variable(provider: &str, text: &str) -> (String, Option<String>) {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let name = text.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
+    if let Some(name) = name.filter(|name| !name.is_empty() && name.chars().all(is_good)) {
+        return (name.to_owned(), None);
+    }
+    let vendor = Vendor::named(provider).ok();
+    let usual = vendor.and_then(|vendor| vendor.key_variables.first().copied());
+    let own = provider.to_ascii_uppercase().replace(|c| !is_good(c), "_");
+    let usual = usual.map_or(format!("{own}_API_KEY"), str::to_owned);
+    let note = format!("a key is not written into a file: put it into ${usual}");
+    (usual, Some(note))
+}
+
+/// Checks whether a text contains no password, query or variable.
+fn is_public(text: &str) -> bool {
+    masked(text) == text && !text.contains("${")
 }
 
 /// Returns Plimsoll's tools for those of another system, or `none`, and the names that have none.
