@@ -183,9 +183,9 @@ fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, CliError> {
 fn init(file: Option<&Path>) -> Result<u8, CliError> {
     let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
     let advice = " and stays as it is; name another file, or move it away";
-    write::create(path, &config::template(), advice)?;
+    write::create(path, config::TEMPLATE, advice)?;
     say!(
-        "wrote {}; it lists every setting as a comment",
+        "wrote {}; `plimsoll config show` lists every setting",
         path.display()
     );
     Ok(DONE)

@@ -26,8 +26,6 @@ use super::settings::AgentSettings;
 pub const MAX_CONFIG_FILE: u64 = 1024 * 1024;
 /// Maximum size of a prompt file.
 pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
-/// Maximum number of agents in one file. Each is checked, and more are a mistake.
-pub const MAX_AGENTS: usize = 1_000;
 
 /// The content of a configuration file.
 #[derive(Debug, Clone, Default)]
@@ -397,13 +395,7 @@ fn entries<'a>(
 
 fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
     let mut agents: Vec<AgentPart> = Vec::new();
-    let tables = list("[[agents]]", document, faults);
-    if let Some(first) = tables.get(MAX_AGENTS) {
-        let count = tables.len();
-        let text = format!("there are {count} agents; {MAX_AGENTS} may be in one file");
-        faults.push(&first.origin, text);
-    }
-    for given in tables.iter().take(MAX_AGENTS) {
+    for given in list("[[agents]]", document, faults) {
         let layer = Layer::of(given.entries().unwrap_or_default(), faults);
         let of_all = layer.0.values();
         for found in of_all.filter(|found| found.key.name.starts_with("sessions.")) {
