@@ -29,7 +29,6 @@ fn an_agent_of_the_project_is_called() {
     for line in [
         "agents: reviewer, tester\n",
         "broken.md:1:1: it does not start with a line --- (the agent is left out)",
-        "tester.md:5:1: `model` has no counterpart",
     ] {
         assert!(said.err.contains(line), "no `{line}` in {}", said.err);
     }

@@ -22,10 +22,7 @@ fn files_are_read_from_the_repository_down_and_the_users_own_first() {
     std::fs::write(home.data().join("AGENTS.md"), "Be brief.").unwrap();
     home.file("AGENTS.md", "Use tabs.");
     home.file("CLAUDE.md", "Not read beside AGENTS.md.");
-    home.file(
-        "a/CLAUDE.md",
-        "Test first. <!-- pin -->Never push.<!-- /pin -->",
-    );
+    home.file("a/CLAUDE.md", "Test first.");
     // Above the repository nothing is read.
     std::fs::write(home.work().join("../AGENTS.md"), "Not of the project.").unwrap();
 
@@ -37,9 +34,6 @@ fn files_are_read_from_the_repository_down_and_the_users_own_first() {
     let places = ["Be brief.", "Use tabs.", "Test first."].map(|words| text.find(words).unwrap());
     assert!(places.is_sorted(), "{text}");
     assert!(!text.contains("Not "), "{text}");
-    assert!(!text.contains("Never push."), "it is pinned: {text}");
-    let sent = fake.asked().remove(0).to_string();
-    assert!(sent.contains("Never push."));
     assert!(text.contains("a/b, in a git repository."), "{text}");
     assert!(text.contains("Today is "), "{text}");
     let note = said

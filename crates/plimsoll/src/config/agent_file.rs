@@ -20,8 +20,8 @@ use super::layer::Layer;
 pub enum AgentFileForm {
     /// Plimsoll's own: every setting of `[[agents]]`.
     Plimsoll,
-    /// The format of Claude Code: `name`, `description` and `tools`. Other fields have no
-    /// counterpart.
+    /// The format of Claude Code: `name`, `description` and `tools`. Other fields are ignored: the agent
+    /// runs on the model of its caller.
     ClaudeCode,
 }
 
@@ -136,19 +136,11 @@ fn part_of(
 
 /// Converts a field of a Claude Code file. Returns `None` if there is no counterpart.
 fn counterpart(key: &str, value: Json, origin: &Origin, faults: &mut Faults) -> Option<Json> {
-    let text = match key {
-        "name" | "description" => return Some(value),
-        "tools" => return tools(&value, origin, faults),
-        // It does not affect the agent's behavior.
-        "color" => return None,
-        "model" if value.as_str() == Some("inherit") => return None,
-        "model" => {
-            "`model` has no counterpart: the agent runs on the model of its caller".to_owned()
-        }
-        key => format!("`{key}` has no counterpart, and is left out"),
-    };
-    faults.warn(origin, text);
-    None
+    match key {
+        "name" | "description" => Some(value),
+        "tools" => tools(&value, origin, faults),
+        _ => None,
+    }
 }
 
 /// Converts the tool names of a Claude Code file. Returns `None` if it names none, which means all.
@@ -222,11 +214,7 @@ mod tests {
         assert_eq!(agent.settings().model, None);
         assert_eq!(
             warnings,
-            [
-                "c.md:4:1: the tools WebFetch have no counterpart, and are left out",
-                "c.md:5:1: `model` has no counterpart: the agent runs on the model of its caller",
-                "c.md:7:1: `hooks` has no counterpart, and is left out",
-            ]
+            ["c.md:4:1: the tools WebFetch have no counterpart, and are left out",]
         );
     }
 

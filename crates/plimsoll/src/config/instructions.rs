@@ -13,9 +13,6 @@ use super::file::{MAX_PROMPT, text};
 use super::found::FoundKind;
 use super::project::ProjectFiles;
 
-/// The start and the end of a pinned passage in an instruction file.
-const PIN: &str = "<!-- pin -->";
-const UNPIN: &str = "<!-- /pin -->";
 /// Maximum size per file, because it is sent with every request.
 const FILE_LIMIT: Bytes = Bytes(32 * 1024);
 
@@ -25,9 +22,8 @@ pub struct Instructions {
     /// The configured system prompt.
     system: Option<String>,
     files: Vec<PathBuf>,
-    /// The texts of the files without their pinned passages.
+    /// The texts of the files.
     texts: Vec<String>,
-    pins: Vec<String>,
 }
 
 impl Instructions {
@@ -41,7 +37,6 @@ impl Instructions {
             system: agent.system()?,
             files: Vec::new(),
             texts: Vec::new(),
-            pins: Vec::new(),
         };
         let users = project.user.iter();
         let mut users = users.flat_map(|folder| INSTRUCTION_FILES.map(|name| folder.join(name)));
@@ -56,14 +51,12 @@ impl Instructions {
     }
 
     fn add(&mut self, path: PathBuf, text: &str) {
-        let (text, pins) = pinned(text);
-        let short = head_tail(&text, FILE_LIMIT).unwrap_or(text);
+        let short = head_tail(text, FILE_LIMIT).unwrap_or_else(|| text.to_owned());
         let shown = path.display();
         if !short.trim().is_empty() {
             let text = format!("Instructions of {shown}:\n\n{}", short.trim());
             self.texts.push(text);
         }
-        self.pins.extend(pins);
         self.files.push(path);
     }
 
@@ -72,33 +65,14 @@ impl Instructions {
         self.files.iter().map(PathBuf::as_path)
     }
 
-    /// Applies the instructions to an agent: sets the system prompt (`built_in` if none is
-    /// configured) followed by the texts of the files, and adds the pinned passages.
+    /// Sets the system prompt of an agent (`built_in` if none is configured), followed by the texts of the
+    /// files.
     pub fn apply(&self, agent: &mut AgentConfig, built_in: &str) {
         let system = self.system.as_deref().unwrap_or(built_in).trim_end();
         let texts = self.texts.iter().map(String::as_str);
         let parts: Vec<&str> = std::iter::once(system).chain(texts).collect();
-        let settings = agent.settings_mut();
-        settings.system = Some(parts.join("\n\n"));
-        settings.builder.pins.extend(self.pins.iter().cloned());
+        agent.settings_mut().system = Some(parts.join("\n\n"));
     }
-}
-
-/// Returns the text without its pinned passages, and these passages: those between `<!-- pin -->`
-/// and `<!-- /pin -->`. An unclosed passage extends to the end.
-fn pinned(text: &str) -> (String, Vec<String>) {
-    let (mut rest, mut pins) = (String::new(), Vec::new());
-    let mut left = text;
-    while let Some((before, after)) = left.split_once(PIN) {
-        rest.push_str(before);
-        let (pin, behind) = after.split_once(UNPIN).unwrap_or((after, ""));
-        if !pin.trim().is_empty() {
-            pins.push(pin.trim().to_owned());
-        }
-        left = behind;
-    }
-    rest.push_str(left);
-    (rest, pins)
 }
 
 impl ProjectFiles {
@@ -118,34 +92,5 @@ impl ProjectFiles {
             std::env::consts::OS,
             self.root.display()
         )
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_file_pins_is_taken_out_of_it_whole() {
-        for (text, rest, pins) in [
-            ("plain", "plain", vec![]),
-            ("a<!-- pin -->\n b \n<!-- /pin -->c", "ac", vec!["b"]),
-            (
-                "<!-- pin -->x<!-- /pin --><!-- pin -->y",
-                "",
-                vec!["x", "y"],
-            ),
-            (
-                "<!-- pin --> <!-- /pin -->z<!-- /pin -->",
-                "z<!-- /pin -->",
-                vec![],
-            ),
-        ] {
-            let (left, found) = pinned(text);
-            assert_eq!(
-                (left.as_str(), found),
-                (rest, pins.iter().map(|pin| (*pin).to_owned()).collect())
-            );
-        }
     }
 }

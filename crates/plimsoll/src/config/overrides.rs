@@ -1,11 +1,9 @@
 //! [`Overrides`]: the settings of the command line and the environment, which override those of a
 //! file. Parsing a command line is left to the program.
 
-use plimsoll_context::nearest;
-
 use super::document::{Located, parse_value};
 use super::fault::{Faults, Origin};
-use super::key::{self, PREFIX, keys};
+use super::key::{self, PREFIX, SettingKey, keys};
 use super::layer::Layer;
 
 /// Settings that override a file.
@@ -76,21 +74,12 @@ impl Overrides {
     /// variables that are not settings.
     #[must_use]
     pub fn strange<'n>(names: impl Iterator<Item = &'n str>, others: &[&str]) -> Vec<String> {
-        let ours = keys().map(|key| key.variable().to_ascii_lowercase());
-        let ours: Vec<String> = ours.collect();
-        let is_strange = |name: &&str| {
-            let mut ours = ours.iter();
-            let is_known =
-                others.contains(name) || ours.any(|our| our.to_ascii_uppercase() == **name);
-            name.starts_with(PREFIX) && !is_known
-        };
-        let warnings = names.filter(is_strange).map(|name| {
-            let near = nearest(name, ours.iter().map(String::as_str));
-            let near = near.map_or(String::new(), |near| {
-                format!("; did you mean {}?", near.to_ascii_uppercase())
-            });
-            format!("there is no setting {name}{near}")
-        });
-        warnings.collect()
+        let ours: Vec<String> = keys().map(SettingKey::variable).collect();
+        let ours = || ours.iter().map(String::as_str);
+        let is_known = |name: &str| ours().any(|our| our == name) || others.contains(&name);
+        let strange = names.filter(|name| name.starts_with(PREFIX) && !is_known(name));
+        strange
+            .map(|name| format!("there is no setting {name}"))
+            .collect()
     }
 }
