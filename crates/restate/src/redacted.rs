@@ -12,67 +12,33 @@ const TEXT: Bytes = Bytes(4 * 1024);
 const SAID: Bytes = Bytes(1024 * 1024);
 
 /// Returns the entry for display, or `None` if it is not shown.
-pub(crate) fn shown(entry: Entry) -> Option<Entry> {
-    Some(match entry {
-        Entry::RunStarted {
-            run, model, tools, ..
-        } => Entry::RunStarted {
-            run,
-            model,
-            system: "".into(),
-            tools,
-            config: None,
-        },
-        Entry::Message { message, queued } => Entry::Message {
-            message: Arc::new(short(&message, SAID)),
-            queued,
-        },
-        Entry::Reply {
-            message,
-            stop,
-            usage,
-            counted,
-            cost,
-        } => Entry::Reply {
-            message: Arc::new(short(&message, SAID)),
-            stop,
-            usage,
-            counted,
-            cost,
-        },
-        Entry::PartialReply {
-            message,
-            usage,
-            estimated,
-            cost,
-        } => Entry::PartialReply {
-            message: Arc::new(short(&message, SAID)),
-            usage,
-            estimated,
-            cost,
-        },
-        Entry::ToolResult { message, spent, .. } => Entry::ToolResult {
-            message: Arc::new(short(&message, TEXT)),
-            spent,
-        },
-        entry @ (Entry::Accepted { .. }
+pub(crate) fn shown(mut entry: Entry) -> Option<Entry> {
+    match &mut entry {
+        Entry::RunStarted { system, config, .. } => {
+            *system = "".into();
+            *config = None;
+        }
+        Entry::Message { message, .. }
+        | Entry::Reply { message, .. }
+        | Entry::PartialReply { message, .. } => shorten(Arc::make_mut(message), SAID),
+        Entry::ToolResult { message, .. } => shorten(Arc::make_mut(message), TEXT),
+        Entry::Accepted { .. }
         | Entry::Queued { .. }
         | Entry::Undelivered { .. }
         | Entry::ToolStarted { .. }
         | Entry::Summarized { .. }
-        | Entry::RunEnded { .. }) => entry,
+        | Entry::RunEnded { .. } => {}
         _ => return None,
-    })
+    }
+    Some(entry)
 }
 
-fn short(message: &Message, most: Bytes) -> Message {
-    let mut message = message.clone();
-    match &mut message {
+fn shorten(message: &mut Message, most: Bytes) {
+    match message {
         Message::ToolResult(result) => cut(&mut result.parts, most),
         Message::Assistant { parts } | Message::User { parts } => cut(parts, most),
         _ => {}
     }
-    message
 }
 
 /// Keeps only texts and tool calls, shortened.
