@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use toml::{Table, Value};
 
 use super::super::document::parse_value;
-use super::super::form::texts;
+use super::super::form::{number, texts};
 use super::super::key::{join, key};
 use super::super::provider::COMPATIBLE;
 use super::super::show::masked;
@@ -17,7 +17,7 @@ use super::ImportedSetting;
 use super::rows::{ImportRow, MODELS, SETTINGS, TOOLS, row, rows};
 
 /// The conversions of the parts of a model. Several settings of the other system make one of them.
-pub(super) const OF_MODELS: [&str; 5] = ["provider", "api", "model", "base_url", "key"];
+pub(super) const OF_MODELS: [&str; 6] = ["provider", "api", "model", "base_url", "key", "price"];
 
 /// The number of the agent that calls the others. Those of the other file begin at 1.
 const MAIN: usize = 0;
@@ -110,7 +110,7 @@ impl Translation {
             let became = match setting.row {
                 None => Err("it has no counterpart".to_owned()),
                 Some(row) if OF_MODELS.contains(&row.how) => it.put_part(&theirs, setting, row),
-                Some(row) => it.put_setting(setting, row),
+                Some(row) => it.put_setting(&theirs, setting, row),
             };
             let (became, note) = match became {
                 Ok((ours, note)) => (vec![ours], note),
@@ -124,9 +124,17 @@ impl Translation {
         Some(it)
     }
 
-    fn put_setting(&mut self, setting: &TheirSetting, row: ImportRow) -> Converted<String> {
+    fn put_setting(
+        &mut self,
+        theirs: &[TheirSetting],
+        setting: &TheirSetting,
+        row: ImportRow,
+    ) -> Converted<String> {
         let agent = setting.target();
-        let (value, mut note) = converted(row, &setting.value)?;
+        let (value, mut note) = match row.how {
+            "strategy" | "size" => (execution(theirs, setting)?, None),
+            _ => converted(row, &setting.value)?,
+        };
         let value = accepted(row.ours, value)?;
         if self.get(agent, row.ours).is_some_and(|old| *old != value) {
             note = Some("it is set twice, and the later one counts".to_owned());
@@ -149,10 +157,17 @@ impl Translation {
         let provider = provider(&part)
             .ok_or("the provider of the model is not stated; write PROVIDER/NAME into `model`")?;
         let own = ["providers", &provider, row.ours];
-        match (row.how, part("model"), setting.value.as_str()) {
+        let begin = format!("{provider}/");
+        let model = part("model").map(|model| model.strip_prefix(&begin).unwrap_or(model));
+        match (row.how, model, setting.value.as_str()) {
             ("provider" | "api", Some(_), _) => Ok((row.ours.to_owned(), None)),
-            ("model", Some(model), _) => {
-                let bare = model.strip_prefix(&format!("{provider}/")).unwrap_or(model);
+            ("price", Some(bare), _) if Vendor::named(&provider).is_ok() => {
+                let dollars = number(&setting.value).ok_or("give dollars for a million tokens")?;
+                let path = ["models", &provider, bare, row.ours];
+                put(&mut self.all, &path, dollars.into());
+                Ok((path.join("."), None))
+            }
+            ("model", Some(bare), _) => {
                 let model = accepted(row.ours, format!("{provider}/{bare}").into())?;
                 Ok((self.set(setting.agent, row.ours, model), None))
             }
@@ -172,22 +187,19 @@ impl Translation {
 
     /// Sets what the translated settings imply, unless the file sets it.
     fn imply(&mut self, theirs: &[TheirSetting]) {
-        for (at, theirs) in theirs.iter().enumerate() {
-            let mut settings = self.settings.iter();
-            let is_translated = settings.nth(at).is_some_and(|it| !it.became.is_empty());
-            let row = theirs.row.filter(|_| is_translated);
+        let mut settings = std::mem::take(&mut self.settings);
+        for (theirs, setting) in theirs.iter().zip(&mut settings) {
+            let row = theirs.row.filter(|_| !setting.became.is_empty());
             for (ours, value) in row.into_iter().flat_map(ImportRow::implied) {
-                if self.get(theirs.target(), ours).is_some() {
-                    continue;
-                }
-                let ours = self.set(theirs.target(), ours, parse_value(value));
-                if let Some(setting) = self.settings.get_mut(at) {
+                if self.get(theirs.target(), ours).is_none() {
+                    let ours = self.set(theirs.target(), ours, parse_value(value));
                     setting.became.push(ours);
                     let note = "the others are the defaults of the system beside it";
                     setting.note.get_or_insert_with(|| note.to_owned());
                 }
             }
         }
+        self.settings = settings;
     }
 
     /// Returns one of Plimsoll's settings, if it is set.
@@ -272,6 +284,20 @@ fn put(table: &mut Table, path: &[&str], value: Value) {
                 put(inner, path, value);
             }
         }
+    }
+}
+
+/// Returns how tool calls are executed: by the strategy, and in batches of the size if that is `batched`.
+fn execution(theirs: &[TheirSetting], setting: &TheirSetting) -> Result<Value, String> {
+    let part = |how: &str| Some(&theirs.iter().find(|it| it.is(how))?.value);
+    let is_batched = |strategy: &Value| strategy.as_str().map(snake).as_deref() == Some("batched");
+    match (part("strategy"), part("size")) {
+        (strategy, Some(size)) if strategy.is_none_or(is_batched) => {
+            let batched = ("batched".to_owned(), size.clone());
+            Ok(Value::Table(Table::from_iter([batched])))
+        }
+        _ if setting.is("size") => Err("it counts for the strategy `batched` only".to_owned()),
+        _ => Ok(setting.value.clone()),
     }
 }
 
