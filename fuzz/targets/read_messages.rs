@@ -50,7 +50,6 @@ fuzz_target!(|data: &[u8]| {
         tools: &chat.tools,
         effort: EFFORTS[input.second % EFFORTS.len()],
         tool_choice: match input.second % 4 {
-            0 => ToolChoice::Required,
             1 => ToolChoice::None,
             _ => ToolChoice::Auto,
         },

@@ -12,8 +12,8 @@
 //! ```
 
 pub use plimsoll_wire::{
-    CallIdForm, CallIdMap, Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput,
-    ToolChoice, WireError, overflow,
+    CallIdForm, CallIdMap, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice,
+    WireError, overflow,
 };
 
 /// OpenAI's Chat Completions, and compatible servers.

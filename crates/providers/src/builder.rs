@@ -19,7 +19,7 @@ use crate::model_ref::ModelRef;
 use crate::models::{ModelBook, ModelFacts};
 use crate::protocol::{
     ChatProtocol, ConverseProtocol, GeminiProtocol, MessagesProtocol, Protocol, ResponsesProtocol,
-    ServerOwner, ToolCache, dialect_of, profile_of,
+    ServerOwner, dialect_of, profile_of,
 };
 use crate::rejected_reasoning::RejectedReasoning;
 use crate::thinking::chat_reach;
@@ -35,26 +35,6 @@ const VERSION: &str = "2023-06-01";
 const OPENAI: &str = "openai";
 /// The prefix of the models at Vertex AI whose protocol is supported.
 const VERTEX_MODELS: &str = "gemini";
-/// Request keys that Responses does not know. Setting one selects Chat Completions.
-const CHATS_OWN: [&str; 17] = [
-    "audio",
-    "frequency_penalty",
-    "function_call",
-    "functions",
-    "logit_bias",
-    "logprobs",
-    "max_completion_tokens",
-    "max_tokens",
-    "modalities",
-    "n",
-    "prediction",
-    "presence_penalty",
-    "reasoning_effort",
-    "response_format",
-    "seed",
-    "stop",
-    "verbosity",
-];
 
 /// The settings of a [`ModelClient`]. Unset values come from the environment and the model's
 /// vendor.
@@ -170,8 +150,7 @@ impl ModelClientBuilder {
     /// process.
     ///
     /// OpenAI serves some models only through Responses, or only there with tools and thinking
-    /// together. At OpenAI's own address these use Responses, unless a dialect or a key of Chat
-    /// Completions is set.
+    /// together. At OpenAI's own address these use Responses, unless a dialect is set.
     ///
     /// # Errors
     /// A [`ProviderError`] if a setting is missing or wrong.
@@ -232,10 +211,10 @@ impl ModelClientBuilder {
         let elsewhere = self.base_url.clone();
         let elsewhere = elsewhere.or_else(|| find_base_url(vendor, variables));
         let is_here = elsewhere.is_none_or(|url| is_usual(&url, vendor));
-        let wants_chat =
-            self.dialect.is_some() || CHATS_OWN.iter().any(|key| self.extra.contains_key(*key));
-        let detour =
-            is_here && !wants_chat && vendor.name == OPENAI && chat_reach(model) != Reach::Whole;
+        let detour = is_here
+            && self.dialect.is_none()
+            && vendor.name == OPENAI
+            && chat_reach(model) != Reach::Whole;
         match self.wire {
             Some(wire) => wire,
             None if detour => Wire::Responses,
@@ -308,7 +287,6 @@ impl ModelClientBuilder {
             extra: self.extra,
             reported: OnceCell::new(),
             counter: TokenCounter::default(),
-            tools: ToolCache::default(),
         };
         Ok((connection, server))
     }
@@ -443,15 +421,6 @@ mod tests {
                 Wire::Chat
             );
             assert_eq!(wire(builder(&model).dialect(Dialect::openai())), Wire::Chat);
-            let named = |key: &str| Map::from_iter([(key.to_owned(), Value::Null)]);
-            assert_eq!(
-                wire(builder(&model).extra(named("reasoning_effort"))),
-                Wire::Chat
-            );
-            assert_eq!(
-                wire(builder(&model).extra(named("service_tier"))),
-                Wire::Responses
-            );
             let provider = builder(&model).build_with(&env).unwrap();
             assert_eq!(provider.model(), model);
         }

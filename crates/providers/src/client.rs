@@ -20,7 +20,7 @@ use crate::failure::{CallContext, RequestFacts};
 use crate::http::{Http, error_body, packed, pieces};
 use crate::model_ref::ModelRef;
 use crate::models::ModelFacts;
-use crate::protocol::{Protocol, ToolCache};
+use crate::protocol::Protocol;
 use crate::receive::receive;
 use crate::rejected_reasoning::RejectedReasoning;
 use crate::token_count::TokenCounter;
@@ -62,8 +62,6 @@ pub(crate) struct Connection {
     pub(crate) facts: ModelFacts,
     /// Whether the server counts tokens.
     pub(crate) counter: TokenCounter,
-    /// The tools as they were sent last.
-    pub(crate) tools: ToolCache,
 }
 
 impl ModelClient {

@@ -1,28 +1,22 @@
-//! [`RequestExplanation`]: the requests that would be sent for a model, and the reasons why its
-//! server would accept them. Includes an example that is rendered and validated like every request.
-//! This module sends nothing; `connect.rs` contacts servers.
+//! [`RequestExplanation`]: the requests that would be sent for a model. Includes an example that is
+//! rendered like every request. This module sends nothing; `connect.rs` contacts servers.
 
 mod connect;
 mod sample;
-mod sentences;
 
 use plimsoll_agent::{Request, ThinkingLevel};
-use plimsoll_wire::openai_chat::takes_temperature;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use connect::ConnectionReport;
 
 use crate::api_key::Variables;
 use crate::builder::ModelClientBuilder;
-use crate::client::Connection;
 use crate::client::ModelClient;
 use crate::error::ProviderError;
-use crate::thinking::chat_reach;
-use crate::vendor::{ServerLocation, WindowReport};
-use sentences::Explanation;
+use crate::vendor::WindowReport;
 
-/// The requests that would be sent for a model, and their peculiarities.
+/// The requests that would be sent for a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RequestExplanation {
     /// The protocol of its servers.
@@ -33,18 +27,12 @@ pub struct RequestExplanation {
     pub key_from: Option<String>,
     /// The name of the dialect or profile of the requests.
     pub profile: String,
-    /// The peculiarities of its requests, as sentences.
-    pub peculiarities: Vec<String>,
-    /// The use of its prompt cache.
-    pub caching: Vec<String>,
     /// The way in which its server reports the context window.
     pub window_from: &'static str,
     /// The endpoint that counts the tokens of a request, if there is one.
     pub weighs: Option<&'static str>,
     /// The kinds of the provider's own tools.
     pub hosted_tools: Vec<&'static str>,
-    /// The features that it does not support.
-    pub cannot: Vec<String>,
     /// An example.
     pub sample: Sample,
 }
@@ -91,46 +79,16 @@ fn explained(client: &ModelClient, thinking: Option<ThinkingLevel>) -> RequestEx
         ..
     } = client;
     let hosted = protocol.hosted_tools();
-    let Explanation {
-        requests,
-        caching,
-        cannot,
-    } = explained_profile(client);
     RequestExplanation {
         wire: client.wire.label(),
         address: connection.http.base.to_string(),
         key_from: connection.key_from.clone(),
         profile: protocol.profile_name().to_owned(),
-        peculiarities: requests,
-        caching,
         window_from: window_from(connection.tells),
         weighs: protocol.token_count().map(|endpoint| endpoint.shown),
         hosted_tools: hosted.map(|tools| tools.kinds).unwrap_or_default(),
-        cannot,
         sample: sampled(client, &sample::question(thinking)),
     }
-}
-
-/// Explains the requests by the profile that they are written by, and the known facts about the model.
-fn explained_profile(client: &ModelClient) -> Explanation {
-    let Connection { model, facts, .. } = &client.connection;
-    let (protocol, mut properties) = client.protocol.profile();
-    let is_here = model.vendor().place == ServerLocation::ThisMachine;
-    let known = json!({
-        "name": model.name(),
-        "vendor_speaks": model.vendor().wire,
-        "reach": chat_reach(model),
-        "temperature": is_here || takes_temperature(model.name(), None, 0.0),
-        "images": facts.takes_images(),
-        "tools": facts.tools.as_ref().map(|fact| fact.value),
-        "thinking": facts.thinking.as_ref().map(|fact| fact.value),
-    });
-    if let Some(properties) = properties.as_object_mut() {
-        properties.insert("model".into(), known);
-        let least = facts.min_cacheable.as_ref().map(|fact| fact.value.0);
-        properties.extend(least.map(|least| ("min_cacheable".to_owned(), least.into())));
-    }
-    sentences::explain(protocol, &properties)
 }
 
 /// Renders the example.

@@ -3,7 +3,6 @@
 
 mod facts;
 mod row;
-mod user_facts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -13,7 +12,6 @@ use toml::{Table, Value};
 
 pub use facts::{Fact, ModelFacts, Origin, Prices};
 pub use row::{MAX_PRICE, MAX_WINDOW, MIN_PRICE, MIN_WINDOW, MODEL_KEYS};
-pub(crate) use user_facts::{FROM_LOW, LEVELS};
 
 use crate::cache_lifetime::{MARKED, keeps_by_mark};
 use crate::model_ref::ModelRef;

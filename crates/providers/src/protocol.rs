@@ -10,22 +10,20 @@ mod messages;
 mod responses;
 
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, PoisonError};
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use plimsoll_agent::{Request, ThinkingLevel};
-use plimsoll_context::{HostedTool, Message, Opaque, Reply, Tokens, ToolSpec};
+use plimsoll_context::{HostedTool, Message, Opaque, Reply, Tokens};
 use plimsoll_wire::{
-    Delivery, Effort, EncodedRequest, EncodedTools, LeftOut, Note, RenderInput, RequestRenderer,
-    StreamDecoder, ToolChoice,
+    Effort, EncodedRequest, RenderInput, RequestRenderer, StreamDecoder, ToolChoice,
 };
 use reqwest::Url;
 use reqwest::header::HeaderMap;
-use serde_json::Value;
 
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::client::Connection;
-use crate::models::LEVELS;
+use crate::models::Fact;
 use crate::receive::EventReader;
 use crate::rejected_reasoning::RejectionTexts;
 use crate::sse::SseReader;
@@ -49,9 +47,6 @@ const MAX_TOOLS: usize = 128;
 pub(crate) trait Protocol: Debug + Send + Sync {
     /// Returns the name of the dialect or profile that requests are written by.
     fn profile_name(&self) -> &str;
-
-    /// Returns the dialect or profile, and the name of its sentences in `data/sentences.toml`.
-    fn profile(&self) -> (&'static str, Value);
 
     /// Returns the address of a call.
     fn url(&self, connection: &Connection) -> Url;
@@ -149,65 +144,20 @@ fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderI
             plimsoll_agent::ToolChoice::None => ToolChoice::None,
         },
         temperature: request.sampling.temperature,
-        delivery: Delivery::Stream,
         context: request.dynamic_context.as_deref(),
         cache: Some(&request.cache),
         ..RenderInput::default()
     }
 }
 
-/// The tools of the newest request as JSON. Most requests have the tools of the one before.
-#[derive(Debug, Default)]
-pub(crate) struct ToolCache(Mutex<Option<CachedTools>>);
-
-type CachedTools = (Arc<[ToolSpec]>, Arc<EncodedTools>);
-
-impl ToolCache {
-    fn encoded(
-        &self,
-        tools: &Arc<[ToolSpec]>,
-        renderer: &impl RequestRenderer,
-    ) -> Arc<EncodedTools> {
-        let mut newest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, encoded)) = newest.as_ref().filter(|(of, _)| Arc::ptr_eq(of, tools)) {
-            return Arc::clone(encoded);
-        }
-        let encoded = Arc::new(renderer.encode_tools(tools));
-        *newest = Some((Arc::clone(tools), Arc::clone(&encoded)));
-        encoded
-    }
-}
-
 /// Writes a request by a dialect or profile.
 fn rendered(
-    input: RenderInput<'_>,
-    connection: &Connection,
+    input: &RenderInput<'_>,
     request: &Request,
     renderer: &impl RequestRenderer,
 ) -> EncodedRequest {
-    let tools = connection.tools.encoded(&request.tools, renderer);
-    let input = RenderInput {
-        encoded_tools: Some(&tools),
-        ..input
-    };
     let messages: Vec<&Message> = request.messages.iter().map(AsRef::as_ref).collect();
-    renderer.render(&input, &messages)
-}
-
-/// Writes a request by the user's own facts about the model, in a protocol that has no setting for them.
-/// `efforts` are those that the protocol can express.
-fn with_facts(
-    connection: &Connection,
-    request: &Request,
-    efforts: &[Effort],
-    render: impl FnOnce(&Request) -> EncodedRequest,
-) -> EncodedRequest {
-    let facts = &connection.facts;
-    let mut rendered = render(&facts.enforced(request, efforts));
-    if facts.blinds(request) {
-        rendered.notes.push(Note::setting(LeftOut::Attachment));
-    }
-    rendered
+    renderer.render(input, &messages)
 }
 
 /// Converts the provider's own tools to opaque blocks of a protocol.
@@ -219,39 +169,43 @@ fn hosted(tools: &[HostedTool], origin: &str) -> Vec<Opaque> {
     tools.collect()
 }
 
-/// Returns the effort for a thinking level, or `None` for `Off`.
-fn effort_of(level: ThinkingLevel) -> Option<Effort> {
-    let known = LEVELS.iter().find(|(known, _)| *known == level);
-    known.map(|(_, effort)| *effort)
+/// Returns the effort for a thinking level.
+fn effort_of(level: ThinkingLevel) -> Effort {
+    match level {
+        ThinkingLevel::Off => Effort::None,
+        ThinkingLevel::Minimal => Effort::Minimal,
+        ThinkingLevel::Low => Effort::Low,
+        ThinkingLevel::Medium => Effort::Medium,
+        ThinkingLevel::High => Effort::High,
+    }
 }
 
-/// Returns the effort for a level, in a protocol that has an effort for `Off`.
-fn effort_or_none(level: ThinkingLevel) -> Effort {
-    effort_of(level).unwrap_or(Effort::None)
+/// Returns the effort of a request, in a protocol whose profile has no list of efforts: the nearest that
+/// the user states for the model. `None` if the request sets none, or if the user states that the model
+/// does not think.
+fn effort(connection: &Connection, request: &Request) -> Option<Effort> {
+    let effort = effort_of(request.sampling.thinking?);
+    let facts = &connection.facts;
+    if facts.thinking.as_ref().and_then(Fact::own) == Some(false) {
+        return None;
+    }
+    match facts.efforts.as_ref().filter(|fact| fact.is_own()) {
+        Some(own) if effort != Effort::None => effort.nearest(&own.value),
+        _ => Some(effort),
+    }
 }
+
+/// The characters that a path segment has as they are.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 /// Percent-encodes a name as one path segment.
 fn segment(name: &str) -> String {
-    let mut segment = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                segment.push(char::from(byte));
-            }
-            _ => segment.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    segment
+    utf8_percent_encode(name, SEGMENT).to_string()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_one_segment() {
-        assert_eq!(segment("amazon.nova-pro-v1:0"), "amazon.nova-pro-v1%3A0");
-        assert_eq!(segment("arn:aws:x/y ü"), "arn%3Aaws%3Ax%2Fy%20%C3%BC");
-        assert_eq!(segment("gemini-2.5-pro"), "gemini-2.5-pro");
-    }
-}
+mod tests;

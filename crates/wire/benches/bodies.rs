@@ -55,23 +55,19 @@ fn bodies(protocol: &str, renderer: &impl RequestRenderer) {
         row(&what, spent, Requirement::Nothing);
     }
     let tools: Vec<ToolSpec> = (0..TOOLS).map(tool).collect();
-    let encoded = renderer.encode_tools(&tools);
     let messages: Vec<Message> = (0..LENGTHS[0]).map(message).collect();
     let messages: Vec<&Message> = messages.iter().collect();
-    for (how, encoded_tools) in [("encoded anew", None), ("encoded before", Some(&encoded))] {
-        let input = RenderInput {
-            tools: &tools,
-            encoded_tools,
-            ..input.clone()
-        };
-        let rounds = (0..ROUNDS).map(|_| {
-            let spent = time(|| renderer.render(&input, &messages));
-            spent.as_secs_f64() * 1e6
-        });
-        let what = format!("{protocol}: the same of 100 messages and {TOOLS} tools, {how}");
-        let spent = Amount(median(rounds.collect()), Unit::Micros);
-        row(&what, spent, Requirement::Nothing);
-    }
+    let input = RenderInput {
+        tools: &tools,
+        ..input
+    };
+    let rounds = (0..ROUNDS).map(|_| {
+        let spent = time(|| renderer.render(&input, &messages));
+        spent.as_secs_f64() * 1e6
+    });
+    let what = format!("{protocol}: the same of 100 messages and {TOOLS} tools");
+    let spent = Amount(median(rounds.collect()), Unit::Micros);
+    row(&what, spent, Requirement::Nothing);
 }
 
 fn tool(index: usize) -> ToolSpec {

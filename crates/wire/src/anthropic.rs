@@ -69,6 +69,8 @@ pub struct MessagesProfile {
     /// Whether a signed thinking block is bound to the system prompt, the tools and all messages before
     /// it, and not only to its own text (AM10).
     pub binds_prefix: bool,
+    /// Whether images and files are read. If not, a note replaces them.
+    pub images: bool,
     /// The maximum number of tokens in a reply. `None` if unknown.
     pub max_output: Option<u64>,
     /// The number of tokens in a reply if the request sets no limit.
@@ -145,6 +147,7 @@ impl MessagesProfile {
             later_system: true,
             forced_tools: true,
             binds_prefix: false,
+            images: true,
             max_output: None,
             default_output: DEFAULT_OUTPUT,
             min_cacheable: USUAL_MINIMUM,

@@ -43,6 +43,8 @@ pub struct ConverseProfile {
     pub maker: Maker,
     /// Whether the model accepts breakpoints of the prompt cache.
     pub cache_points: bool,
+    /// Whether images and files are read. If not, a note replaces them.
+    pub images: bool,
 }
 
 /// The maker of a model.
@@ -82,6 +84,7 @@ impl ConverseProfile {
             },
             cache_points: CACHING.iter().any(|name| id.contains(name)),
             maker,
+            images: true,
             name: id,
         }
     }

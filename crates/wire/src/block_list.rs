@@ -40,7 +40,7 @@ pub(crate) trait BlockWriter {
             Content::Json(json) | Content::Thinking(json) | Content::Item(json) => json.into(),
             Content::Call(call) => self.call(call, is_first_call).into(),
             Content::Result(answer, blocks) => self.result(answer, blocks).into(),
-            Content::Keys(_) | Content::Break => return None,
+            Content::Keys(_) => return None,
         })
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_context::{Breakpoint, CacheRetention, Message, ToolSpec};
+use plimsoll_context::{Breakpoint, CacheRetention, Message};
 
 use crate::error::WireError;
 use crate::normalize::{Native, Normalizer};
@@ -11,14 +11,10 @@ use crate::object::{Object, Settings};
 use crate::prompt_texts;
 use crate::request::{EncodedRequest, RenderInput};
 use crate::server_rules::{Results, ServerRules};
-use crate::tools::EncodedTools;
 use crate::turns::{Block, Role, Turn};
 
 /// Renders requests for one server or model: a dialect or a profile.
 pub trait RequestRenderer {
-    /// Encodes tools for [`RenderInput::encoded_tools`].
-    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools;
-
     /// Renders a request. Deterministic: the same transcript and settings give the same bytes.
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest;
 }
@@ -90,8 +86,6 @@ pub(crate) struct Composer {
     /// The written turns, each with a comma behind it.
     written: Vec<u8>,
     spots: Spots,
-    /// The messages of the transcript in each written turn.
-    from: Vec<Vec<usize>>,
     /// The number of messages that it has received.
     messages: usize,
 }
@@ -104,7 +98,6 @@ impl Composer {
             normalizer: Normalizer::new(rules),
             written: Vec::new(),
             spots: Spots::default(),
-            from: Vec::new(),
             messages: 0,
         };
         if let Some(system) = system {
@@ -133,14 +126,13 @@ impl Composer {
         let turns: Vec<Turn> = open.turns.drain(..last).collect();
         let rules = self.rules;
         for turn in turns.into_iter().flat_map(|turn| sent(turn, &rules)) {
-            self.write(turn, writer);
+            self.write(&turn, writer);
         }
     }
 
-    fn write(&mut self, turn: Turn, writer: &impl TurnWriter) {
-        writer.write(&turn, &mut self.written, &mut self.spots);
+    fn write(&mut self, turn: &Turn, writer: &impl TurnWriter) {
+        writer.write(turn, &mut self.written, &mut self.spots);
         self.written.push(b',');
-        self.from.push(turn.from);
     }
 
     /// Ends the messages and returns the request: `head`, the list `key` of all messages with `mark` at the
@@ -157,7 +149,7 @@ impl Composer {
         let turns = std::mem::take(&mut self.normalizer.open.turns);
         let rules = self.rules;
         for turn in turns.into_iter().flat_map(|turn| sent(turn, &rules)) {
-            self.write(turn, writer);
+            self.write(&turn, writer);
         }
         // The comma behind the last turn.
         self.written.pop();
@@ -198,7 +190,6 @@ impl Composer {
         EncodedRequest {
             body,
             notes: self.normalizer.notes,
-            from: self.from,
             ..EncodedRequest::default()
         }
     }

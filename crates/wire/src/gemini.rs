@@ -3,7 +3,6 @@
 
 mod render;
 mod settings;
-mod signed;
 mod stream;
 mod write;
 
@@ -31,6 +30,8 @@ pub struct GeminiProfile {
     pub prefill: bool,
     /// How requests set the amount of thinking.
     pub thinking: Thinking,
+    /// Whether images and files are read. If not, a note replaces them.
+    pub images: bool,
 }
 
 /// How requests set the amount of thinking.
@@ -78,6 +79,7 @@ impl GeminiProfile {
                 signatures_required: version >= SIGNED,
                 prefill: version < NO_PREFILL,
                 thinking,
+                images: true,
             },
         }
     }
@@ -100,6 +102,7 @@ impl GeminiProfile {
             signatures_required: true,
             prefill: false,
             thinking: Thinking::None,
+            images: true,
         }
     }
 }

@@ -109,8 +109,8 @@
 //! - **Arguments that are not a JSON object** are sent inside one. In **names of tools**, `_` replaces
 //!   characters that no name has. **Ids of calls** are mapped if they have other characters than
 //!   letters, digits, `_` and `-`, have more than 64, or were used before.
-//! - **Blocks of another protocol** are left out. Blocks of this one keep their bytes, but not a
-//!   breakpoint. **Citations** come after their text, and are left out if it has changed.
+//! - **Blocks of another protocol** are left out, and so are **citations** of a text. Blocks of this
+//!   protocol keep their bytes, but not a breakpoint.
 //!
 //! `Reply` does not keep these contents of a reply: its id, the text that ended it, and the lifetime of
 //! cache entries. A paused turn ([`StopReason::Paused`](plimsoll_context::StopReason)) is sent back
@@ -124,7 +124,7 @@
 //!   Completions. Two messages of one role in a row become one, but results stay separate if the server
 //!   requires that. An assistant message at the end is followed by a short user message.
 //! - **Media in a tool result** follow the batch. Media that the API does not read become a note.
-//! - **Thinking**: Gemini receives its signatures, each in its part, and no text of thoughts. Converse
+//! - **Thinking**: Gemini receives the signatures of its calls, and no text of thoughts. Converse
 //!   receives reasoning signed by the same model, from Claude only while it thinks.
 //! - **Blocks of another provider** are left out. Gemini receives its executed code.
 
@@ -165,9 +165,8 @@ pub use compose::RequestRenderer;
 pub use decoder::StreamDecoder;
 pub use document::{Document, DocumentFormat, MessageSpan, NewEntries};
 pub use error::WireError;
-pub use request::{Delivery, Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
+pub use request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 pub use target::Target;
-pub use tools::EncodedTools;
 
 /// Items that other crates of Plimsoll share with this one. Not for other users: it may change at any time.
 #[doc(hidden)]

@@ -15,7 +15,7 @@
 //! them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use plimsoll_context::{Message, Opaque, Part, Thinking, ToolCall, ToolResult};
 use serde_json::{Map, Value};
@@ -33,8 +33,7 @@ pub(crate) trait Native {
     /// Returns the block of an image or a file. `None` if the server does not read it.
     fn media(&mut self, part: &Part, role: Role) -> Option<String>;
 
-    /// Converts a block of a provider. `before` is the text part directly before it. By default, the
-    /// server reads none.
+    /// Converts a block of a provider. By default, the server reads none.
     ///
     /// # Errors
     ///
@@ -43,7 +42,6 @@ pub(crate) trait Native {
         &mut self,
         _opaque: &Opaque,
         _role: Role,
-        _before: Option<&str>,
         _blocks: &mut Vec<Block>,
     ) -> Result<(), LeftOut> {
         Err(LeftOut::ForeignBlock)
@@ -63,13 +61,8 @@ pub(crate) trait Native {
         Ok(())
     }
 
-    /// Called before a text, media or a call of the assistant is added.
-    fn before_content(&mut self, _blocks: &mut Vec<Block>) {}
-
-    /// Ends an assistant message. Returns the kind of a block that had to be left out.
-    fn end(&mut self, _blocks: &mut Vec<Block>) -> Option<LeftOut> {
-        None
-    }
+    /// Arranges the blocks of an assistant message.
+    fn arrange(&self, _blocks: &mut Vec<Block>) {}
 
     /// Returns the protocol's data of a call: whether the tool takes free text, the additional members
     /// of the JSON object, and the id of the item.
@@ -87,10 +80,8 @@ pub(crate) struct Normalizer {
     pub(crate) system: Vec<Block>,
     pub(crate) notes: Vec<Note>,
     ids: CallIdMap,
-    /// The ids of calls of tools that take free text.
-    custom: BTreeSet<String>,
-    /// The names of called tools by the ids of the calls, if results name them.
-    names: BTreeMap<String, String>,
+    /// The names of called tools by the ids of the calls, and whether they take free text.
+    called: BTreeMap<String, (String, bool)>,
     index: usize,
 }
 
@@ -102,8 +93,7 @@ impl Normalizer {
             system: Vec::new(),
             notes: Vec::new(),
             ids: CallIdMap::new(rules.ids),
-            custom: BTreeSet::new(),
-            names: BTreeMap::new(),
+            called: BTreeMap::new(),
             index: 0,
         }
     }
@@ -171,12 +161,16 @@ impl Normalizer {
     fn assistant(&mut self, parts: &[Part], native: &mut impl Native) {
         self.ids.batch();
         let mut blocks = self.blocks(parts, Role::Assistant, native);
-        if let Some(left_out) = native.end(&mut blocks) {
-            self.note(left_out);
+        native.arrange(&mut blocks);
+        let is_thinking = |block: &Block| matches!(block.content, Content::Thinking(_));
+        let last = blocks.iter().rposition(|block| !is_thinking(block));
+        let kept = last.map_or(0, |last| last + 1);
+        if kept < blocks.len() {
+            self.note(LeftOut::LoneReasoning);
+            blocks.truncate(kept);
         }
         let has_content = |block: &Block| match &block.content {
             Content::Keys(keys) => !self.rules.items && speaks(keys),
-            Content::Break => false,
             _ => true,
         };
         if !blocks.iter().any(has_content) {
@@ -192,7 +186,7 @@ impl Normalizer {
                 Content::Call(call) => Some(call),
                 _ => None,
             });
-            self.open.hold_back(calls.collect(), self.index);
+            self.open.hold_back(calls.collect());
         }
         let reasoning = self.reasoning(parts, blocks.iter().any(is_call));
         let turns = self.turns(Role::Assistant, blocks);
@@ -218,10 +212,11 @@ impl Normalizer {
             .partition(|block| !texts_only || block.as_text().is_some());
         let attached = !outside.is_empty();
         let open = &mut self.open;
-        open.attach(outside, self.index);
+        open.attach(outside);
+        let (name, custom) = self.called.get(&id).cloned().unwrap_or_default();
         let answer = AnsweredCall {
-            custom: self.custom.contains(&id),
-            name: self.names.get(&id).cloned().unwrap_or_default(),
+            custom,
+            name,
             id,
             is_error: result.is_error,
             is_text: matches!(result.parts.as_slice(), [Part::Text { .. }]),
@@ -230,12 +225,9 @@ impl Normalizer {
         match self.rules.results {
             Results::OwnTurn => open.emit(Turn {
                 answers: Some(answer),
-                from: vec![self.index],
                 ..Turn::new(Role::Tool, inside)
             }),
-            Results::InUserTurn | Results::ApartFromUser => {
-                open.put_result(answer, inside, self.index)
-            }
+            Results::InUserTurn | Results::ApartFromUser => open.put_result(answer, inside),
         }
     }
 
@@ -248,26 +240,20 @@ impl Normalizer {
     /// Returns the turns of one message.
     fn turns(&self, role: Role, blocks: Vec<Block>) -> Vec<Turn> {
         let items = self.rules.items;
-        let new = |blocks| Turn {
-            from: vec![self.index],
-            ..Turn::new(role, blocks)
-        };
         let mut turns = Vec::new();
-        let mut open = new(Vec::new());
+        let mut open = Turn::new(role, Vec::new());
         for block in blocks {
-            let ends = match &block.content {
-                Content::Break => true,
-                Content::Call(_) | Content::Item(_) => items,
+            let is_item = match &block.content {
+                Content::Call(_) | Content::Item(_) | Content::Thinking(_) => items,
                 _ => false,
             };
-            if ends && items && !open.blocks.is_empty() {
-                turns.push(std::mem::replace(&mut open, new(Vec::new())));
+            let begins = is_item || items && matches!(block.content, Content::Keys(_));
+            if begins && !open.blocks.is_empty() {
+                turns.push(std::mem::replace(&mut open, Turn::new(role, Vec::new())));
             }
             match block.content {
-                Content::Break => {}
-                Content::Keys(keys) if items => open.keys = keys,
                 Content::Keys(keys) => open.keys.extend(keys),
-                Content::Call(_) | Content::Item(_) if items => turns.push(new(vec![block])),
+                _ if is_item => turns.push(Turn::new(role, vec![block])),
                 _ => open.blocks.push(block),
             }
         }
@@ -288,21 +274,13 @@ impl Normalizer {
                 calls.push(self.call(call, native));
             }
         }
-        let mut before: Option<&str> = None;
         for part in parts {
             match part {
                 Part::Text { text } if !self.says(text, role) => {}
-                Part::Text { text } => {
-                    if assistant {
-                        native.before_content(&mut blocks);
-                    }
-                    blocks.push(Block::text(text));
-                }
+                Part::Text { text } => blocks.push(Block::text(text)),
                 Part::Image(_) | Part::File(_) => {
-                    if assistant {
-                        native.before_content(&mut blocks);
-                    }
-                    blocks.push(match native.media(part, role) {
+                    let media = self.rules.images.then(|| native.media(part, role));
+                    blocks.push(match media.flatten() {
                         Some(json) => Content::Json(json).into(),
                         None => {
                             self.note(LeftOut::Attachment);
@@ -316,18 +294,15 @@ impl Normalizer {
                     }
                 }
                 Part::ToolCall(call) if assistant && !calls_apart => {
-                    native.before_content(&mut blocks);
-                    let call = self.call(call, native);
-                    blocks.push(call);
+                    blocks.push(self.call(call, native));
                 }
                 Part::Opaque(opaque) => {
-                    if let Err(left_out) = native.opaque(opaque, role, before, &mut blocks) {
+                    if let Err(left_out) = native.opaque(opaque, role, &mut blocks) {
                         self.note(left_out);
                     }
                 }
                 Part::Thinking(_) | Part::ToolCall(_) => {}
             }
-            before = part.as_text().filter(|text| !text.trim().is_empty());
         }
         blocks.append(&mut calls);
         blocks
@@ -351,16 +326,8 @@ impl Normalizer {
         }
         let custom = custom && self.rules.arguments == Arguments::AnyText;
         let id = self.ids.call(&call.id.0).into_owned();
-        if custom {
-            self.custom.insert(id.clone());
-        } else {
-            // Its id may be that of an earlier call.
-            self.custom.remove(&id);
-        }
         let name = name.into_owned();
-        if self.rules.results == Results::ApartFromUser {
-            self.names.insert(id.clone(), name.clone());
-        }
+        self.called.insert(id.clone(), (name.clone(), custom));
         Content::Call(TurnCall {
             id,
             name,

@@ -130,20 +130,14 @@ fn merge(into: &mut Value, from: &Value) {
     }
 }
 
-/// The members of a body besides the messages.
-#[derive(Debug)]
+/// The members of a body behind the messages. They may change from turn to turn, so an older request, up to the
+/// end of its messages, is a byte prefix of a newer one.
+#[derive(Debug, Default)]
 pub(crate) struct Settings {
-    /// The keys that come first, in this order. Others follow in the order in which they are set.
-    order: &'static [&'static str],
     keys: Map<String, Value>,
 }
 
 impl Settings {
-    pub(crate) fn new(order: &'static [&'static str]) -> Self {
-        let keys = Map::new();
-        Self { order, keys }
-    }
-
     /// Adds other keys, except for these. An object is merged with the one under the same key.
     pub(crate) fn merge(&mut self, other: Option<&Map<String, Value>>, except: &[&str]) {
         let other = other.into_iter().flatten();
@@ -170,11 +164,7 @@ impl Settings {
 
     /// Appends all members to a JSON object.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let first = self.order.iter();
-        let first = first.filter_map(|key| self.keys.get_key_value(*key));
-        let rest = self.keys.iter();
-        let rest = rest.filter(|(key, _)| !self.order.contains(&key.as_str()));
-        for (key, value) in first.chain(rest) {
+        for (key, value) in &self.keys {
             out.push(b',');
             push_text(out, key);
             out.push(b':');

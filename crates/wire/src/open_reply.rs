@@ -13,8 +13,6 @@ use crate::hosted;
 pub const MAX_REPLY: Bytes = Bytes(16 * 1024 * 1024);
 /// The maximum number of tool calls, blocks or items in one reply.
 pub const MAX_PARTS: usize = 1_024;
-/// The separator between the parts of one block of thinking.
-const PARAGRAPH: &str = "\n\n";
 
 /// A reply while it arrives. `B` is a protocol's state of each block.
 #[derive(Debug, Clone)]
@@ -44,18 +42,14 @@ pub(crate) struct OpenBlock<B> {
 /// The model's output in a block so far.
 #[derive(Debug, Clone)]
 pub(crate) enum OpenContent {
-    Text(OpenText),
-    Thinking(OpenText),
+    Text(String),
+    Thinking(String),
     Call(OpenCall),
     /// A block that is sent back unchanged. The protocol stores it.
     Opaque {
         is_told: bool,
     },
 }
-
-/// A text in the parts that the server numbers. Most servers do not number parts.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct OpenText(Vec<(u64, String)>);
 
 /// A tool call while it arrives.
 #[derive(Debug, Clone)]
@@ -114,32 +108,18 @@ impl<B> OpenReply<B> {
         Ok(())
     }
 
-    /// Opens a block at an index, or at the end if there are fewer blocks. Returns its index.
+    /// Opens a block behind the others. Returns its place.
     ///
     /// # Errors
     ///
     /// [`WireError::TooManyParts`] beyond [`MAX_PARTS`].
-    pub(crate) fn open(
-        &mut self,
-        at: usize,
-        content: OpenContent,
-        state: B,
-    ) -> Result<usize, WireError> {
-        if self.blocks.len() - self.standing >= MAX_PARTS {
+    pub(crate) fn open(&mut self, content: OpenContent, state: B) -> Result<usize, WireError> {
+        let at = self.blocks.len();
+        if at - self.standing >= MAX_PARTS {
             return Err(WireError::TooManyParts { limit: MAX_PARTS });
         }
-        let at = at.min(self.blocks.len());
-        self.blocks.insert(at, OpenBlock { content, state });
+        self.blocks.push(OpenBlock { content, state });
         Ok(at)
-    }
-
-    /// Opens a block behind the others.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::TooManyParts`] beyond [`MAX_PARTS`].
-    pub(crate) fn open_last(&mut self, content: OpenContent, state: B) -> Result<usize, WireError> {
-        self.open(self.blocks.len(), content, state)
     }
 
     pub(crate) fn blocks(&self) -> &[OpenBlock<B>] {
@@ -176,29 +156,15 @@ impl<B> OpenReply<B> {
 
     /// Appends text to a block.
     pub(crate) fn push(&mut self, at: usize, more: &str) {
-        self.push_part(at, 0, more);
-    }
-
-    /// Appends text to one part of a block.
-    pub(crate) fn push_part(&mut self, at: usize, part: u64, more: &str) {
         let Some(block) = self.blocks.get_mut(at).filter(|_| !more.is_empty()) else {
             return;
         };
-        let mut text = more.to_owned();
         match &mut block.content {
-            OpenContent::Text(parts) => {
-                parts.push(part, more);
-            }
-            OpenContent::Thinking(thought) => {
-                let is_first = thought.0.is_empty();
-                if thought.push(part, more) && !is_first {
-                    text.insert_str(0, PARAGRAPH);
-                }
-            }
+            OpenContent::Text(text) | OpenContent::Thinking(text) => text.push_str(more),
             OpenContent::Call(open) => open.call.arguments.push_str(more),
             OpenContent::Opaque { .. } => {}
         }
-        self.deltas.extend(block.content.delta(text));
+        self.deltas.extend(block.content.delta(more.to_owned()));
     }
 
     /// Replaces the arguments of a tool call without reporting it.
@@ -215,15 +181,12 @@ impl<B> OpenReply<B> {
         let Some(block) = self.blocks.get_mut(at) else {
             return;
         };
-        let reported = block.text();
-        let rest = all.strip_prefix(reported.as_str()).unwrap_or_default();
+        let rest = all.strip_prefix(block.text()).unwrap_or_default();
         if !rest.is_empty() {
             self.deltas.extend(block.content.delta(rest.to_owned()));
         }
         match &mut block.content {
-            OpenContent::Text(text) | OpenContent::Thinking(text) => {
-                *text = OpenText(vec![(0, all)]);
-            }
+            OpenContent::Text(text) | OpenContent::Thinking(text) => *text = all,
             OpenContent::Call(open) => open.call.arguments = all,
             OpenContent::Opaque { .. } => {}
         }
@@ -366,19 +329,20 @@ impl<B> OpenBlock<B> {
     }
 
     /// Returns the model's output in the block so far.
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> &str {
         match &self.content {
-            OpenContent::Text(parts) => parts.joined(""),
-            OpenContent::Thinking(thought) => thought.joined(PARAGRAPH),
-            OpenContent::Call(open) => open.call.arguments.clone(),
-            OpenContent::Opaque { .. } => String::new(),
+            OpenContent::Text(text) | OpenContent::Thinking(text) => text,
+            OpenContent::Call(open) => &open.call.arguments,
+            OpenContent::Opaque { .. } => "",
         }
     }
 
     /// Returns the part for the model's output. `None` if there is no output.
     pub(crate) fn part(&self, stop: StopReason) -> Option<Part> {
         let OpenContent::Call(open) = &self.content else {
-            let text = Some(self.text()).filter(|text| !text.is_empty())?;
+            let text = Some(self.text())
+                .filter(|text| !text.is_empty())?
+                .to_owned();
             let opaque = None;
             return Some(match self.content {
                 OpenContent::Thinking(_) => Part::Thinking(Thinking { text, opaque }),
@@ -398,11 +362,11 @@ impl<B> OpenBlock<B> {
 
 impl OpenContent {
     pub(crate) fn text() -> Self {
-        Self::Text(OpenText::default())
+        Self::Text(String::new())
     }
 
     pub(crate) fn thinking() -> Self {
-        Self::Thinking(OpenText::default())
+        Self::Thinking(String::new())
     }
 
     pub(crate) fn call(id: CallId, name: &str) -> Self {
@@ -444,34 +408,5 @@ impl From<ToolCall> for OpenContent {
             is_told: false,
             is_text: false,
         })
-    }
-}
-
-impl OpenText {
-    /// Appends text to a part. Returns `true` if this begins the part.
-    fn push(&mut self, part: u64, more: &str) -> bool {
-        let at = self.0.partition_point(|(known, _)| *known < part);
-        match self.0.get_mut(at) {
-            Some((known, text)) if *known == part => {
-                text.push_str(more);
-                false
-            }
-            _ => {
-                self.0.insert(at, (part, more.to_owned()));
-                true
-            }
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.parts().map(str::len).sum()
-    }
-
-    pub(crate) fn parts(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().map(|(_, text)| text.as_str())
-    }
-
-    fn joined(&self, between: &str) -> String {
-        self.parts().collect::<Vec<_>>().join(between)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::prompt_texts;
-use crate::server_rules::{Breakpoints, Neighbors, Results, ServerRules, SystemMessages};
+use crate::server_rules::{Breakpoints, Neighbors, ServerRules, SystemMessages};
 use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The end of a list of turns, which the next message may change.
@@ -15,13 +15,10 @@ pub(crate) struct OpenTurns {
     only_systems: bool,
     /// Whether there was a turn.
     any: bool,
-    /// Blocks of tool results that must follow the batch, and the results that they belong to.
+    /// Blocks of tool results that must follow the batch.
     attachments: Vec<Block>,
-    attached: Vec<usize>,
-    /// The calls of a batch that are held back until the one before them is answered, and their
-    /// message.
+    /// The calls of a batch that are held back until the one before them is answered.
     waiting: VecDeque<TurnCall>,
-    waiting_message: usize,
 }
 
 impl OpenTurns {
@@ -32,9 +29,7 @@ impl OpenTurns {
             only_systems: true,
             any: false,
             attachments: Vec::new(),
-            attached: Vec::new(),
             waiting: VecDeque::new(),
-            waiting_message: 0,
         }
     }
 
@@ -104,25 +99,18 @@ impl OpenTurns {
         if !self.attachments.is_empty() {
             let mut blocks = vec![Block::text(prompt_texts::ATTACHMENTS)];
             blocks.append(&mut self.attachments);
-            let from = std::mem::take(&mut self.attached);
-            self.emit(Turn {
-                from,
-                ..Turn::new(Role::User, blocks)
-            });
+            self.emit(Turn::new(Role::User, blocks));
         }
     }
 
     /// Keeps blocks of a result for the end of the batch.
-    pub(crate) fn attach(&mut self, blocks: Vec<Block>, message: usize) {
-        self.attached
-            .extend(std::iter::repeat_n(message, blocks.len()));
+    pub(crate) fn attach(&mut self, blocks: Vec<Block>) {
         self.attachments.extend(blocks);
     }
 
     /// Keeps calls of a batch until the one before them is answered.
-    pub(crate) fn hold_back(&mut self, calls: VecDeque<TurnCall>, message: usize) {
+    pub(crate) fn hold_back(&mut self, calls: VecDeque<TurnCall>) {
         self.waiting = calls;
-        self.waiting_message = message;
     }
 
     /// Adds a held-back call, because its result comes next.
@@ -137,25 +125,18 @@ impl OpenTurns {
         let placeholder = self.rules.reasoning.and_then(|rule| rule.placeholder);
         self.emit(Turn {
             reasoning: placeholder.map(str::to_owned),
-            from: vec![self.waiting_message],
             ..Turn::new(Role::Assistant, vec![Content::Call(call).into()])
         });
     }
 
     /// Adds a result, before messages between the call and the result.
-    pub(crate) fn put_result(&mut self, answer: AnsweredCall, blocks: Vec<Block>, index: usize) {
+    pub(crate) fn put_result(&mut self, answer: AnsweredCall, blocks: Vec<Block>) {
         if self.last() != Some(Role::User) {
             self.push(Turn::new(Role::User, Vec::new()));
         }
         if let Some(turn) = self.turns.last_mut() {
-            // If results are sent separately, their messages must be known, too.
-            let from = match self.rules.results {
-                Results::ApartFromUser => turn.results.min(turn.from.len()),
-                Results::InUserTurn | Results::OwnTurn => turn.from.len(),
-            };
             let block = Content::Result(answer, blocks).into();
             turn.blocks.insert(turn.results, block);
-            turn.from.insert(from, index);
             turn.results += 1;
         }
     }
@@ -195,10 +176,7 @@ impl OpenTurns {
                     return last.absorb(turn);
                 }
                 Neighbors::JoinBlocks if is_dialogue => {
-                    last.blocks.extend(turn.blocks);
-                    last.from.extend(turn.from);
-                    last.from.dedup();
-                    return;
+                    return last.blocks.extend(turn.blocks);
                 }
                 _ => {}
             }

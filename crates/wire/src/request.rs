@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::anthropic::Prefix;
-use crate::tools::EncodedTools;
 
 /// The parts of a request besides its messages.
 #[derive(Debug, Clone, Default)]
@@ -18,13 +17,10 @@ pub struct RenderInput<'a> {
     pub system: Option<&'a str>,
     /// The tools. They are sent sorted by name, so that their order never changes the request.
     pub tools: &'a [ToolSpec],
-    /// These tools, if the same renderer has encoded them already. They need not be encoded again for each
-    /// request.
-    pub encoded_tools: Option<&'a EncodedTools>,
     /// The provider's own tools as JSON, sent after the others. Tools of other protocols are left out.
     /// Chat Completions has no place for them.
     pub hosted_tools: &'a [Opaque],
-    /// Whether and which tools the model may call. `Auto` is not sent.
+    /// Whether the model may call tools. `Auto` is not sent.
     pub tool_choice: ToolChoice,
     /// The output limit in tokens. If it is `None` and the protocol requires one, the profile's default
     /// is sent.
@@ -41,10 +37,6 @@ pub struct RenderInput<'a> {
     pub temperature: Option<f64>,
     /// Seed of the sampler. Only Chat Completions has a key for it.
     pub seed: Option<i64>,
-    /// Texts that end the reply. Responses has no key for them.
-    pub stop: &'a [String],
-    /// Whether the reply is streamed.
-    pub delivery: Delivery,
     /// Text for this request only. It is sent after the history, in the user's role, so that it does
     /// not invalidate the provider's cache.
     pub context: Option<&'a str>,
@@ -68,8 +60,8 @@ impl<'a> RenderInput<'a> {
     }
 }
 
-/// Whether and which tools the model may call.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// Whether the model may call tools.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ToolChoice {
     /// The model decides.
     #[default]
@@ -77,20 +69,6 @@ pub enum ToolChoice {
     /// The model must not call a tool. The definitions are still sent, because the history may need
     /// them.
     None,
-    /// The model must call a tool.
-    Required,
-    /// The model must call this tool.
-    Tool(String),
-}
-
-/// How the reply is delivered.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Delivery {
-    /// In chunks while it is written.
-    #[default]
-    Stream,
-    /// In one piece.
-    Whole,
 }
 
 /// How hard a model thinks before it answers.
@@ -121,12 +99,6 @@ pub struct EncodedRequest {
     /// The differences between the body and the transcript: first those of messages in their order,
     /// then those of settings.
     pub notes: Vec<Note>,
-    /// The indices of the transcript's messages in each message or item of the body, without the system
-    /// prompt.
-    ///
-    /// An entry is empty for a message that was only inserted between others. The whole list is empty
-    /// if turns are JSON.
-    pub from: Vec<Vec<usize>>,
     /// The prefix that the reply's thinking is bound to. Pass the reply to [`Prefix::bind`], which has
     /// no effect unless the protocol signs thinking.
     pub prefix: Prefix,
@@ -163,8 +135,6 @@ pub enum LeftOut {
     Attachment,
     /// A block of another provider is left out.
     ForeignBlock,
-    /// Citations of a changed text are left out.
-    Citations,
     /// A call of the provider's own tool without a result is left out.
     ServerCall,
     /// Reasoning of another provider, or reasoning that is only readable if it was stored, is left out.
@@ -182,8 +152,6 @@ pub enum LeftOut {
     /// Thinking is left out: the model is not asked to think, and would refuse it in the current tool
     /// loop.
     UnaskedThinking,
-    /// Thinking at the end of a message is left out; the API refuses it.
-    LastThinking,
     /// Arguments that are not a JSON object are sent inside one.
     BrokenArguments,
     /// A tool's name is sent with `_` for characters that the API refuses.
@@ -196,15 +164,11 @@ pub enum LeftOut {
     TemperatureCapped,
     /// The effort is left out, because the model does not accept one here.
     Effort,
-    /// The model does not think: the current tool loop began without thinking, a tool is forced, or the
-    /// reply has no space for it.
+    /// The model does not think: the current tool loop began without thinking, or the reply has no space
+    /// for it.
     ThinkingOff,
     /// The model may think although thinking was disabled, because it cannot be turned off.
     ThinkingOn,
-    /// No tool is forced, because the model cannot be forced.
-    ToolForced,
-    /// A stop sequence of white space is not sent.
-    StopBlank,
     /// The output limit is sent as the model's own.
     OutputCapped,
 }

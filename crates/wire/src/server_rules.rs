@@ -14,6 +14,8 @@ pub(crate) struct ServerRules {
     pub(crate) results: Results,
     pub(crate) result_content: ResultContent,
     pub(crate) breakpoints: Breakpoints,
+    /// Whether images and files are read. If not, a note replaces them.
+    pub(crate) images: bool,
     /// Whether a text may be empty or only white space.
     pub(crate) blank_texts: bool,
     /// Whether the first message must be the user's.
@@ -44,6 +46,7 @@ impl ServerRules {
         results: Results::InUserTurn,
         result_content: ResultContent::Texts,
         breakpoints: Breakpoints::Blocks,
+        images: true,
         blank_texts: false,
         user_first: true,
         user_required: false,

@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use crate::anthropic::MARK;
 use crate::openai_chat::Dialect;
 use crate::openai_responses::items;
 use crate::value::{list, text};
@@ -86,7 +85,7 @@ impl Target {
         let is_of_messages = |message: &Value| is_of_messages(message, chats);
         let shaped = is_set_for_messages(request) || list.iter().any(is_of_messages);
         // Claude is also available through Chat Completions.
-        if shaped || named.is_some() && !chats || model.is_none() && is_marked(list) {
+        if shaped || named.is_some() && !chats {
             return Self::Messages(named.map_or_else(
                 anthropic::MessagesProfile::compatible,
                 anthropic::MessagesProfile::of_model,
@@ -171,21 +170,4 @@ fn is_set_for_messages(request: &Value) -> bool {
     let mut tools = list(request, "tools").iter();
     own.iter().any(|key| request.get(key).is_some())
         || tools.any(|tool| tool.get("input_schema").is_some())
-}
-
-/// Returns `true` if cache breakpoints are in messages that Anthropic may be sent. Some clients set
-/// them in Chat Completions: the roles, calls and images distinguish these.
-fn is_marked(messages: &[Value]) -> bool {
-    let is_marked = |message: &Value| {
-        let mut blocks = list(message, "content").iter();
-        blocks.any(|block| block.get(MARK).is_some_and(Value::is_object))
-    };
-    let fits = |message: &Value| {
-        let speaks = matches!(text(message, "role"), "user" | "assistant");
-        let mut blocks = list(message, "content").iter();
-        speaks
-            && message.get("tool_calls").is_none()
-            && blocks.all(|block| text(block, "type") == "text")
-    };
-    messages.iter().all(fits) && messages.iter().any(is_marked)
 }

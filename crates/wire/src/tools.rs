@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use plimsoll_context::ToolSpec;
-use serde_json::{Map, Value};
+use plimsoll_context::{Message, ToolSpec};
+use serde_json::{Map, Value, json};
 
 use crate::anthropic::MARK;
 use crate::call_ids::is_word;
-use crate::compose::RequestRenderer;
 use crate::object::{Object, Settings};
 use crate::request::{LeftOut, Note, RenderInput, ToolChoice};
 
@@ -17,13 +16,11 @@ pub(crate) const MAX_NAME: usize = 64;
 /// The key under which arguments are sent that are not a JSON object.
 const MALFORMED: &str = "malformed_arguments";
 
-/// The tools of a request in the JSON of a protocol. Encoded once, they serve every request with them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct EncodedTools {
+/// The tools of a request in the JSON of a protocol.
+#[derive(Debug, Default)]
+pub(crate) struct EncodedTools {
     /// The definitions, sorted by name, with commas between.
     pub(crate) list: String,
-    /// The hash of the definitions, for a model that binds its thinking to them.
-    pub(crate) digest: Option<String>,
     pub(crate) notes: Vec<Note>,
 }
 
@@ -56,17 +53,18 @@ impl EncodedTools {
         }
         encoded
     }
+}
 
-    /// Returns the tools that a request has encoded, or encodes them.
-    pub(crate) fn of<'i>(
-        input: &RenderInput<'i>,
-        renderer: &impl RequestRenderer,
-    ) -> Cow<'i, Self> {
-        match input.encoded_tools {
-            Some(encoded) => Cow::Borrowed(encoded),
-            None => Cow::Owned(renderer.encode_tools(input.tools)),
-        }
-    }
+/// Returns the tool that messages call first, by its name only, for APIs that require tools beside calls. One
+/// is enough, and it stays the same while messages are added.
+pub(crate) fn called(messages: &[&Message]) -> Vec<ToolSpec> {
+    let mut calls = messages.iter().flat_map(|message| message.calls());
+    let tool = calls.next().map(|call| ToolSpec {
+        name: legal_name(&call.name).into_owned(),
+        description: String::new(),
+        schema: json!({"type": "object"}),
+    });
+    tool.into_iter().collect()
 }
 
 /// Returns JSON objects with a breakpoint in the last one, if there is to be one.
@@ -78,20 +76,10 @@ pub(crate) fn with_mark<'j>(json: &'j str, mark: Option<&str>) -> Cow<'j, str> {
     format!("{open},\"{MARK}\":{mark}}}").into()
 }
 
-/// Sets the choice of tools as OpenAI's protocols have it. `named` returns the choice of one tool.
-pub(crate) fn choose(
-    settings: &mut Settings,
-    input: &RenderInput<'_>,
-    parallel_calls: bool,
-    named: impl Fn(&str) -> Value,
-) {
-    let choice = match &input.tool_choice {
-        ToolChoice::Auto => None,
-        ToolChoice::None => Some("none".into()),
-        ToolChoice::Required => Some("required".into()),
-        ToolChoice::Tool(name) => Some(named(name)),
-    };
-    settings.set("tool_choice", choice);
+/// Sets the choice of tools as OpenAI's protocols have it.
+pub(crate) fn choose(settings: &mut Settings, input: &RenderInput<'_>, parallel_calls: bool) {
+    let is_none = input.tool_choice == ToolChoice::None;
+    settings.set("tool_choice", is_none.then(|| "none".into()));
     if !parallel_calls {
         settings.set("parallel_tool_calls", Value::Bool(false));
     }

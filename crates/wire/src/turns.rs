@@ -34,9 +34,6 @@ pub(crate) struct Turn {
     pub(crate) reasoning: Option<String>,
     /// Additional keys of the message.
     pub(crate) keys: Map<String, Value>,
-    /// The messages of the transcript in this turn. Empty for a turn that was only inserted between
-    /// others.
-    pub(crate) from: Vec<usize>,
 }
 
 /// One block of a turn.
@@ -61,10 +58,8 @@ pub(crate) enum Content {
     Result(AnsweredCall, Vec<Block>),
     /// An item of the protocol that is a separate turn, as JSON.
     Item(String),
-    /// Additional keys of the message.
+    /// Additional keys of the message. If turns are items, the next block begins another turn.
     Keys(Map<String, Value>),
-    /// A boundary: if turns are items, the next block begins another turn.
-    Break,
 }
 
 /// A tool call.
@@ -106,7 +101,6 @@ impl Turn {
             answers: None,
             reasoning: None,
             keys: Map::new(),
-            from: Vec::new(),
         }
     }
 
@@ -136,11 +130,7 @@ impl Turn {
             return None;
         }
         let rest = self.blocks.split_off(self.results.min(self.blocks.len()));
-        let from = self.from.split_off(self.results.min(self.from.len()));
-        Some(Self {
-            from,
-            ..Self::new(self.role, rest)
-        })
+        Some(Self::new(self.role, rest))
     }
 
     /// Appends another turn. Consecutive texts become one.
@@ -160,8 +150,6 @@ impl Turn {
             }
         }
         self.keys.extend(other.keys);
-        self.from.extend(other.from);
-        self.from.dedup();
         match (&mut self.reasoning, other.reasoning) {
             (Some(text), Some(more)) if !more.trim().is_empty() => text.push_str(&more),
             (none @ None, more) => *none = more,

@@ -1,5 +1,4 @@
-//! `plimsoll doctor --model X`: explains the requests to a model and why its API accepts them, with
-//! the origin of every figure. Without `--connect` it contacts no server. It never prints a key.
+//! `plimsoll doctor --model X`: shows the requests to a model, with the origin of every figure. Without `--connect` it contacts no server. It never prints a key.
 
 use std::fmt::Display;
 
@@ -235,9 +234,6 @@ fn tell(
         kinds => format!("available: {}", kinds.join(", ")),
     };
     row("own tools", own_tools)?;
-    list("Its requests", &explained.peculiarities)?;
-    list("Prompt cache", &explained.caching)?;
-    list("It cannot take", &explained.cannot)?;
     out!("An example: a question, with a tool");
     out!("{:#}", explained.sample.request);
     for left_out in &explained.sample.left_out {
@@ -296,15 +292,4 @@ fn fact_text<T>(fact: &Option<Fact<T>>, text: impl Fn(&T) -> String) -> String {
         Some(fact) => format!("{} ({})", text(&fact.value), fact.from),
         None => "not known".to_owned(),
     }
-}
-
-fn list(head: &str, said: &[String]) -> Result<(), CliError> {
-    if said.is_empty() {
-        return Ok(());
-    }
-    out!("{head}");
-    for said in said {
-        stdout::prose(&format!("  - {said}"))?;
-    }
-    Ok(())
 }

@@ -194,11 +194,11 @@ fn a_protocol_is_known_by_its_shape() {
             json!({"messages": [user("q")], "tools": [{"name": "f", "input_schema": {"type": "object"}}]}),
             "anthropic",
         ),
+        // A chat has breakpoints, too.
         (
             json!([{"role": "user", "content": [{"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}}]}]),
-            "anthropic",
+            "openai",
         ),
-        // Behind others, a chat has breakpoints, too.
         (
             json!({"model": "anthropic/claude-x", "messages": [{"role": "user", "content": [
                 {"type": "text", "text": "q", "cache_control": {"type": "ephemeral"}}]}]}),

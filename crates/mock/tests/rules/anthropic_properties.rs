@@ -224,7 +224,7 @@ proptest! {
         effort in effort(),
         max_output in proptest::option::of(1_u64..200_000),
         temperature in proptest::option::of(-1.0..3.0),
-        choice in 0_u8..4,
+        calls in any::<bool>(),
         marks in proptest::collection::btree_set(0_usize..12, 0..7),
         retention in 0_u8..3,
     ) {
@@ -239,12 +239,7 @@ proptest! {
                 model,
                 system: system.as_deref(),
                 tools: &tools,
-                tool_choice: match choice {
-                    0 => ToolChoice::Auto,
-                    1 => ToolChoice::None,
-                    2 => ToolChoice::Required,
-                    _ => ToolChoice::Tool("read".into()),
-                },
+                tool_choice: if calls { ToolChoice::Auto } else { ToolChoice::None },
                 max_output,
                 effort,
                 temperature,

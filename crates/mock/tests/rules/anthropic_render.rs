@@ -59,9 +59,8 @@ fn hosted_tools_are_part_of_the_prefix() {
     assert_ne!(prefix(&[]), prefix(&[search]));
 }
 
-/// Each other budget costs the cache of all messages, so it does not follow the room step by step.
 #[test]
-fn the_thinking_budget_shrinks_in_few_steps_and_always_fits() {
+fn the_thinking_budget_always_fits() {
     let messages = [Message::user("q")];
     let mut budgets = Vec::new();
     for room in (1..60).rev().map(|thousands| thousands * 1_000) {
@@ -84,8 +83,6 @@ fn the_thinking_budget_shrinks_in_few_steps_and_always_fits() {
         budgets.push(budget);
     }
     assert_eq!(budgets[0], Some(30_143));
-    budgets.dedup();
-    assert!(budgets.len() <= 6, "{budgets:?}");
     assert_eq!(budgets.last(), Some(&None));
 }
 

@@ -4,7 +4,7 @@
 use plimsoll_context::{CallId, Message, Part, ToolSpec};
 use plimsoll_mock::rules::anthropic::{sign, validate};
 use plimsoll_wire::anthropic::{MessagesProfile, MessagesStreamState, render};
-use plimsoll_wire::{Effort, EncodedRequest, LeftOut, RenderInput, StreamDecoder, ToolChoice};
+use plimsoll_wire::{Effort, EncodedRequest, LeftOut, RenderInput, StreamDecoder};
 use serde_json::{Value, json};
 
 /// Thinks by a budget, signs only the block.
@@ -283,23 +283,10 @@ fn thinking_stays_away_where_none_is_asked_for() {
         max_output: Some(8_000),
         ..RenderInput::default()
     };
-    let tools = [ToolSpec {
-        name: "read".into(),
-        description: String::new(),
-        schema: r#"{"type":"object"}"#.into(),
-    }];
     for (input, why) in [
         (
             RenderInput {
                 max_output: Some(1_000),
-                ..plain.clone()
-            },
-            Some(LeftOut::ThinkingOff),
-        ),
-        (
-            RenderInput {
-                tools: &tools,
-                tool_choice: ToolChoice::Required,
                 ..plain.clone()
             },
             Some(LeftOut::ThinkingOff),

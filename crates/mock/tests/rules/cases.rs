@@ -16,7 +16,7 @@ use plimsoll_mock::rules::Fault;
 use plimsoll_testkit::cases::{self, Case};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::overflow::{Verdict, classify};
-use plimsoll_wire::{Delivery, Effort, RenderInput, ToolChoice};
+use plimsoll_wire::{Effort, RenderInput, ToolChoice};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -179,7 +179,6 @@ fn rendered(protocol: &str, case: &Case) -> Vec<String> {
     let server = server(protocol, case);
     let tools: Vec<ToolSpec> = setting(case, "tools").unwrap_or_default();
     let hosted: Vec<Opaque> = setting(case, "hosted_tools").unwrap_or_default();
-    let stop: Vec<String> = setting(case, "stop").unwrap_or_default();
     let cache: Option<CachePlan> = setting(case, "cache");
     let extra: Option<Value> = setting(case, "extra");
     let text = |key: &str| setting::<String>(case, key);
@@ -188,19 +187,15 @@ fn rendered(protocol: &str, case: &Case) -> Vec<String> {
         model: model.as_deref().unwrap_or_default(),
         system: system.as_deref(),
         tools: &tools,
-        encoded_tools: None,
         hosted_tools: &hosted,
-        tool_choice: tool_choice(case),
+        tool_choice: case
+            .get("tool_choice")
+            .map_or(ToolChoice::Auto, |_| ToolChoice::None),
         max_output: setting(case, "max_output"),
         room: setting(case, "room"),
         effort: setting::<Effort>(case, "effort"),
         temperature: setting(case, "temperature"),
         seed: setting(case, "seed"),
-        stop: &stop,
-        delivery: match case.get("delivery") {
-            None => Delivery::Stream,
-            Some(_) => Delivery::Whole,
-        },
         context: context.as_deref(),
         cache: cache.as_ref(),
         extra: extra.as_ref().and_then(Value::as_object),
@@ -246,15 +241,6 @@ fn setting<T: DeserializeOwned>(case: &Case, key: &str) -> Option<T> {
 
 fn read<T: DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
-}
-
-fn tool_choice(case: &Case) -> ToolChoice {
-    match case.json("tool_choice").first() {
-        None => ToolChoice::Auto,
-        Some(Value::String(choice)) if choice == "none" => ToolChoice::None,
-        Some(Value::String(choice)) if choice == "required" => ToolChoice::Required,
-        Some(choice) => ToolChoice::Tool(choice["tool"].as_str().unwrap().to_owned()),
-    }
 }
 
 fn joined(lines: &[String]) -> String {

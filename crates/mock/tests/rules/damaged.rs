@@ -172,12 +172,7 @@ proptest! {
         let mut breakpoints = vec![Breakpoint::Tools, Breakpoint::System];
         breakpoints.extend(marks.into_iter().map(Breakpoint::Message));
         let cache = CachePlan { breakpoints, key: Some("k".into()), ..CachePlan::default() };
-        let tool_choice = one(&[
-            ToolChoice::Auto,
-            ToolChoice::None,
-            ToolChoice::Required,
-            ToolChoice::Tool(tools[0].name.clone()),
-        ], choice);
+        let tool_choice = one(&[ToolChoice::Auto, ToolChoice::None], choice);
         let (system, context) = (system.then_some("s"), context.then_some("now"));
         for target in [
             Target::Chat(one(&dialects(), which)),
@@ -186,7 +181,6 @@ proptest! {
         ] {
             let whole = plimsoll_testkit::repair(messages.clone()).messages;
             let whole: Vec<Message> = whole.into_iter().map(|(_, message)| message).collect();
-            let tool_choice = tool_choice.clone();
             let body = match &target {
                 Target::Chat(dialect) => openai_chat::render(&RenderInput {
                     model: "m", system, context, tools: &tools, tool_choice, max_output,

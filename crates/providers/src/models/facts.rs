@@ -161,16 +161,19 @@ impl ModelFacts {
             min_cacheable: least.unwrap_or(profile.min_cacheable),
             thinking,
             effort,
+            images: self.images_or(profile.images),
             ..profile
         }
     }
 
     /// Applies the user's own facts to a profile of `generateContent`.
     pub(crate) fn gemini(&self, profile: gemini::GeminiProfile) -> gemini::GeminiProfile {
-        match self.thinking.as_ref().and_then(Fact::own) {
+        let images = self.images_or(profile.images);
+        let profile = match self.thinking.as_ref().and_then(Fact::own) {
             Some(true) => profile.that_thinks(),
             _ => profile,
-        }
+        };
+        gemini::GeminiProfile { images, ..profile }
     }
 
     /// Applies the user's own facts to a profile of Converse.
@@ -181,7 +184,11 @@ impl ModelFacts {
             }
             maker => maker,
         };
-        bedrock::ConverseProfile { maker, ..profile }
+        bedrock::ConverseProfile {
+            maker,
+            images: self.images_or(profile.images),
+            ..profile
+        }
     }
 
     /// Returns these facts, completed with the others.

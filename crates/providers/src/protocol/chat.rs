@@ -9,7 +9,7 @@ use plimsoll_wire::openai_chat::{
 };
 use plimsoll_wire::{Effort, EncodedRequest, LeftOut, Note, RenderInput, StreamDecoder};
 use reqwest::Url;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{MAX_TOOLS, Protocol, common_input, effort_of, rendered};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
@@ -61,10 +61,6 @@ impl Protocol for ChatProtocol {
         &self.dialect.name
     }
 
-    fn profile(&self) -> (&'static str, Value) {
-        ("chat", json!(self.dialect))
-    }
-
     fn takes_images(&self) -> bool {
         self.dialect.images
     }
@@ -82,7 +78,7 @@ impl Protocol for ChatProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        let mut rendered = rendered(input, connection, request, &self.dialect);
+        let mut rendered = rendered(&input, request, &self.dialect);
         rendered.notes.extend(left_out.map(Note::setting));
         rendered
     }
@@ -177,7 +173,7 @@ impl ChatProtocol {
         let asked = match (request.sampling.thinking, self.thinking_off) {
             (Some(ThinkingLevel::Off), ThinkingOff::Effort(effort)) => Some(effort),
             (Some(ThinkingLevel::Off), _) | (None, _) => None,
-            (Some(level), _) => effort_of(level).and_then(|asked| asked.nearest(&self.efforts)),
+            (Some(level), _) => effort_of(level).nearest(&self.efforts),
         };
         let tools = self.dialect.tools == ToolStyle::Native && !request.tools.is_empty();
         let said = match self.reach {

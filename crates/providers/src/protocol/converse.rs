@@ -6,12 +6,10 @@ use plimsoll_wire::bedrock::{ConverseProfile, ConverseStreamState, Maker};
 use plimsoll_wire::{EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 use reqwest::header::{ACCEPT, HeaderMap, HeaderValue};
-use serde_json::{Value, json};
 
-use super::{Protocol, common_input, effort_or_none, rendered, segment, with_facts};
+use super::{Protocol, common_input, effort, rendered, segment};
 use crate::client::Connection;
 use crate::event_stream::EventStreamReader;
-use crate::models::FROM_LOW;
 use crate::receive::EventReader;
 use crate::thinking::ThinkingOff;
 
@@ -31,10 +29,6 @@ impl Protocol for ConverseProtocol {
         &self.profile.name
     }
 
-    fn profile(&self) -> (&'static str, Value) {
-        ("converse", json!(self.profile))
-    }
-
     fn url(&self, connection: &Connection) -> Url {
         let model = segment(connection.model.name());
         let base = &connection.http.base;
@@ -42,16 +36,13 @@ impl Protocol for ConverseProtocol {
     }
 
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
-        let limit = connection.most(request);
-        with_facts(connection, request, FROM_LOW, |request| {
-            let input = RenderInput {
-                max_output: limit.map(|tokens| tokens.0),
-                effort: request.sampling.thinking.map(effort_or_none),
-                extra: Some(&connection.extra),
-                ..common_input(connection, request)
-            };
-            rendered(input, connection, request, &self.profile)
-        })
+        let input = RenderInput {
+            max_output: connection.most(request).map(|tokens| tokens.0),
+            effort: effort(connection, request),
+            extra: Some(&connection.extra),
+            ..common_input(connection, request)
+        };
+        rendered(&input, request, &self.profile)
     }
 
     fn headers(&self) -> HeaderMap {

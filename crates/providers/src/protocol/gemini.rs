@@ -3,16 +3,13 @@
 use plimsoll_agent::Request;
 use plimsoll_context::Message;
 use plimsoll_wire::gemini::{GeminiProfile, GeminiStreamState, Thinking};
-use plimsoll_wire::{Effort, EncodedRequest, RenderInput, StreamDecoder};
+use plimsoll_wire::{EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
-use serde_json::{Value, json};
 
-use super::{MAX_TOOLS, Protocol, common_input, effort_or_none, rendered, segment, with_facts};
+use super::{MAX_TOOLS, Protocol, common_input, effort, rendered, segment};
 use crate::client::Connection;
 use crate::thinking::ThinkingOff;
 
-/// The efforts that the API has names for.
-const EFFORTS: &[Effort] = &[Effort::Minimal, Effort::Low, Effort::Medium, Effort::High];
 /// The bits of a seed that the API accepts.
 const MAX_SEED: u64 = i32::MAX as u64;
 
@@ -27,10 +24,6 @@ pub(crate) struct GeminiProtocol {
 impl Protocol for GeminiProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
-    }
-
-    fn profile(&self) -> (&'static str, Value) {
-        ("gemini", json!(self.profile))
     }
 
     fn url(&self, connection: &Connection) -> Url {
@@ -50,17 +43,14 @@ impl Protocol for GeminiProtocol {
     }
 
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
-        let limit = connection.most(request);
-        with_facts(connection, request, EFFORTS, |request| {
-            let input = RenderInput {
-                max_output: limit.map(|tokens| tokens.0),
-                seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
-                effort: request.sampling.thinking.map(effort_or_none),
-                extra: Some(&connection.extra),
-                ..common_input(connection, request)
-            };
-            rendered(input, connection, request, &self.profile)
-        })
+        let input = RenderInput {
+            max_output: connection.most(request).map(|tokens| tokens.0),
+            seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
+            effort: effort(connection, request),
+            extra: Some(&connection.extra),
+            ..common_input(connection, request)
+        };
+        rendered(&input, request, &self.profile)
     }
 
     fn decoder(&self, request: &Request) -> Box<dyn StreamDecoder> {

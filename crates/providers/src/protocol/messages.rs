@@ -8,16 +8,11 @@ use plimsoll_wire::anthropic::{
 };
 use plimsoll_wire::{EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
-use serde_json::{Value, json};
 
-use super::{
-    HostedTools, Protocol, TokenCountEndpoint, common_input, effort_or_none, hosted, rendered,
-    with_facts,
-};
+use super::{HostedTools, Protocol, TokenCountEndpoint, common_input, effort, hosted, rendered};
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::client::Connection;
-use crate::models::FROM_LOW;
 use crate::rejected_reasoning::RejectionTexts;
 use crate::thinking::ThinkingOff;
 
@@ -61,31 +56,25 @@ impl Protocol for MessagesProtocol {
         &self.profile.name
     }
 
-    fn profile(&self) -> (&'static str, Value) {
-        ("messages", json!(self.profile))
-    }
-
     fn url(&self, connection: &Connection) -> Url {
         url(&connection.http.base, PATH)
     }
 
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
         let expected = request.expects.room;
-        with_facts(connection, request, FROM_LOW, |request| {
-            // A limit that only states the remaining budget is not a wish for an answer of that length.
-            let limit = request
-                .max_output
-                .filter(|tokens| expected != Some(*tokens));
-            let input = RenderInput {
-                hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
-                max_output: limit.map(|tokens| tokens.0),
-                room: expected.map(|room| room.0),
-                effort: request.sampling.thinking.map(effort_or_none),
-                extra: Some(&connection.extra),
-                ..common_input(connection, request)
-            };
-            rendered(input, connection, request, &self.profile)
-        })
+        // A limit that only states the remaining budget is not a wish for an answer of that length.
+        let limit = request
+            .max_output
+            .filter(|tokens| expected != Some(*tokens));
+        let input = RenderInput {
+            hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
+            max_output: limit.map(|tokens| tokens.0),
+            room: expected.map(|room| room.0),
+            effort: effort(connection, request),
+            extra: Some(&connection.extra),
+            ..common_input(connection, request)
+        };
+        rendered(&input, request, &self.profile)
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {

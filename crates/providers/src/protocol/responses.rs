@@ -6,7 +6,6 @@ use plimsoll_wire::openai_responses::{
 };
 use plimsoll_wire::{Effort, EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
-use serde_json::{Value, json};
 
 use super::{
     HostedTools, MAX_TOOLS, Protocol, TokenCountEndpoint, common_input, effort_of, hosted, rendered,
@@ -75,7 +74,7 @@ impl ResponsesProtocol {
         match (level?, self.thinking_off) {
             (ThinkingLevel::Off, ThinkingOff::Effort(effort)) => Some(effort),
             (ThinkingLevel::Off, _) => None,
-            (level, _) => effort_of(level),
+            (level, _) => Some(effort_of(level)),
         }
     }
 }
@@ -83,10 +82,6 @@ impl ResponsesProtocol {
 impl Protocol for ResponsesProtocol {
     fn profile_name(&self) -> &str {
         &self.profile.name
-    }
-
-    fn profile(&self) -> (&'static str, Value) {
-        ("responses", json!(self.profile))
     }
 
     fn takes_images(&self) -> bool {
@@ -106,7 +101,7 @@ impl Protocol for ResponsesProtocol {
             extra: Some(&extra),
             ..common_input(connection, request)
         };
-        rendered(input, connection, request, &self.profile)
+        rendered(&input, request, &self.profile)
     }
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
@@ -199,9 +194,7 @@ mod tests {
         let sent = |name: &str, level: ThinkingLevel| {
             let model = ModelRef::parse(&format!("openai-responses/{name}")).unwrap();
             let profile = profile_of(&model, ServerOwner::Vendors);
-            effort_of(level)
-                .and_then(|effort| effort.nearest(&profile.efforts))
-                .map(Effort::name)
+            effort_of(level).nearest(&profile.efforts).map(Effort::name)
         };
         for (name, [minimal, low, medium, high]) in [
             ("gpt-5-2025-08-07", ["minimal", "low", "medium", "high"]),
@@ -215,7 +208,6 @@ mod tests {
         ] {
             let levels = [Minimal, Low, Medium, High].map(|level| sent(name, level));
             assert_eq!(levels, [minimal, low, medium, high].map(Some), "{name}");
-            assert_eq!(sent(name, ThinkingLevel::Off), None);
         }
         for name in ["gpt-4.1", "ft:gpt-4o:mine", "gpt-5-chat-latest"] {
             assert_eq!(sent(name, High), None, "{name}");

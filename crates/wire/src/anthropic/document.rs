@@ -8,6 +8,7 @@ use crate::compose::TurnWriter;
 use crate::document::DocumentFormat;
 use crate::normalize::Normalizer;
 use crate::prompt_texts;
+use crate::server_rules::ServerRules;
 
 /// The messages of Anthropic Messages.
 pub static FORMAT: DocumentFormat = DocumentFormat {
@@ -33,11 +34,12 @@ fn written(message: &Message) -> Vec<String> {
         }
         other => other,
     };
-    let mut normalizer = Normalizer::new(RULES);
+    let mut normalizer = Normalizer::new(ServerRules {
+        user_first: false,
+        ..RULES
+    });
     normalizer.message(message, &mut MessagesParts::default());
     normalizer.open.end_batch();
-    // A turn that was only inserted between others belongs to no message.
     let turns = normalizer.open.turns.iter();
-    let turns = turns.filter(|turn| !turn.from.is_empty());
     turns.map(|turn| MessagesWriter.json(turn)).collect()
 }

@@ -121,18 +121,14 @@ impl<T> OpenCalls<T> {
     }
 }
 
-/// Returns `true` if the last message is a paused turn: it ends with a call of the provider's own tool,
-/// or with the provider's compaction.
+/// Returns `true` if the last message is a paused turn: it ends with a call of the provider's own tool.
 pub(super) fn is_paused(messages: &[&Message]) -> bool {
     let Some(Message::Assistant { parts }) = messages.last() else {
         return false;
     };
     let mut backwards = parts.iter().rev();
-    let last = backwards.find(|part| part.as_text().is_none_or(says));
-    match last {
-        Some(Part::Opaque(opaque)) => {
-            matches!(block(opaque), Some(HostedBlock::Call(_))) || is_compaction(opaque)
-        }
+    match backwards.find(|part| part.as_text().is_none_or(says)) {
+        Some(Part::Opaque(opaque)) => matches!(block(opaque), Some(HostedBlock::Call(_))),
         _ => false,
     }
 }
@@ -226,14 +222,6 @@ pub fn calls_server(kind: &str) -> bool {
 /// Returns `true` if an assistant turn continues from a block of this type. Then it is not a prefill.
 pub fn goes_on_from(kind: &str) -> bool {
     calls_server(kind) || kind == COMPACTION
-}
-
-fn is_compaction(opaque: &Opaque) -> bool {
-    if opaque.origin != ORIGIN || !opaque.data.contains(COMPACTION) {
-        return false;
-    }
-    let value: Option<Value> = serde_json::from_str(&opaque.data).ok();
-    value.is_some_and(|value| value.get("type").and_then(Value::as_str) == Some(COMPACTION))
 }
 
 /// The role of a block of the provider's own tools.

@@ -8,21 +8,13 @@ use super::{MARK, ORIGIN};
 use crate::error::WireError;
 use crate::raw::{self, RawObject, parse};
 
-/// Returns the parts of a block. A text with citations becomes the text, followed by the original
-/// block.
+/// Returns the parts of a block. Citations of a text are left out.
 pub(super) fn parts(block: &RawObject<'_>, raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
     // A breakpoint belongs to the request.
     let opaque = || raw::opaque(ORIGIN, unmarked(block, raw));
     let kind = block.need("type", place)?;
     Ok(vec![match kind.as_str() {
-        "text" => {
-            let text = Part::text(block.need("text", place)?);
-            let cited = block.get("citations").map(str::trim);
-            if cited.is_some_and(|cited| cited.starts_with('[') && cited != "[]") {
-                return Ok(vec![text, Part::Opaque(opaque())]);
-            }
-            text
-        }
+        "text" => Part::text(block.need("text", place)?),
         "thinking" => Part::Thinking(Thinking {
             text: block.need("thinking", place)?,
             opaque: Some(opaque()),

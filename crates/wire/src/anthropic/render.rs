@@ -5,19 +5,19 @@
 use std::borrow::Cow;
 
 use plimsoll_context::{Breakpoint, CacheRetention, MAX_BREAKPOINTS, Message, Opaque, ToolSpec};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::MessagesProfile;
 use super::pause::{self, ServerCalls};
 use super::read_block::unmarked;
 use super::settings::Settings;
-use super::thinking::{self, LoopBegan, Trace, is_thinking};
+use super::thinking::{self, Trace, is_thinking, loop_lacks_thinking};
 use super::write::{MessagesParts, MessagesWriter, RULES, block_json, own, says};
 use crate::compose::{Composer, RequestRenderer, cache_control};
 use crate::object::Object;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
 use crate::server_rules::ServerRules;
-use crate::tools::{EncodedTools, legal_name, object_schema, with_mark};
+use crate::tools::{EncodedTools, called, legal_name, object_schema, with_mark};
 use crate::turns::Block;
 
 /// The beta header for files by id.
@@ -25,26 +25,22 @@ pub const FILES: &str = "files-api-2025-04-14";
 /// The beta header for context editing, if the extra keys of a request contain it.
 pub const CONTEXT_MANAGEMENT: &str = "context-management-2025-06-27";
 
-impl RequestRenderer for MessagesProfile {
-    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
-        let mut tools = EncodedTools::new(tools, legal_name, |name, tool| {
-            Object::new()
-                .text("name", name)
-                .text("description", &tool.description)
-                .value("input_schema", object_schema(&tool.schema, false))
-                .end()
-        });
-        if self.binds_prefix {
-            let digest = blake3::hash(tools.list.as_bytes()).to_hex();
-            tools.digest = Some(digest.to_string());
-        }
-        tools
-    }
+/// Encodes the tools of a request.
+fn encode_tools(tools: &[ToolSpec]) -> EncodedTools {
+    EncodedTools::new(tools, legal_name, |name, tool| {
+        Object::new()
+            .text("name", name)
+            .text("description", &tool.description)
+            .value("input_schema", object_schema(&tool.schema, false))
+            .end()
+    })
+}
 
+impl RequestRenderer for MessagesProfile {
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         let tools = match (input.tools, input.hosted_tools) {
-            ([], []) => Cow::Owned(self.encode_tools(&called(messages))),
-            _ => EncodedTools::of(input, self),
+            ([], []) => encode_tools(&called(messages)),
+            _ => encode_tools(input.tools),
         };
         // A paused turn is sent back unchanged, and no message may follow it.
         let server_calls = ServerCalls::of(messages);
@@ -57,7 +53,7 @@ impl RequestRenderer for MessagesProfile {
         };
         let mut trace = Trace::new(input, &tools, self);
         let mut without = thinking::judge(input.model, &mut trace, messages, self);
-        let mut settings = Settings::of(input, self, LoopBegan::of(messages, &without));
+        let mut settings = Settings::of(input, self, loop_lacks_thinking(messages, &without));
         if !settings.thinks && !self.unasked_thinking {
             leave_out_all(&mut without, messages);
         }
@@ -69,6 +65,7 @@ impl RequestRenderer for MessagesProfile {
         };
         let rules = ServerRules {
             assistant_last: paused || (self.prefill && !settings.thinks),
+            images: self.images,
             ..RULES
         };
         let mut composer = Composer::new(rules, input.system);
@@ -106,18 +103,6 @@ fn leave_out_all(without: &mut [Option<LeftOut>], messages: &[&Message]) {
             without.get_or_insert(LeftOut::UnaskedThinking);
         }
     }
-}
-
-/// Returns the tool that messages call first, by its name only: the API requires tools beside calls.
-/// One is enough, and it stays the same while messages are added.
-fn called(messages: &[&Message]) -> Vec<ToolSpec> {
-    let mut calls = messages.iter().flat_map(|message| message.calls());
-    let tool = calls.next().map(|call| ToolSpec {
-        name: legal_name(&call.name).into_owned(),
-        description: String::new(),
-        schema: json!({"type": "object"}),
-    });
-    tool.into_iter().collect()
 }
 
 /// Returns the body up to the messages.

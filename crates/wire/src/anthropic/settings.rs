@@ -3,12 +3,9 @@
 
 use serde_json::{Value, json};
 
-use super::thinking::LoopBegan;
-use super::write::says;
 use super::{EffortSupport, MessagesProfile, NoThinking, ThinkingStyle};
 use crate::object;
-use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput, ToolChoice};
-use crate::tools;
+use crate::request::{Effort, LeftOut, Note, RenderInput, ToolChoice};
 
 /// The smallest budget of thinking that the API accepts.
 pub const MIN_BUDGET: u64 = 1_024;
@@ -30,28 +27,25 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    pub(super) fn of(input: &RenderInput<'_>, profile: &MessagesProfile, began: LoopBegan) -> Self {
+    /// `loop_lacks_thinking` is whether the current tool loop began without thinking.
+    pub(super) fn of(
+        input: &RenderInput<'_>,
+        profile: &MessagesProfile,
+        loop_lacks_thinking: bool,
+    ) -> Self {
         let mut settings = Self {
-            keys: object::Settings::new(&[]),
+            keys: object::Settings::default(),
             notes: Vec::new(),
             thinks: false,
         };
         let max = settings.output(input, profile);
-        let forced = settings.tool_choice(input, profile);
-        settings.thinking(input, profile, (began, forced), max);
+        let has_tools = !input.tools.is_empty() || !input.hosted_tools.is_empty();
+        if has_tools && input.tool_choice == ToolChoice::None {
+            settings.set("tool_choice", json!({"type": "none"}));
+        }
+        settings.thinking(input, profile, loop_lacks_thinking, max);
         settings.temperature(input, profile);
-        // The API refuses stop sequences of white space only.
-        let stops = input.stop.iter().filter(|stop| says(stop));
-        let stops: Vec<&str> = stops.map(String::as_str).collect();
-        if stops.len() < input.stop.len() {
-            settings.note(LeftOut::StopBlank);
-        }
-        if !stops.is_empty() {
-            settings.set("stop_sequences", stops.into());
-        }
-        if input.delivery == Delivery::Stream {
-            settings.set("stream", true.into());
-        }
+        settings.set("stream", true.into());
         settings.keys.set_all(input.extra, &NOT_SETTINGS);
         settings
     }
@@ -72,33 +66,11 @@ impl Settings {
         max
     }
 
-    /// Returns `true` if a tool is forced.
-    fn tool_choice(&mut self, input: &RenderInput<'_>, profile: &MessagesProfile) -> bool {
-        if input.tools.is_empty() && input.hosted_tools.is_empty() {
-            return false;
-        }
-        let choice = match &input.tool_choice {
-            ToolChoice::Auto => return false,
-            ToolChoice::None => {
-                self.set("tool_choice", json!({"type": "none"}));
-                return false;
-            }
-            _ if !profile.forced_tools => {
-                self.note(LeftOut::ToolForced);
-                return false;
-            }
-            ToolChoice::Required => json!({"type": "any"}),
-            ToolChoice::Tool(name) => json!({"type": "tool", "name": tools::legal_name(name)}),
-        };
-        self.set("tool_choice", choice);
-        true
-    }
-
     fn thinking(
         &mut self,
         input: &RenderInput<'_>,
         profile: &MessagesProfile,
-        (began, forced): (LoopBegan, bool),
+        loop_lacks_thinking: bool,
         max: u64,
     ) {
         let effort = match input.effort {
@@ -106,13 +78,12 @@ impl Settings {
             Some(Effort::None) => return self.no_thinking(profile),
             Some(effort) => effort,
         };
-        let budget = budget(input, profile, max);
+        // A quarter is left for the answer.
+        let budget = usual_budget(input.effort).min(max.saturating_sub(max / 4 + 1));
         let thinking = match profile.thinking {
-            ThinkingStyle::Adaptive | ThinkingStyle::Either if !forced => {
-                Some(json!({"type": "adaptive"}))
-            }
+            ThinkingStyle::Adaptive | ThinkingStyle::Either => Some(json!({"type": "adaptive"})),
             ThinkingStyle::Budget | ThinkingStyle::Unknown
-                if !forced && began != LoopBegan::WithoutThinking && budget >= MIN_BUDGET =>
+                if !loop_lacks_thinking && budget >= MIN_BUDGET =>
             {
                 Some(json!({"type": "enabled", "budget_tokens": budget}))
             }
@@ -175,23 +146,4 @@ impl Settings {
 fn usual_budget(effort: Option<Effort>) -> u64 {
     let budget = effort.and_then(|effort| effort.budget(MIN_BUDGET, MAX_BUDGET));
     budget.unwrap_or_default()
-}
-
-/// Returns the thinking budget in tokens. It leaves space for the answer.
-///
-/// Each change of the budget invalidates the cache of all messages. So if the available space shrinks
-/// from request to request, the budget is halved each time it no longer fits.
-fn budget(input: &RenderInput<'_>, profile: &MessagesProfile, max: u64) -> u64 {
-    let fits = |max: u64| max.saturating_sub(max / 4 + 1);
-    let most = fits(max);
-    if input.room.is_none_or(|room| max < room) {
-        return usual_budget(input.effort).min(most);
-    }
-    let wanted = usual_budget(input.effort);
-    let free = profile.default_output.saturating_add(wanted);
-    let mut budget = wanted.min(fits(free));
-    while budget > most {
-        budget /= 2;
-    }
-    budget
 }

@@ -135,10 +135,7 @@ fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<
     let object: RawObject<'_> = parse(raw)?;
     let field = |key: &str| object.text(key);
     let (content, kind) = match object.text("type").as_str() {
-        "text" => {
-            let citations = list(object.get("citations"))?;
-            (OpenContent::text(), BlockKind::Text { citations })
-        }
+        "text" => (OpenContent::text(), BlockKind::Text),
         "thinking" => {
             let (signature, grew) = (field("signature"), false);
             (
@@ -152,12 +149,6 @@ fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<
             (content, BlockKind::Call { is_whole: true })
         }
         "redacted_thinking" => (OpenContent::opaque(), BlockKind::Redacted),
-        "compaction" => {
-            let content = object.some_text("content");
-            let encrypted = object.some_text("encrypted_content");
-            let kind = BlockKind::Compaction { content, encrypted };
-            (OpenContent::opaque(), kind)
-        }
         _ => {
             let pieces = String::new();
             (OpenContent::opaque(), BlockKind::Other { pieces })
@@ -168,7 +159,7 @@ fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<
         start: raw.to_owned(),
         kind,
     };
-    let at = reply.open_last(content, state)?;
+    let at = reply.open(content, state)?;
     match reply.block_mut(at).map(|block| &mut block.content) {
         Some(OpenContent::Text(_)) => reply.push(at, &field("text")),
         Some(OpenContent::Thinking(_)) => reply.push(at, &field("thinking")),
@@ -224,15 +215,10 @@ fn more(
         "thinking_delta" => ("thinking", "thinking"),
         "signature_delta" => ("signature", "thinking"),
         "input_json_delta" => ("partial_json", "tool_use"),
-        "citations_delta" => ("citation", "text"),
-        "compaction_delta" => ("content", "compaction"),
         _ => return Ok(()),
     };
     let raw = delta.get(key).unwrap_or("null");
-    let sealed = delta.some_text("encrypted_content");
-    let sealed = sealed.filter(|_| of == "compaction");
-    let bytes = raw.len();
-    reply.charge(bytes.saturating_add(sealed.as_ref().map_or(0, String::len)))?;
+    reply.charge(raw.len())?;
     let more = serde_json::from_str::<String>(raw).unwrap_or_default();
     let at = match newest(index, reply) {
         Some(at) => at,
@@ -243,8 +229,7 @@ fn more(
         return Ok(());
     };
     match (&mut block.state.kind, key) {
-        (BlockKind::Text { .. }, "text") => reply.push(at, &more),
-        (BlockKind::Text { citations }, "citation") => citations.push(raw.to_owned()),
+        (BlockKind::Text, "text") => reply.push(at, &more),
         (BlockKind::Thinking { grew, .. }, "thinking") => {
             *grew = true;
             reply.push(at, &more);
@@ -260,23 +245,9 @@ fn more(
             reply.push(at, &more);
         }
         (BlockKind::Other { pieces }, "partial_json") => pieces.push_str(&more),
-        (BlockKind::Compaction { content, encrypted }, "content") => {
-            if raw != "null" {
-                content.get_or_insert_default().push_str(&more);
-            }
-            *encrypted = sealed.or(encrypted.take());
-        }
         _ => {}
     }
     Ok(())
-}
-
-fn list(raw: Option<&str>) -> Result<Vec<String>, WireError> {
-    let Some(raw) = raw.filter(|raw| raw.starts_with('[')) else {
-        return Ok(Vec::new());
-    };
-    let list: Vec<&RawValue> = parse(raw)?;
-    Ok(list.into_iter().map(|raw| raw.get().to_owned()).collect())
 }
 
 /// Returns an error if the body or an event contains one. Some servers report errors with status 200,
@@ -295,8 +266,7 @@ fn stop_reason(reason: &str) -> StopReason {
         "max_tokens" => StopReason::Length,
         "model_context_window_exceeded" => StopReason::Window,
         "refusal" => StopReason::ContentFilter,
-        // In both cases, the reply is sent back unchanged and the model continues.
-        "pause_turn" | "compaction" => StopReason::Paused,
+        "pause_turn" => StopReason::Paused,
         _ => StopReason::Other,
     }
 }

@@ -2,7 +2,6 @@
 //! events.
 
 use plimsoll_context::{Part, StopReason, Thinking};
-use serde_json::Value;
 
 use super::ORIGIN;
 use crate::object::Object;
@@ -20,9 +19,7 @@ pub struct MessagesBlock {
 
 #[derive(Debug, Clone)]
 pub(super) enum BlockKind {
-    Text {
-        citations: Vec<String>,
-    },
+    Text,
     Thinking {
         signature: String,
         grew: bool,
@@ -32,11 +29,6 @@ pub(super) enum BlockKind {
         /// Whether the arguments are those of the block's beginning. The first piece replaces them.
         is_whole: bool,
     },
-    /// The provider's compaction, which replaces all messages before it.
-    Compaction {
-        content: Option<String>,
-        encrypted: Option<String>,
-    },
     /// The provider's own: passed through.
     Other {
         pieces: String,
@@ -45,36 +37,24 @@ pub(super) enum BlockKind {
 
 impl OpenBlock<MessagesBlock> {
     /// Returns the model's output in the block so far.
-    pub(super) fn wrote(&self) -> String {
+    pub(super) fn wrote(&self) -> &str {
         match &self.state.kind {
-            BlockKind::Call { is_whole: true } => String::new(),
-            BlockKind::Text { .. } | BlockKind::Thinking { .. } | BlockKind::Call { .. } => {
-                self.text()
-            }
-            BlockKind::Other { pieces } => pieces.clone(),
-            BlockKind::Compaction { content, .. } => content.clone().unwrap_or_default(),
-            BlockKind::Redacted => self.state.start.clone(),
+            BlockKind::Call { is_whole: true } => "",
+            BlockKind::Text | BlockKind::Thinking { .. } | BlockKind::Call { .. } => self.text(),
+            BlockKind::Other { pieces } => pieces,
+            BlockKind::Redacted => &self.state.start,
         }
     }
 
     /// Returns the parts of the block for a transcript.
     pub(super) fn parts(&self, stop: StopReason) -> Vec<Part> {
         let mut parts: Vec<Part> = self.part(stop).into_iter().collect();
-        let start = || serde_json::from_str::<RawObject<'_>>(&self.state.start).ok();
         match &self.state.kind {
-            BlockKind::Call { .. } => {}
-            BlockKind::Text { citations } => {
-                if !citations.is_empty() && !parts.is_empty() {
-                    let block = Object::of("text")
-                        .text("text", &self.text())
-                        .list("citations", citations.iter().map(String::as_str));
-                    parts.push(opaque(block.end()));
-                }
-            }
+            BlockKind::Text | BlockKind::Call { .. } => {}
             BlockKind::Thinking { signature, grew } => {
                 // Thinking without a signature cannot be sent back.
                 if !signature.is_empty() {
-                    let text = self.text();
+                    let text = self.text().to_owned();
                     let block = if *grew {
                         Object::of("thinking")
                             .text("thinking", &text)
@@ -91,28 +71,15 @@ impl OpenBlock<MessagesBlock> {
                 text: String::new(),
                 opaque: Some(raw::opaque(ORIGIN, self.state.start.as_str())),
             })),
-            BlockKind::Compaction { content, encrypted } => {
-                let quoted = |text: &String| Value::from(text.as_str()).to_string();
-                let content = content.as_ref().map_or("null".into(), quoted);
-                let changes = [
-                    ("content", Some(content)),
-                    // The API does not accept a null here.
-                    ("encrypted_content", encrypted.as_ref().map(quoted)),
-                ];
-                let block = start().map(|start| start.with(&changes));
-                parts.push(opaque(block.unwrap_or_else(|| self.state.start.clone())));
-            }
             BlockKind::Other { pieces } => {
                 let whole = serde_json::from_str::<serde::de::IgnoredAny>(pieces).is_ok();
-                let start = start().filter(|_| whole);
+                let start = serde_json::from_str::<RawObject<'_>>(&self.state.start).ok();
+                let start = start.filter(|_| whole);
                 let block = start.map(|start| start.with(&[("input", Some(pieces.clone()))]));
-                parts.push(opaque(block.unwrap_or_else(|| self.state.start.clone())));
+                let block = block.unwrap_or_else(|| self.state.start.clone());
+                parts.push(Part::Opaque(raw::opaque(ORIGIN, block)));
             }
         }
         parts
     }
-}
-
-fn opaque(data: String) -> Part {
-    Part::Opaque(raw::opaque(ORIGIN, data))
 }

@@ -106,7 +106,7 @@ impl Trace {
     ) -> Self {
         let mut trace = Self(profile.binds_prefix.then(blake3::Hasher::new));
         trace.take(&input.system);
-        trace.take(&tools.digest);
+        trace.take(&tools.list);
         if !input.hosted_tools.is_empty() {
             trace.take(&input.hosted_tools);
         }
@@ -251,45 +251,34 @@ fn judge_message(
     Ok(binding)
 }
 
-/// How the current tool loop began.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LoopBegan {
-    /// There is no current tool loop.
-    NoLoop,
-    WithThinking,
-    WithoutThinking,
-}
-
-impl LoopBegan {
-    /// Returns how the tool loop at the end of a request began: at the first assistant turn since the last
-    /// user turn without results. A turn consists of neighbours of one role. `without` are the reasons for
-    /// leaving out the thinking of messages.
-    pub(super) fn of(messages: &[&Message], without: &[Option<LeftOut>]) -> Self {
-        let messages_with = messages.iter().zip(without).rev();
-        let sent = messages_with.filter(|(message, without)| speaks(message, without.is_some()));
-        let mut rest = sent.peekable();
-        let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
-        let mut began = Self::NoLoop;
-        // A paused turn is continued, so it belongs to the loop.
-        let mut in_loop = pause::is_paused(messages);
-        loop {
-            while let Some((message, _)) = rest.next_if(|(message, _)| !is_answer(message)) {
-                in_loop |= matches!(message, Message::ToolResult(_));
-            }
-            if !in_loop || rest.peek().is_none() {
-                return began;
-            }
-            while let Some((message, without)) = rest.next_if(|(message, _)| is_answer(message)) {
-                let mut parts = message.parts().iter();
-                began = match parts.find(|part| is_sent(part, without.is_some())) {
-                    Some(part) if is_thinking(part) => Self::WithThinking,
-                    Some(_) => Self::WithoutThinking,
-                    None => began,
-                };
-            }
-            in_loop = false;
+/// Checks whether the tool loop at the end of a request began without thinking: at the first assistant turn
+/// since the last user turn without results. A turn consists of neighbours of one role. `without` are the
+/// reasons for leaving out the thinking of messages.
+pub(super) fn loop_lacks_thinking(messages: &[&Message], without: &[Option<LeftOut>]) -> bool {
+    let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
+    let sent = messages.iter().zip(without);
+    let sent = sent.filter(|(message, without)| speaks(message, without.is_some()));
+    let sent: Vec<_> = sent.collect();
+    let turns = sent.chunk_by(|(one, _), (other, _)| is_answer(one) == is_answer(other));
+    // A paused turn is continued, so it belongs to the loop.
+    let mut in_loop = pause::is_paused(messages);
+    let mut lacks = false;
+    for turn in turns.collect::<Vec<_>>().into_iter().rev() {
+        if turn.iter().any(|(message, _)| !is_answer(message)) {
+            let mut messages = turn.iter().map(|(message, _)| message);
+            in_loop |= messages.any(|message| matches!(message, Message::ToolResult(_)));
+            continue;
         }
+        if !std::mem::take(&mut in_loop) {
+            break;
+        }
+        let mut parts = turn.iter().flat_map(|(message, without)| {
+            let parts = message.parts().iter();
+            parts.filter(|part| is_sent(part, without.is_some()))
+        });
+        lacks = !parts.next().is_some_and(is_thinking);
     }
+    lacks
 }
 
 /// Returns `true` if a request has content of a message. `is_without` leaves out its thinking.

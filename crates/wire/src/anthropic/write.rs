@@ -47,27 +47,14 @@ impl Native for MessagesParts<'_> {
         block
     }
 
-    fn opaque(
-        &mut self,
-        opaque: &Opaque,
-        _: Role,
-        before: Option<&str>,
-        blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
+    fn opaque(&mut self, opaque: &Opaque, _: Role, blocks: &mut Vec<Block>) -> Result<(), LeftOut> {
         let mut unanswered = self.unanswered.iter();
         if unanswered.any(|(_, call)| std::ptr::eq(*call, opaque)) {
             return Err(LeftOut::ServerCall);
         }
         let object = own(opaque).ok_or(LeftOut::ForeignBlock)?;
         let kind = object.get("type").filter(|kind| kind.starts_with('"'));
-        if kind.ok_or(LeftOut::ForeignBlock)? == "\"text\"" {
-            let text = object.get("text");
-            let text: Option<String> = text.and_then(|raw| serde_json::from_str(raw).ok());
-            // It repeats the text before it, with citations.
-            if text.is_none() || text.as_deref() != before || blocks.pop().is_none() {
-                return Err(LeftOut::Citations);
-            }
-        }
+        kind.ok_or(LeftOut::ForeignBlock)?;
         blocks.push(Content::Json(unmarked(&object, &opaque.data)).into());
         Ok(())
     }
@@ -84,16 +71,6 @@ impl Native for MessagesParts<'_> {
         let bound = thinking.opaque.as_ref().and_then(LocatedThinking::of);
         blocks.extend(bound.map(|bound| Content::Thinking(bound.block.to_owned()).into()));
         Ok(())
-    }
-
-    /// Removes thinking at the end of a message.
-    fn end(&mut self, blocks: &mut Vec<Block>) -> Option<LeftOut> {
-        let is_thinking = |block: &Block| matches!(block.content, Content::Thinking(_));
-        let kept = blocks.iter().rposition(|block| !is_thinking(block));
-        let kept = kept.map_or(0, |last| last + 1);
-        let left_out = (kept < blocks.len()).then_some(LeftOut::LastThinking);
-        blocks.truncate(kept);
-        left_out
     }
 
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {

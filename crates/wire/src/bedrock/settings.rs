@@ -29,11 +29,9 @@ pub(super) fn settings(
         }
         temperature = temperature.map(|wanted| wanted.clamp(0.0, 1.0));
     }
-    let stop = (!input.stop.is_empty()).then(|| Value::from(input.stop));
     let inference = some_members([
         ("maxTokens", most.map(Value::from)),
         ("temperature", temperature.map(Value::from)),
-        ("stopSequences", stop),
     ]);
     let thinking = match budget {
         Some(tokens) => Some(json!({"thinking": {"type": "enabled", "budget_tokens": tokens}})),
@@ -43,7 +41,7 @@ pub(super) fn settings(
     if is_asked && thinking.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
-    let mut settings = Settings::new(&[]);
+    let mut settings = Settings::default();
     settings.set("inferenceConfig", inference.map(Value::from));
     settings.set("additionalModelRequestFields", thinking);
     settings.merge(input.extra, &NOT_SETTINGS);

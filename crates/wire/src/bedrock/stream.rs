@@ -29,7 +29,7 @@ pub struct ConverseEvents {
 /// The state of a block besides the model's output.
 #[derive(Debug, Clone, Default)]
 pub struct ConverseBlock {
-    /// The index in the API's events, by which the blocks are sorted.
+    /// The index in the API's events.
     index: u64,
     signature: String,
     redacted: String,
@@ -97,7 +97,7 @@ impl ReplyEvents<ConverseBlock> for ConverseEvents {
         let blocks = reply.blocks().iter();
         let parts = blocks.filter_map(|block| match block.opaque(&self.model) {
             Some(opaque) => Some(Part::Thinking(Thinking {
-                text: block.text(),
+                text: block.text().to_owned(),
                 opaque: Some(opaque),
             })),
             None => block.part(stop),
@@ -160,9 +160,8 @@ fn more(index: u64, delta: &Value, reply: &mut OpenReply<ConverseBlock>) -> Resu
     } else if let Some(input) = text("/toolUse/input") {
         // A call never begins with its arguments.
         let call = OpenContent::call(CallId(String::new()), "");
-        if let Ok(at) = place(index, reply)
-            && is_like(at, &call, reply)
-        {
+        let at = place(index, reply);
+        if let Some(at) = at.filter(|at| is_like(*at, &call, reply)) {
             reply.write(at, input)?;
         }
     } else if let Some(reasoning) = delta.get("reasoningContent") {
@@ -187,21 +186,19 @@ fn block(
     content: OpenContent,
     reply: &mut OpenReply<ConverseBlock>,
 ) -> Result<Option<usize>, WireError> {
-    match place(index, reply) {
-        Ok(at) => Ok(Some(at).filter(|at| is_like(*at, &content, reply))),
-        Err(at) => {
-            let state = ConverseBlock {
-                index,
-                ..ConverseBlock::default()
-            };
-            reply.open(at, content, state).map(Some)
-        }
+    if let Some(at) = place(index, reply) {
+        return Ok(Some(at).filter(|at| is_like(*at, &content, reply)));
     }
+    let state = ConverseBlock {
+        index,
+        ..ConverseBlock::default()
+    };
+    reply.open(content, state).map(Some)
 }
 
-fn place(index: u64, reply: &OpenReply<ConverseBlock>) -> Result<usize, usize> {
-    let blocks = reply.blocks();
-    blocks.binary_search_by_key(&index, |block| block.state.index)
+fn place(index: u64, reply: &OpenReply<ConverseBlock>) -> Option<usize> {
+    let mut blocks = reply.blocks().iter();
+    blocks.position(|block| block.state.index == index)
 }
 
 fn is_like(at: usize, content: &OpenContent, reply: &OpenReply<ConverseBlock>) -> bool {

@@ -51,6 +51,7 @@ impl ConverseProfile {
                 Results::ApartFromUser
             },
             user_after_result: self.mixed_turn,
+            images: self.images,
             ..ServerRules::BLOCKS
         }
     }
@@ -136,15 +137,9 @@ impl Native for ConverseParts<'_> {
         Ok(())
     }
 
-    /// Moves reasoning to the beginning, and leaves it out if the message has no other content.
-    fn end(&mut self, blocks: &mut Vec<Block>) -> Option<LeftOut> {
-        let is_reasoning = |block: &Block| matches!(block.content, Content::Thinking(_));
-        if !blocks.is_empty() && blocks.iter().all(is_reasoning) {
-            blocks.clear();
-            return Some(LeftOut::LoneReasoning);
-        }
-        blocks.sort_by_key(|block| !is_reasoning(block));
-        None
+    /// Moves reasoning to the beginning.
+    fn arrange(&self, blocks: &mut Vec<Block>) {
+        blocks.sort_by_key(|block| !matches!(block.content, Content::Thinking(_)));
     }
 }
 

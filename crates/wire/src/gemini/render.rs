@@ -12,32 +12,37 @@ use super::write::{GeminiParts, GeminiWriter, RULES, declared};
 use crate::compose::{Composer, RequestRenderer};
 use crate::object::Object;
 use crate::request::{EncodedRequest, RenderInput};
+use crate::server_rules::ServerRules;
 use crate::tools::{EncodedTools, described, legal_name, object_schema};
 
-impl RequestRenderer for GeminiProfile {
-    /// The declarations are one tool.
-    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
-        let name = |name| match legal_name(name) {
-            Cow::Borrowed(name) => declared(name),
-            Cow::Owned(name) => declared(&name).into_owned().into(),
-        };
-        let mut tools = EncodedTools::new(tools, name, |name, tool| {
-            let schema = object_schema(&tool.schema, false);
-            described(name, &tool.description)
-                .value("parametersJsonSchema", schema)
-                .end()
-        });
-        if !tools.list.is_empty() {
-            let list = Object::new().list("functionDeclarations", [tools.list.as_str()]);
-            tools.list = list.end();
-        }
-        tools
+/// Encodes the tools of a request. The declarations are one tool.
+fn encode_tools(tools: &[ToolSpec]) -> EncodedTools {
+    let name = |name| match legal_name(name) {
+        Cow::Borrowed(name) => declared(name),
+        Cow::Owned(name) => declared(&name).into_owned().into(),
+    };
+    let mut tools = EncodedTools::new(tools, name, |name, tool| {
+        let schema = object_schema(&tool.schema, false);
+        described(name, &tool.description)
+            .value("parametersJsonSchema", schema)
+            .end()
+    });
+    if !tools.list.is_empty() {
+        let list = Object::new().list("functionDeclarations", [tools.list.as_str()]);
+        tools.list = list.end();
     }
+    tools
+}
 
+impl RequestRenderer for GeminiProfile {
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
-        let mut composer = Composer::new(RULES, input.system);
+        let rules = ServerRules {
+            images: self.images,
+            ..RULES
+        };
+        let mut composer = Composer::new(rules, input.system);
         for message in messages {
-            composer.message(message, &mut GeminiParts::default(), &GeminiWriter(self));
+            composer.message(message, &mut GeminiParts, &GeminiWriter(self));
         }
         let mut head = Object::new();
         if let Some(system) = composer.normalizer.system_text() {
@@ -46,7 +51,7 @@ impl RequestRenderer for GeminiProfile {
             head = head.raw("systemInstruction", &parts.end());
         }
         let notes = &mut composer.normalizer.notes;
-        let tools = EncodedTools::of(input, self);
+        let tools = encode_tools(input.tools);
         notes.extend(&tools.notes);
         let callable = !tools.list.is_empty();
         let own = input.extra.and_then(|extra| extra.get("tools"));

@@ -2,11 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::write::declared;
 use super::{GeminiProfile, Thinking};
 use crate::object::{Settings, some_members};
 use crate::request::{Effort, LeftOut, Note, RenderInput, ToolChoice};
-use crate::tools::legal_name;
 
 /// The bits of a seed that the API accepts.
 const MAX_SEED: i64 = i32::MAX as i64;
@@ -23,31 +21,20 @@ pub(super) fn settings(
     profile: &GeminiProfile,
     notes: &mut Vec<Note>,
 ) -> Settings {
-    let mut settings = Settings::new(&[]);
+    let mut settings = Settings::default();
     // The API refuses a choice without tools.
-    let choice = match &input.tool_choice {
-        _ if !callable => None,
-        ToolChoice::Auto => None,
-        ToolChoice::None => Some(json!({"mode": "NONE"})),
-        ToolChoice::Required => Some(json!({"mode": "ANY"})),
-        ToolChoice::Tool(name) => {
-            let name = declared(&legal_name(name)).into_owned();
-            Some(json!({"mode": "ANY", "allowedFunctionNames": [name]}))
-        }
-    };
-    let choice = choice.map(|choice| json!({ "functionCallingConfig": choice }));
+    let is_none = callable && input.tool_choice == ToolChoice::None;
+    let choice = is_none.then(|| json!({"functionCallingConfig": {"mode": "NONE"}}));
     settings.set("toolConfig", choice);
     let thinking = thinking(input, profile);
     if input.effort.is_some() && thinking.is_none() {
         notes.push(Note::setting(LeftOut::Effort));
     }
     let temperature = input.temperature.filter(|wanted| wanted.is_finite());
-    let stop = (!input.stop.is_empty()).then(|| Value::from(input.stop));
     let config = some_members([
         ("maxOutputTokens", input.max_output.map(Value::from)),
         ("temperature", temperature.map(Value::from)),
         ("seed", input.seed.map(|seed| Value::from(seed & MAX_SEED))),
-        ("stopSequences", stop),
         ("thinkingConfig", thinking),
     ]);
     settings.set("generationConfig", config.map(Value::from));

@@ -1,12 +1,12 @@
 //! [`GeminiEvents`]: the events of `streamGenerateContent`, and the bodies of `generateContent`. A
-//! thought signature stays with its part.
+//! thought signature is stored in the call that it came with. Those of texts are not kept: the API does not
+//! require them.
 
 use plimsoll_context::{File, Image, Opaque, Part, Source, StopReason, Tokens, Usage};
 use serde_json::Value;
 
 use super::ORIGIN;
-use super::signed::{TextSignature, kept_by_call};
-use super::write::own_id;
+use super::write::{kept_by_call, own_id};
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
 use crate::open_reply::{OpenContent, OpenReply};
@@ -33,24 +33,16 @@ const FILTERED: [&str; 8] = [
 ];
 
 /// A reply while it arrives.
-pub type GeminiStreamState = decoder::StreamState<GeminiEvents, GeminiBlock>;
+pub type GeminiStreamState = decoder::StreamState<GeminiEvents, ArrivedPart>;
+
+/// The part of a block that arrived whole. `None` for texts, thoughts and calls.
+type ArrivedPart = Option<Part>;
 
 /// Reads the events of a reply.
 #[derive(Debug, Clone)]
 pub struct GeminiEvents {
     /// The number of calls in the transcript and in this reply.
     calls: usize,
-}
-
-/// The state of a block besides the model's output.
-#[derive(Debug, Clone, Default)]
-pub struct GeminiBlock {
-    /// The signatures of a text.
-    signatures: Vec<TextSignature>,
-    /// Whether another part followed the text and its signatures.
-    is_over: bool,
-    /// A part that arrived whole.
-    part: Option<Part>,
 }
 
 impl GeminiStreamState {
@@ -62,12 +54,12 @@ impl GeminiStreamState {
     }
 }
 
-impl ReplyEvents<GeminiBlock> for GeminiEvents {
-    fn event(&mut self, data: &str, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
+impl ReplyEvents<ArrivedPart> for GeminiEvents {
+    fn event(&mut self, data: &str, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
         self.take(&parse(data)?, reply)
     }
 
-    fn whole(&mut self, body: &str, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
+    fn whole(&mut self, body: &str, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
         // A server that ignores `alt=sse` sends the events as a list.
         match &parse(body)? {
             Value::Array(events) => events.iter().try_for_each(|event| self.take(event, reply)),
@@ -75,21 +67,15 @@ impl ReplyEvents<GeminiBlock> for GeminiEvents {
         }
     }
 
-    fn parts(&self, reply: &OpenReply<GeminiBlock>, stop: StopReason) -> Vec<Part> {
+    fn parts(&self, reply: &OpenReply<ArrivedPart>, stop: StopReason) -> Vec<Part> {
         let blocks = reply.blocks().iter();
-        let parts = blocks.flat_map(|block| {
-            let signatures = block.state.signatures.iter().cloned();
-            let whole = block.state.part.clone().or_else(|| block.part(stop));
-            whole
-                .into_iter()
-                .chain(signatures.map(TextSignature::into_part))
-        });
+        let parts = blocks.filter_map(|block| block.state.clone().or_else(|| block.part(stop)));
         parts.collect()
     }
 }
 
 impl GeminiEvents {
-    fn take(&mut self, event: &Value, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
+    fn take(&mut self, event: &Value, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
         if event.get("error").is_some() {
             let body = event.to_string();
             return Err(WireError::Provider { body });
@@ -120,18 +106,21 @@ impl GeminiEvents {
         Ok(())
     }
 
-    fn part(&mut self, part: &Value, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
+    fn part(&mut self, part: &Value, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
         let text = |key: &str| part.get(key).and_then(Value::as_str);
-        let signature = text("thoughtSignature").filter(|signature| !signature.is_empty());
         let is_thought = part.get("thought").and_then(Value::as_bool) == Some(true);
         if let Some(call) = part.get("functionCall") {
+            let signature = text("thoughtSignature").filter(|signature| !signature.is_empty());
             self.call(call, signature, reply)
-        } else if let (true, Some(text)) = (is_thought, text("text")) {
-            think(text, reply)
+        } else if let Some(text) = text("text") {
+            let content = if is_thought {
+                OpenContent::thinking()
+            } else {
+                OpenContent::text()
+            };
+            add_text(content, text, reply)
         } else if let Some(media) = part.get("inlineData").and_then(media) {
             add(media, part.to_string().len(), reply)
-        } else if signature.is_some() || text("text").is_some() {
-            add_text(text("text").unwrap_or_default(), signature, reply)
         } else {
             let (origin, data) = (ORIGIN.into(), part.to_string());
             let length = data.len();
@@ -143,7 +132,7 @@ impl GeminiEvents {
         &mut self,
         call: &Value,
         signature: Option<&str>,
-        reply: &mut OpenReply<GeminiBlock>,
+        reply: &mut OpenReply<ArrivedPart>,
     ) -> Result<(), WireError> {
         let text = |key: &str| call.get(key).and_then(Value::as_str);
         let name = text("name").unwrap_or_default();
@@ -154,7 +143,7 @@ impl GeminiEvents {
         let arguments = arguments.map_or_else(|| "{}".to_owned(), Value::to_string);
         reply.charge(name.len() + signature.map_or(0, str::len))?;
         let content = OpenContent::call(reply.unique_id(id), name);
-        let at = reply.open_last(content, GeminiBlock::default())?;
+        let at = reply.open(content, None)?;
         if let Some(OpenContent::Call(open)) = reply.block_mut(at).map(|block| &mut block.content) {
             open.call.opaque = signature.map(kept_by_call);
         }
@@ -163,68 +152,31 @@ impl GeminiEvents {
     }
 }
 
+/// Adds text to the last block if it is of this kind, or to a new one.
 fn add_text(
+    content: OpenContent,
     text: &str,
-    signature: Option<&str>,
-    reply: &mut OpenReply<GeminiBlock>,
+    reply: &mut OpenReply<ArrivedPart>,
 ) -> Result<(), WireError> {
-    let last = last_like(&OpenContent::text(), reply);
-    let at = match last.filter(|(_, state)| !state.is_over) {
-        Some((at, _)) => at,
-        None if text.is_empty() && signature.is_none() => return Ok(()),
-        None => reply.open_last(OpenContent::text(), GeminiBlock::default())?,
-    };
-    if let Some(signature) = signature {
-        reply.charge(signature.len())?;
-        if let Some(block) = reply.block_mut(at)
-            && let OpenContent::Text(written) = &block.content
-        {
-            let from = written.len();
-            block.state.signatures.push(TextSignature {
-                signature: signature.to_owned(),
-                from,
-                to: from + text.len(),
-            });
-        }
+    if text.is_empty() {
+        return Ok(());
     }
-    reply.write(at, text)
-}
-
-fn think(text: &str, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
-    let last = last_like(&OpenContent::thinking(), reply).map(|(at, _)| at);
+    let last = reply.blocks().len().checked_sub(1);
+    let last = last.filter(|last| {
+        let block = reply.blocks().get(*last);
+        block.is_some_and(|block| block.content.is_like(&content))
+    });
     let at = match last {
         Some(at) => at,
-        None if text.is_empty() => {
-            let last = reply.blocks().len().checked_sub(1);
-            if let Some(block) = last.and_then(|last| reply.block_mut(last)) {
-                block.state.is_over = !block.state.signatures.is_empty();
-            }
-            return Ok(());
-        }
-        None => reply.open_last(OpenContent::thinking(), GeminiBlock::default())?,
+        None => reply.open(content, None)?,
     };
     reply.write(at, text)
-}
-
-/// Returns the last block if it is of a kind.
-fn last_like<'r>(
-    content: &OpenContent,
-    reply: &'r OpenReply<GeminiBlock>,
-) -> Option<(usize, &'r GeminiBlock)> {
-    let at = reply.blocks().len().checked_sub(1)?;
-    let block = reply.blocks().get(at)?;
-    let is_like = block.content.is_like(content);
-    is_like.then_some((at, &block.state))
 }
 
 /// Adds a part that arrived whole.
-fn add(part: Part, bytes: usize, reply: &mut OpenReply<GeminiBlock>) -> Result<(), WireError> {
+fn add(part: Part, bytes: usize, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
     reply.charge(bytes)?;
-    let state = GeminiBlock {
-        part: Some(part),
-        ..GeminiBlock::default()
-    };
-    reply.open_last(OpenContent::opaque(), state)?;
+    reply.open(OpenContent::opaque(), Some(part))?;
     Ok(())
 }
 

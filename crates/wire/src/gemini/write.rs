@@ -5,18 +5,21 @@ use std::borrow::Cow;
 use plimsoll_context::{Opaque, Part, Source, Thinking, ToolCall};
 use serde_json::{Map, Value};
 
-use super::signed::{TextSignature, UNSIGNED, members_of_call, text_parts};
 use super::{GeminiProfile, ORIGIN};
 use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
 use crate::normalize::Native;
 use crate::object::Object;
-use crate::raw;
+use crate::raw::{self, quoted};
 use crate::request::LeftOut;
 use crate::server_rules::{Results, ServerRules};
 use crate::tools::MAX_NAME;
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
+/// The key of a thought signature.
+const SIGNATURE: &str = "thoughtSignature";
+/// A signature that the API accepts for calls of other providers, which have none.
+const UNSIGNED: &str = r#""thoughtSignature":"skip_thought_signature_validator""#;
 /// The prefix of ids for calls to which the API gave none. Such ids are not sent.
 const NO_ID: &str = "call#";
 /// The media types by file extension: the API requires one for an address.
@@ -39,23 +42,9 @@ pub(super) const RULES: ServerRules = ServerRules {
     ..ServerRules::BLOCKS
 };
 
-/// Converts the parts of one message.
-#[derive(Debug, Default)]
-pub(super) struct GeminiParts {
-    /// The text that signatures may follow.
-    text: Option<SignedText>,
-    /// Whether the next signature belongs to no text.
-    closed: bool,
-}
-
-/// A text with the signatures behind it.
+/// Converts the parts of messages.
 #[derive(Debug)]
-struct SignedText {
-    /// The block at which it begins.
-    at: usize,
-    text: String,
-    signatures: Vec<TextSignature>,
-}
+pub(super) struct GeminiParts;
 
 impl Native for GeminiParts {
     fn media(&mut self, part: &Part, role: Role) -> Option<String> {
@@ -81,11 +70,8 @@ impl Native for GeminiParts {
         &mut self,
         opaque: &Opaque,
         role: Role,
-        _: Option<&str>,
         blocks: &mut Vec<Block>,
     ) -> Result<(), LeftOut> {
-        self.text = None;
-        self.closed = true;
         let part: Option<Map<String, Value>> = raw::own(opaque, ORIGIN);
         let own = |part: &Map<String, Value>| OWN_PARTS.iter().any(|key| part.contains_key(*key));
         if part.is_some_and(|part| own(&part)) && role == Role::Assistant {
@@ -100,38 +86,13 @@ impl Native for GeminiParts {
         &mut self,
         _: usize,
         thinking: &Thinking,
-        blocks: &mut Vec<Block>,
+        _: &mut Vec<Block>,
     ) -> Result<(), LeftOut> {
-        let Some(signature) = TextSignature::of(thinking) else {
-            self.text = None;
-            self.closed = true;
-            // Only the signatures of thinking are sent back, not its text.
-            return match thinking.opaque {
-                Some(_) => Err(LeftOut::ForeignThinking),
-                None => Ok(()),
-            };
-        };
-        if self.text.is_none() && !self.closed {
-            let last = blocks.last().and_then(Block::as_text);
-            self.text = last.map(|text| SignedText {
-                at: blocks.len() - 1,
-                text: text.to_owned(),
-                signatures: Vec::new(),
-            });
+        // No text of thoughts is sent back.
+        match thinking.opaque {
+            Some(_) => Err(LeftOut::ForeignThinking),
+            None => Ok(()),
         }
-        match &mut self.text {
-            Some(open) => {
-                open.signatures.push(signature);
-                blocks.truncate(open.at);
-                blocks.extend(text_parts(&open.text, &open.signatures));
-            }
-            None => blocks.push(signature.alone()),
-        }
-        Ok(())
-    }
-
-    fn before_content(&mut self, _: &mut Vec<Block>) {
-        *self = Self::default();
     }
 
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
@@ -175,6 +136,19 @@ fn function(id: &str, name: &str) -> Object {
         Object::new()
     };
     function.text("name", &declared(name))
+}
+
+/// Returns a call's signature in the form that is stored in the call (GM3).
+pub(super) fn kept_by_call(signature: &str) -> Opaque {
+    raw::opaque(ORIGIN, Object::new().text(SIGNATURE, signature).end())
+}
+
+/// Returns the members of a part with the signature stored in a call. Empty if there is none.
+fn members_of_call(kept: Option<&Opaque>) -> String {
+    let keys: Option<Map<String, Value>> = kept.and_then(|kept| raw::own(kept, ORIGIN));
+    let signature = keys.as_ref().and_then(|keys| keys.get(SIGNATURE)?.as_str());
+    let signature = signature.map(|signature| format!(r#""{SIGNATURE}":{}"#, quoted(signature)));
+    signature.unwrap_or_default()
 }
 
 /// Returns the id of the call with this number, for a call without an id of the API.
@@ -227,5 +201,16 @@ mod tests {
     fn ids_of_our_own_are_not_sent() {
         assert!(!is_given(&own_id("a#b", 3)) && !is_given(""));
         assert!(is_given("call#read#x") && is_given("call_1"));
+    }
+    #[test]
+    fn a_signature_is_stored_in_its_call() {
+        let kept = kept_by_call("a/b+c==");
+        let members = members_of_call(Some(&kept));
+        assert_eq!(members, r#""thoughtSignature":"a/b+c==""#);
+        let foreign = Opaque {
+            origin: "anthropic".into(),
+            ..kept
+        };
+        assert_eq!(members_of_call(Some(&foreign)), "");
     }
 }

@@ -22,10 +22,6 @@ use crate::tools::{is_json_object, object_text};
 /// its whole output with one string. Grammars of llama.cpp count only up to 2,000.
 const MAX_STRING: u64 = 1_500;
 
-/// The number of equal calls in a row after which the model is considered stuck. Its next turn must not
-/// call that tool.
-const STUCK: usize = 3;
-
 /// The longest escape in a JSON string: two surrogates.
 const MAX_ESCAPE: usize = 12;
 
@@ -38,13 +34,12 @@ pub(super) fn render(
     let mut tools: Vec<&ToolSpec> = input.tools.iter().collect();
     tools.sort_by(|one, other| one.name.cmp(&other.name));
     let system = system(input, &tools);
-    let format = response_format(input, &tools, stuck_in(messages));
+    let format = response_format(input, &tools);
     let mut extra = input.extra.cloned().unwrap_or_default();
     extra.insert("response_format".to_owned(), format);
     let plain_input = RenderInput {
         system: Some(&system),
         tools: &[],
-        encoded_tools: None,
         tool_choice: ToolChoice::Auto,
         extra: Some(&extra),
         ..input.clone()
@@ -58,7 +53,6 @@ pub(super) fn render(
         .collect();
     let turns: Vec<&Message> = turns.iter().collect();
     let mut rendered = dialect.render(&plain_input, &turns);
-    rendered.from.clear();
     let broken = messages.iter().enumerate();
     let broken = broken.filter(|(_, message)| message.calls().any(is_broken));
     rendered.notes.extend(broken.map(|(index, _)| Note {
@@ -128,8 +122,8 @@ impl ReplyEvents<CallState> for TurnEvents {
 impl TurnEvents {
     /// Reports the answer instead of the JSON text around it.
     fn tell(&mut self, reply: &mut OpenReply<CallState>) {
-        let turn = reply.blocks().get(TEXT).map(|block| block.text());
-        let answer = answer_so_far(&turn.unwrap_or_default()).unwrap_or_default();
+        let turn = reply.blocks().get(TEXT).map_or("", |block| block.text());
+        let answer = answer_so_far(turn).unwrap_or_default();
         reply.tell_text(answer.get(self.told..).unwrap_or_default());
         self.told = self.told.max(answer.len());
     }
@@ -183,16 +177,6 @@ fn read_turn(reply: Reply, number: usize) -> Reply {
     }
 }
 
-/// Returns the tool that the model has called again and again since a person spoke.
-fn stuck_in<'a>(messages: &[&'a Message]) -> Option<&'a str> {
-    let newest = messages.iter().rev();
-    let newest = newest.take_while(|message| !matches!(message, Message::User { .. }));
-    let mut calls = newest.filter_map(|message| message.calls().next());
-    let last = calls.next()?;
-    let same = |call: &&ToolCall| call.name == last.name && call.arguments == last.arguments;
-    (calls.take_while(same).count() + 1 >= STUCK).then_some(last.name.as_str())
-}
-
 /// Returns the system prompt with the rules for turns and the tools. The examples of tools have the
 /// required parameters only, because small models copy everything they see.
 fn system(input: &RenderInput<'_>, tools: &[&ToolSpec]) -> String {
@@ -241,25 +225,17 @@ fn first_type(property: &Value) -> Option<&str> {
     }
 }
 
-fn response_format(input: &RenderInput<'_>, tools: &[&ToolSpec], stuck_in: Option<&str>) -> Value {
-    let is_open = |tool: &ToolSpec| match &input.tool_choice {
-        _ if Some(tool.name.as_str()) == stuck_in => false,
-        ToolChoice::None => false,
-        ToolChoice::Tool(name) => tool.name == *name,
-        ToolChoice::Auto | ToolChoice::Required => true,
-    };
-    let open = tools.iter().filter(|tool| is_open(tool));
+fn response_format(input: &RenderInput<'_>, tools: &[&ToolSpec]) -> Value {
+    let may_call = input.tool_choice == ToolChoice::Auto;
+    let open = tools.iter().filter(|_| may_call);
     let mut turns: Vec<Value> = open.map(|tool| call_schema(tool)).collect();
-    let may_answer = matches!(input.tool_choice, ToolChoice::Auto | ToolChoice::None);
-    if may_answer || turns.is_empty() {
-        let answer = json!({ "type": "string", "minLength": 1, "maxLength": MAX_STRING });
-        turns.push(json!({
-            "type": "object",
-            "properties": { "answer": answer },
-            "required": ["answer"],
-            "additionalProperties": false,
-        }));
-    }
+    let answer = json!({ "type": "string", "minLength": 1, "maxLength": MAX_STRING });
+    turns.push(json!({
+        "type": "object",
+        "properties": { "answer": answer },
+        "required": ["answer"],
+        "additionalProperties": false,
+    }));
     let schema = json!({ "name": "turn", "strict": true, "schema": { "anyOf": turns } });
     json!({ "type": "json_schema", "json_schema": schema })
 }
@@ -474,34 +450,6 @@ mod tests {
         );
         assert_eq!(read_turn(reply(r#"{"answer": "4 run"#), 0).parts, []);
         assert_eq!(read_turn(reply("[]"), 0).parts, []);
-    }
-
-    #[test]
-    fn a_model_that_is_stuck_in_a_call_must_do_something_else() {
-        let call = |number| {
-            read_turn(
-                reply(r#"{"tool": "read", "arguments": {"path": "a.md"}}"#),
-                number,
-            )
-        };
-        let mut messages = vec![Message::user("go")];
-        for (number, turns) in [(1, 2), (2, 2), (3, 1)] {
-            messages.push(Message::Assistant {
-                parts: call(number).parts,
-            });
-            messages.push(Message::result(CallId(format!("call_{number}")), "# A"));
-            let request = body(&messages, ToolChoice::Auto);
-            let open = &request["response_format"]["json_schema"]["schema"]["anyOf"];
-            assert_eq!(open.as_array().unwrap().len(), turns, "after {number}");
-        }
-        messages.push(Message::user("again"));
-        let request = body(&messages, ToolChoice::Auto);
-        let open = &request["response_format"]["json_schema"]["schema"]["anyOf"];
-        assert_eq!(
-            open.as_array().unwrap().len(),
-            2,
-            "a person said something new"
-        );
     }
 
     #[test]

@@ -28,27 +28,15 @@ pub fn read(text: &str) -> Result<Document, WireError> {
 
 /// Reads the messages of a list.
 pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
-    let mut legacy = Legacy::default();
-    let mut messages = Vec::with_capacity(entries.len());
-    for (index, raw) in entries.iter().enumerate() {
-        let message = message(raw, &place(index), index, &mut legacy)?;
-        messages.push((message, MessageSpan::entry(index)));
-    }
-    Ok(messages)
+    let entries = entries.iter().enumerate();
+    let messages = entries.map(|(index, raw)| {
+        let message = message(raw, &place(index))?;
+        Ok((message, MessageSpan::entry(index)))
+    });
+    messages.collect()
 }
 
-/// Open calls of the older form, which has names in place of ids.
-#[derive(Debug, Default)]
-struct Legacy {
-    open: Vec<(String, CallId)>,
-}
-
-fn message(
-    raw: &str,
-    place: &str,
-    index: usize,
-    legacy: &mut Legacy,
-) -> Result<Message, WireError> {
+fn message(raw: &str, place: &str) -> Result<Message, WireError> {
     let message = RawObject::read(raw, place)?;
     let role = message.need("role", place)?;
     let mut parts = match message.given("content") {
@@ -75,38 +63,18 @@ fn message(
                 parts.push(details::part(AUDIO, parse(audio)?));
             }
             calls(&message, place, &mut parts)?;
-            if let Some(function) = message.object("function_call") {
-                let place = format!("{place}.function_call");
-                let id = CallId(format!("function_call_{index}"));
-                let call = call(id, &function, &place)?;
-                legacy.open.push((call.name.clone(), call.id.clone()));
-                parts.push(Part::ToolCall(call));
-            }
             Ok(Message::Assistant { parts })
         }
-        "tool" => Ok(result(CallId(message.need("tool_call_id", place)?), parts)),
-        "function" => {
-            let name = message.need("name", place)?;
-            let open = legacy.open.iter().rposition(|(open, _)| *open == name);
-            let call = match open {
-                Some(at) => legacy.open.remove(at).1,
-                None => CallId(format!("function_result_{index}")),
-            };
-            Ok(result(call, parts))
-        }
+        "tool" => Ok(Message::ToolResult(ToolResult {
+            call: CallId(message.need("tool_call_id", place)?),
+            parts,
+            is_error: false,
+        })),
         other => {
-            let known = "system, developer, user, assistant, tool or function";
+            let known = "system, developer, user, assistant or tool";
             Err(unknown_role(other, place, known))
         }
     }
-}
-
-fn result(call: CallId, parts: Vec<Part>) -> Message {
-    Message::ToolResult(ToolResult {
-        call,
-        parts,
-        is_error: false,
-    })
 }
 
 fn part(part: &RawObject<'_>, raw: &str, place: &str) -> Result<Vec<Part>, WireError> {
@@ -203,8 +171,7 @@ fn opaque(block: &str) -> Part {
 
 /// Reads the tools of a request.
 pub(super) fn tools(keys: &RawObject<'_>, document: &mut Document) -> Result<(), WireError> {
-    let list = keys.get("tools").or_else(|| keys.get("functions"));
-    let Some(list) = list.filter(|list| *list != "null") else {
+    let Some(list) = keys.given("tools") else {
         return Ok(());
     };
     for (index, raw) in array(list, "tools", "array or null")?

@@ -13,19 +13,20 @@ use crate::object::Object;
 use crate::request::{EncodedRequest, RenderInput};
 use crate::tools::{EncodedTools, legal_name, with_mark};
 
-impl RequestRenderer for Dialect {
-    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
-        EncodedTools::new(tools, legal_name, |name, tool| {
-            let function = Object::new()
-                .text("name", name)
-                .text("description", &tool.description)
-                .value("parameters", &tool.schema);
-            Object::of("function")
-                .raw("function", &function.end())
-                .end()
-        })
-    }
+/// Encodes the tools of a request.
+fn encode_tools(tools: &[ToolSpec]) -> EncodedTools {
+    EncodedTools::new(tools, legal_name, |name, tool| {
+        let function = Object::new()
+            .text("name", name)
+            .text("description", &tool.description)
+            .value("parameters", &tool.schema);
+        Object::of("function")
+            .raw("function", &function.end())
+            .end()
+    })
+}
 
+impl RequestRenderer for Dialect {
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         if self.tools == ToolStyle::JsonSchema {
             return json_turns::render(input, messages, self);
@@ -38,7 +39,7 @@ impl RequestRenderer for Dialect {
         let breakpoints = if has_marks { input.breakpoints() } else { &[] };
         let mark = cache_control(input.retention());
         let notes = &mut composer.normalizer.notes;
-        let tools = EncodedTools::of(input, self);
+        let tools = encode_tools(input.tools);
         notes.extend(&tools.notes);
         let has_tools = !tools.list.is_empty();
 

@@ -5,23 +5,8 @@ use serde_json::{Value, json};
 use super::dialect::{CacheMarks, Dialect, ErrorStyle};
 use super::model_support::takes_temperature;
 use crate::object::Settings;
-use crate::request::{Delivery, LeftOut, Note, RenderInput};
+use crate::request::{LeftOut, Note, RenderInput};
 use crate::tools;
-
-/// The keys behind the messages, in their order. Everything that may change from turn to turn is here, so
-/// that an older request, up to the end of its messages, is a byte prefix of a newer one.
-const ORDER: [&str; 10] = [
-    "tool_choice",
-    "parallel_tool_calls",
-    "max_tokens",
-    "max_completion_tokens",
-    "temperature",
-    "seed",
-    "stop",
-    "response_format",
-    "stream",
-    "stream_options",
-];
 
 /// The keys of the body that are not settings.
 const NOT_SETTINGS: [&str; 3] = ["model", "messages", "tools"];
@@ -32,13 +17,9 @@ pub(super) fn settings(
     dialect: &Dialect,
     notes: &mut Vec<Note>,
 ) -> Settings {
-    let mut settings = Settings::new(&ORDER);
+    let mut settings = Settings::default();
     if has_tools {
-        let named = |name: &str| {
-            let name = tools::legal_name(name);
-            json!({"type": "function", "function": {"name": name}})
-        };
-        tools::choose(&mut settings, input, dialect.parallel_calls, named);
+        tools::choose(&mut settings, input, dialect.parallel_calls);
     }
     let output = if dialect.completion_tokens_key {
         "max_completion_tokens"
@@ -57,14 +38,9 @@ pub(super) fn settings(
         "seed"
     };
     settings.set(seed, input.seed.map(Value::from));
-    if !input.stop.is_empty() {
-        settings.set("stop", Value::from(input.stop));
-    }
-    if input.delivery == Delivery::Stream {
-        settings.set("stream", Value::Bool(true));
-        if dialect.asks_for_usage {
-            settings.set("stream_options", json!({"include_usage": true}));
-        }
+    settings.set("stream", Value::Bool(true));
+    if dialect.asks_for_usage {
+        settings.set("stream_options", json!({"include_usage": true}));
     }
     let key = input.cache.and_then(|plan| plan.key.as_deref());
     if let Some(key) = key.filter(|_| dialect.cache == CacheMarks::Key) {

@@ -6,9 +6,7 @@ use serde_json::Value;
 
 use super::details::{self, DETAILS};
 use super::parts::{CUSTOM, ORIGIN};
-use super::pieces::{
-    self, CallPiece, CallPlace, CallState, Keys, Response, count, object, objects, text,
-};
+use super::pieces::{self, CallPiece, CallState, Keys, Response, count, object, objects, text};
 use super::usage::usage;
 use crate::call_ids::fnv1a;
 use crate::decoder::{self, ReplyEvents, StreamDecoder};
@@ -68,13 +66,7 @@ impl ReplyEvents<CallState> for ChatEvents {
 
     fn parts(&self, reply: &OpenReply<CallState>, stop: StopReason) -> Vec<Part> {
         let blocks = reply.blocks().iter();
-        let parts = blocks.filter_map(|block| match block.part(stop)? {
-            Part::ToolCall(call) if stop == StopReason::ToolCalls => {
-                Some(Part::ToolCall(block.state.settled(call)))
-            }
-            part => Some(part),
-        });
-        let mut parts: Vec<Part> = parts.collect();
+        let mut parts: Vec<Part> = blocks.filter_map(|block| block.part(stop)).collect();
         let thoughts = parts.partition_point(|part| matches!(part, Part::Thinking(_)));
         // Details without an answer or a call are useless.
         if parts.len() > thoughts && !self.details.is_empty() {
@@ -100,14 +92,10 @@ impl ChatEvents {
             reply.model = text(chunk, "model").filter(|model| !model.is_empty());
         }
         let mut choices = objects(chunk, "choices").into_iter();
-        let first = choices.find(|choice| index(choice).is_none_or(|index| index == 0));
+        let first = choices.find(|choice| count(choice.get("index")).is_none_or(|at| at == 0));
         if let Some(choice) = first {
             if let Some(message) = message_of(choice) {
-                let mut calls = calls(choice, is_whole);
-                if index(choice).is_none() && calls.is_empty() {
-                    calls = other_calls(choices, is_whole);
-                }
-                self.message(message, calls, reply)?;
+                self.message(message, calls(choice, is_whole), reply)?;
             }
             let reason = text(choice, "finish_reason").unwrap_or_default();
             if !reason.is_empty() {
@@ -155,8 +143,7 @@ impl ChatEvents {
             _ => {}
         }
         reply.write(TEXT, &text(message, "refusal").unwrap_or_default())?;
-        let legacy = object(message, "function_call").map(CallPiece::of_legacy);
-        for piece in calls.into_iter().chain(legacy) {
+        for piece in calls {
             self.call(piece, reply)?;
         }
         Ok(())
@@ -167,67 +154,55 @@ impl ChatEvents {
         piece: CallPiece,
         reply: &mut OpenReply<CallState>,
     ) -> Result<(), WireError> {
-        let CallPiece {
-            index,
-            id,
-            name,
-            arguments,
-            extra,
-        } = piece;
-        reply.charge(name.len() + arguments.len())?;
-        let place = pieces::find(reply.blocks(), index, id.as_deref(), &name, &arguments);
-        let (at, name) = match place {
-            CallPlace::Open(at) => (at, name),
-            CallPlace::New => (self.open_call(index, id, &name, reply)?, name),
-            CallPlace::Again(name) => (self.open_call(index, id, &name, reply)?, name),
+        reply.charge(piece.name.len() + piece.arguments.len())?;
+        let at = match pieces::find(reply.blocks(), &piece) {
+            Some(at) => at,
+            None => self.open_call(&piece, reply)?,
         };
-        let Some(block) = reply.block_mut(at) else {
+        let block = reply.block_mut(at).map(|block| &mut block.content);
+        let Some(OpenContent::Call(open)) = block else {
             return Ok(());
         };
-        let OpenContent::Call(open) = &mut block.content else {
-            return Ok(());
-        };
-        let (call, state) = (&mut open.call, &mut block.state);
-        if call.opaque.is_none() && !extra.is_empty() {
-            let extra = Value::Object(extra);
+        let call = &mut open.call;
+        if call.opaque.is_none() && !piece.extra.is_empty() {
+            let extra = Value::Object(piece.extra);
             open.is_text = extra.get("type").is_some_and(|kind| kind == CUSTOM);
             call.opaque = Some(raw::opaque(ORIGIN, extra.to_string()));
         }
-        state.name_again(call, &name, &arguments);
         if call.name.is_empty() {
-            call.name = name;
+            call.name = piece.name;
         }
-        let is_named = !call.name.is_empty();
-        if !open.is_text {
-            state.take(call, &arguments);
+        // Some servers send an empty object before the arguments.
+        if call.arguments == "{}" && piece.arguments.starts_with('{') {
+            call.arguments.clear();
         }
-        if is_named {
+        if !call.name.is_empty() {
             reply.tell_call(at);
         }
-        reply.push(at, &arguments);
+        reply.push(at, &piece.arguments);
         Ok(())
     }
 
     fn open_call(
         &self,
-        index: Option<u64>,
-        server_id: Option<String>,
-        name: &str,
+        piece: &CallPiece,
         reply: &mut OpenReply<CallState>,
     ) -> Result<usize, WireError> {
-        let id = server_id
-            .clone()
-            .unwrap_or_else(|| self.spare_id(name, reply));
+        let id = piece.id.clone();
+        let id = id.unwrap_or_else(|| self.spare_id(&piece.name, reply));
         let content = OpenContent::call(reply.unique_id(id), "");
-        reply.open_last(content, CallState::new(index, server_id))
+        let state = CallState {
+            index: piece.index,
+            server_id: piece.id.clone(),
+        };
+        reply.open(content, state)
     }
 
     /// Returns an id for a call to which the server gives none. It is derived from the content, so that
     /// equal streams have equal ids and different ones usually do not.
     fn spare_id(&self, name: &str, reply: &OpenReply<CallState>) -> String {
         let number = reply.calls().count();
-        let block_text = |at: usize| reply.blocks().get(at).map(|block| block.text());
-        let block_text = |at: usize| block_text(at).unwrap_or_default();
+        let block_text = |at: usize| reply.blocks().get(at).map_or("", |block| block.text());
         let content = format!(
             "{}\n{}\n{}\n{name}",
             self.response,
@@ -253,11 +228,6 @@ fn content_part(part: &Value, reply: &mut OpenReply<CallState>) -> Result<(), Wi
     }
 }
 
-/// Returns the number of a choice, if the server gives it one.
-fn index(choice: &Keys) -> Option<u64> {
-    count(choice.get("index"))
-}
-
 /// Returns the piece of a message in a chunk, or the message of a whole response.
 fn message_of(choice: &Keys) -> Option<&Keys> {
     object(choice, "delta").or_else(|| object(choice, "message"))
@@ -276,14 +246,6 @@ fn calls(choice: &Keys, is_whole: bool) -> Vec<CallPiece> {
     numbered.collect()
 }
 
-/// Returns the calls in the first choice that has any. Some servers put the text and the calls of one
-/// reply into different choices without numbers.
-fn other_calls<'k>(choices: impl Iterator<Item = &'k Keys>, is_whole: bool) -> Vec<CallPiece> {
-    let unnumbered = choices.filter(|choice| index(choice).is_none());
-    let mut calls = unnumbered.map(|choice| calls(choice, is_whole));
-    calls.find(|calls| !calls.is_empty()).unwrap_or_default()
-}
-
 fn text_in(part: &Value) -> Option<&str> {
     part.get("text").and_then(Value::as_str)
 }
@@ -292,37 +254,30 @@ fn text_in(part: &Value) -> Option<&str> {
 /// middle of a stream.
 fn refuse_error(response: &Keys, body: &str) -> Result<(), WireError> {
     let choices = objects(response, "choices");
-    let kind = response.get("object").and_then(Value::as_str);
-    let bare = choices.is_empty()
-        && object(response, "usage").is_none()
-        && text(response, "id").is_none()
+    let is_reply = !choices.is_empty()
+        || object(response, "usage").is_some()
+        || text(response, "id").is_some();
+    let is_bare = !is_reply
         && ["message", "detail"]
             .iter()
             .any(|key| response.contains_key(*key));
-    let in_choice = choices
-        .iter()
-        .any(|choice| choice.get("error").is_some_and(is_told));
     // MiniMax reports errors like this, with status 200.
-    let base = response.get("base_resp");
-    let code = base.and_then(|base| base.get("status_code"));
-    let refused = code.and_then(Value::as_i64).is_some_and(|code| code != 0);
-    // An empty error beside a reply is ignored.
-    let at_top = response
-        .get("error")
-        .is_some_and(|error| is_told(error) || (!error.is_null() && choices.is_empty()));
-    if at_top || in_choice || bare || refused || kind == Some("error") {
+    let code = object(response, "base_resp").and_then(|base| base.get("status_code")?.as_i64());
+    let is_refused = code.is_some_and(|code| code != 0);
+    let mut all = choices.into_iter().chain([response]);
+    if is_bare || is_refused || all.any(|keys| keys.get("error").is_some_and(is_told)) {
         return Err(WireError::Provider { body: body.into() });
     }
     Ok(())
 }
 
+/// Checks whether the value of an error says anything.
 fn is_told(error: &Value) -> bool {
     match error {
         Value::Null | Value::Bool(false) => false,
-        Value::String(text) => !text.trim().is_empty(),
+        Value::String(text) => !text.is_empty(),
         Value::Object(keys) => !keys.is_empty(),
-        Value::Array(list) => !list.is_empty(),
-        Value::Bool(true) | Value::Number(_) => true,
+        _ => true,
     }
 }
 

@@ -24,9 +24,6 @@ pub(super) struct ChatWriter<'d>(pub(super) &'d Dialect);
 
 impl Native for ChatWriter<'_> {
     fn media(&mut self, part: &Part, _: Role) -> Option<String> {
-        if !self.0.images {
-            return None;
-        }
         match part {
             Part::Image(image) => Some(image_part(image)),
             // The protocol accepts files by id and by value, but not by address.
@@ -39,7 +36,6 @@ impl Native for ChatWriter<'_> {
         &mut self,
         opaque: &Opaque,
         role: Role,
-        _: Option<&str>,
         blocks: &mut Vec<Block>,
     ) -> Result<(), LeftOut> {
         if let Some(keys) = details::keys(opaque) {
@@ -212,6 +208,7 @@ impl Dialect {
             results: Results::OwnTurn,
             result_content: ResultContent::Texts,
             breakpoints: Breakpoints::Texts,
+            images: self.images,
             blank_texts: true,
             user_first: self.merges_roles || self.needs_user,
             user_required: self.needs_user,

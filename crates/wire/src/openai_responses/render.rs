@@ -10,24 +10,30 @@ use super::write::{InputWriter, RULES, ResponsesParts};
 use crate::compose::{Composer, RequestRenderer};
 use crate::object::Object;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput};
+use crate::server_rules::ServerRules;
 use crate::tools::{EncodedTools, legal_name, object_schema};
 
-impl RequestRenderer for ResponsesProfile {
-    fn encode_tools(&self, tools: &[ToolSpec]) -> EncodedTools {
-        EncodedTools::new(tools, legal_name, |name, tool| {
-            // By default, the API holds all tools to their schemas, and requires every optional key.
-            Object::of("function")
-                .text("name", name)
-                .text("description", &tool.description)
-                .value("parameters", object_schema(&tool.schema, true))
-                .value("strict", false)
-                .end()
-        })
-    }
+/// Encodes the tools of a request.
+fn encode_tools(tools: &[ToolSpec]) -> EncodedTools {
+    EncodedTools::new(tools, legal_name, |name, tool| {
+        // By default, the API holds all tools to their schemas, and requires every optional key.
+        Object::of("function")
+            .text("name", name)
+            .text("description", &tool.description)
+            .value("parameters", object_schema(&tool.schema, true))
+            .value("strict", false)
+            .end()
+    })
+}
 
+impl RequestRenderer for ResponsesProfile {
     fn render(&self, input: &RenderInput<'_>, messages: &[&Message]) -> EncodedRequest {
         let writer = InputWriter(self);
-        let mut composer = Composer::new(RULES, None);
+        let rules = ServerRules {
+            images: self.images,
+            ..RULES
+        };
+        let mut composer = Composer::new(rules, None);
         for message in messages {
             composer.message(message, &mut ResponsesParts::new(self), &writer);
         }
@@ -36,7 +42,7 @@ impl RequestRenderer for ResponsesProfile {
         if let Some(system) = input.system {
             head = head.text("instructions", system);
         }
-        let tools = EncodedTools::of(input, self);
+        let tools = encode_tools(input.tools);
         notes.extend(&tools.notes);
         let mut all = vec![tools.list.as_str()];
         for tool in input.hosted_tools {

@@ -1,32 +1,17 @@
 //! The settings of a request besides its items, without those that the model does not accept.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{ReasoningItems, ResponsesProfile};
 use crate::object::{Settings, some_members};
-use crate::request::{Delivery, Effort, LeftOut, Note, RenderInput};
+use crate::request::{Effort, LeftOut, Note, RenderInput};
 use crate::tools;
-use crate::tools::legal_name;
 
 /// The smallest output limit that OpenAI accepts.
 pub const MIN_OUTPUT: u64 = 16;
 /// The value of `include` for reasoning that can be sent back, needed because the server stores
 /// nothing.
 pub const ENCRYPTED: &str = "reasoning.encrypted_content";
-/// The order of the members behind the input. They may change from turn to turn, so an older request, up to
-/// the end of its input, is a byte prefix of a newer one.
-const ORDER: [&str; 10] = [
-    "tool_choice",
-    "parallel_tool_calls",
-    "max_output_tokens",
-    "reasoning",
-    "text",
-    "temperature",
-    "prompt_cache_key",
-    "store",
-    "include",
-    "stream",
-];
 
 /// The keys of the body that are not settings, and `include`, whose values are sent together.
 const NOT_SETTINGS: [&str; 5] = ["model", "instructions", "input", "tools", "include"];
@@ -37,10 +22,9 @@ pub(super) fn settings(
     profile: &ResponsesProfile,
     notes: &mut Vec<Note>,
 ) -> Settings {
-    let mut settings = Settings::new(&ORDER);
+    let mut settings = Settings::default();
     if has_tools {
-        let named = |name: &str| json!({"type": "function", "name": legal_name(name)});
-        tools::choose(&mut settings, input, profile.parallel_calls, named);
+        tools::choose(&mut settings, input, profile.parallel_calls);
     }
     let limit = input.max_output.map(|limit| limit.max(MIN_OUTPUT));
     settings.set("max_output_tokens", limit.map(Value::from));
@@ -82,9 +66,7 @@ pub(super) fn settings(
         "include",
         (!include.is_empty()).then(|| Value::from(include)),
     );
-    if input.delivery == Delivery::Stream {
-        settings.set("stream", Value::Bool(true));
-    }
+    settings.set("stream", Value::Bool(true));
     settings.set_all(input.extra, &NOT_SETTINGS);
     settings
 }

@@ -14,7 +14,7 @@ use super::reply::{refuse_error, status, stop, unique_ids};
 use super::usage::usage;
 use crate::decoder::{self, ReplyEvents, StreamDecoder};
 use crate::error::WireError;
-use crate::open_reply::{MAX_PARTS, OpenReply};
+use crate::open_reply::OpenReply;
 use crate::raw::{RawObject, parse};
 
 /// A reply while it arrives.
@@ -47,8 +47,6 @@ impl ReplyEvents<ItemState> for ResponsesEvents {
         match kind.as_str() {
             "error" => refused(),
             "" if event.given("error").is_some() => refused(),
-            // A whole response in place of a stream.
-            "" if event.text("object") == "response" => self.ended(&event, data, reply),
             "response.created" | "response.in_progress" | "response.queued" => {
                 let Some(raw) = event.given("response") else {
                     return Ok(());
@@ -96,7 +94,9 @@ impl ReplyEvents<ItemState> for ResponsesEvents {
     }
 
     fn parts(&self, reply: &OpenReply<ItemState>, _: StopReason) -> Vec<Part> {
-        let mut parts: Vec<Part> = reply.blocks().iter().flat_map(OpenItem::parts).collect();
+        let mut items: Vec<&OpenItem> = reply.blocks().iter().collect();
+        items.sort_by_key(|open| open.state.index);
+        let mut parts: Vec<Part> = items.into_iter().flat_map(OpenItem::parts).collect();
         unique_ids(&mut parts, &self.response);
         parts
     }
@@ -131,33 +131,21 @@ impl ResponsesEvents {
 /// which they arrived, unless their ids tell otherwise.
 fn output(output: Option<&str>, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
     let output: Vec<&RawValue> = output.map_or_else(|| Ok(Vec::new()), parse)?;
-    // The limit applies before the items are compared.
-    if output.len() > MAX_PARTS {
-        return Err(WireError::TooManyParts { limit: MAX_PARTS });
-    }
-    let mut taken = vec![false; reply.blocks().len()];
-    // The place for an item that has not arrived yet: behind the one before it.
-    let mut next = 0;
-    for (index, raw) in output.into_iter().enumerate() {
+    for (index, raw) in (0..).zip(output) {
         let raw = raw.get();
         let item: Value = object(raw, || format!("output[{index}]"))?;
-        let free = reply.blocks().iter().zip(&taken).map(|(open, taken)| {
-            let is_free = !taken && open.is(items::kind(&item));
-            is_free.then(|| open.is_same(&item).unwrap_or_default())
-        });
-        let free: Vec<Option<bool>> = free.collect();
-        let same = free.iter().position(|is_same| *is_same == Some(true));
-        let known = same.or_else(|| free.iter().position(Option::is_some));
-        let at = match known {
+        let kind = items::kind(&item);
+        let is_free = |open: &OpenItem| !open.state.is_final && open.is(kind);
+        let mut blocks = reply.blocks().iter();
+        let same = blocks.position(|open| is_free(open) && open.is_same(&item) == Some(true));
+        let at = match same.or_else(|| reply.blocks().iter().position(is_free)) {
             Some(at) => at,
-            None => {
-                let (content, state) = ItemState::of(items::kind(&item));
-                taken.insert(next, true);
-                reply.open(next, content, state)?
-            }
+            None => open(None, kind, reply)?,
         };
-        taken.splice(at..=at, [true]);
-        next = at + 1;
+        if let Some(block) = reply.block_mut(at) {
+            block.state.is_final = true;
+            block.state.index = Some(index);
+        }
         whole(at, item, raw, reply)?;
     }
     Ok(())
@@ -185,7 +173,7 @@ fn arrived(
     };
     let item: Value = object(raw, || "item".to_owned())?;
     let index = event.number("output_index");
-    let at = match item::of_item(reply.blocks(), index, &item) {
+    let at = match item::of_item(reply.blocks(), index, &item, is_whole) {
         Some(at) => at,
         None => open(index, items::kind(&item), reply)?,
     };
@@ -241,26 +229,13 @@ fn piece(
         "response.output_text.delta" | "response.refusal.delta" => ("message", "content_index"),
         "response.reasoning_summary_text.delta" => ("reasoning", "summary_index"),
         "response.reasoning_text.delta" => ("reasoning", "content_index"),
-        "response.function_call_arguments.delta" | "response.function_call_arguments.done" => {
-            ("function_call", "")
-        }
-        "response.custom_tool_call_input.delta" | "response.custom_tool_call_input.done" => {
-            ("custom_tool_call", "")
-        }
+        "response.function_call_arguments.delta" => ("function_call", ""),
+        "response.custom_tool_call_input.delta" => ("custom_tool_call", ""),
         _ => return Ok(()),
     };
     let (index, id) = (event.number("output_index"), event.text("item_id"));
     let known = item::of_piece(reply.blocks(), index, of, &id);
-    let mut more = event.text("delta");
-    if kind.ends_with(".done") {
-        // Some servers send arguments only here.
-        let all = [event.text("arguments"), event.text("input")].concat();
-        let so_far = known
-            .and_then(|at| reply.blocks().get(at))
-            .map(OpenItem::text);
-        let rest = so_far.and_then(|so_far| all.strip_prefix(so_far.as_str()).map(str::to_owned));
-        more = rest.unwrap_or_default();
-    }
+    let more = event.text("delta");
     if more.is_empty() {
         return Ok(());
     }
@@ -277,20 +252,23 @@ fn piece(
         if block.state.piece_id.is_empty() {
             block.state.piece_id = id;
         }
-        reply.push_part(at, event.number(part).unwrap_or_default(), &more);
+        let part = event.number(part).unwrap_or_default();
+        let before = std::mem::replace(&mut block.state.part, part);
+        // Each part of reasoning is a paragraph.
+        let begins = part != before && of == "reasoning" && !block.text().is_empty();
+        let more = if begins { format!("\n\n{more}") } else { more };
+        reply.push(at, &more);
     }
     Ok(())
 }
 
-/// Begins an item before those with a higher index, and returns its place.
+/// Begins an item and returns its place.
 fn open(
     index: Option<u64>,
     kind: &str,
     reply: &mut OpenReply<ItemState>,
 ) -> Result<usize, WireError> {
-    let is_after = |open: &OpenItem| index.is_some() && open.state.index > index;
-    let at = reply.blocks().iter().position(is_after);
     let (content, mut state) = ItemState::of(kind);
     state.index = index;
-    reply.open(at.unwrap_or(usize::MAX), content, state)
+    reply.open(content, state)
 }

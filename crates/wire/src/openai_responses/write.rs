@@ -45,8 +45,6 @@ pub(super) const RULES: ServerRules = ServerRules {
 #[derive(Debug)]
 pub(super) struct ResponsesParts<'p> {
     profile: &'p ResponsesProfile,
-    /// Reasoning that is sent with the item after it, because the API refuses it alone.
-    waiting: Vec<String>,
     /// Whether the next items belong to reasoning that is sent.
     reasoned: bool,
 }
@@ -55,13 +53,12 @@ impl<'p> ResponsesParts<'p> {
     pub(super) fn new(profile: &'p ResponsesProfile) -> Self {
         Self {
             profile,
-            waiting: Vec::new(),
             reasoned: false,
         }
     }
 
-    fn reasoning(&mut self, json: &str) -> Result<(), LeftOut> {
-        let sent = match self.profile.reasoning {
+    fn reasoning(&mut self, json: &str, blocks: &mut Vec<Block>) -> Result<(), LeftOut> {
+        self.reasoned = match self.profile.reasoning {
             ReasoningItems::None => false,
             ReasoningItems::Plain => true,
             ReasoningItems::Encrypted => {
@@ -69,17 +66,11 @@ impl<'p> ResponsesParts<'p> {
                 items::is_encrypted(&item) && items::is_reasoning(&item)
             }
         };
-        if !sent {
-            return self.without_reasoning();
+        if !self.reasoned {
+            return Err(LeftOut::Reasoning);
         }
-        self.waiting.push(json.to_owned());
+        blocks.push(Content::Thinking(json.to_owned()).into());
         Ok(())
-    }
-
-    /// Notes that the next items belong to reasoning that is not sent.
-    fn without_reasoning(&mut self) -> Result<(), LeftOut> {
-        self.reasoned = false;
-        Err(LeftOut::Reasoning)
     }
 
     /// Returns the id of a call's item if it may be sent: the API then requires the reasoning before it.
@@ -95,7 +86,7 @@ impl<'p> ResponsesParts<'p> {
 impl Native for ResponsesParts<'_> {
     fn media(&mut self, part: &Part, role: Role) -> Option<String> {
         match part {
-            _ if role == Role::Assistant || !self.profile.images => None,
+            _ if role == Role::Assistant => None,
             Part::Image(image) => Some(image_part(image)),
             Part::File(file) => Some(file_part(file)),
             _ => None,
@@ -106,7 +97,6 @@ impl Native for ResponsesParts<'_> {
         &mut self,
         opaque: &Opaque,
         role: Role,
-        _: Option<&str>,
         blocks: &mut Vec<Block>,
     ) -> Result<(), LeftOut> {
         let (kind, raw) = items::own(opaque).ok_or(LeftOut::ForeignBlock)?;
@@ -123,21 +113,12 @@ impl Native for ResponsesParts<'_> {
             "" => {
                 let mut keys: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
                 keys.retain(|key, _| !OF_MESSAGE.contains(&key.as_str()));
-                blocks.extend([Content::Break.into(), Content::Keys(keys).into()]);
+                blocks.push(Content::Keys(keys).into());
             }
-            "reasoning" => {
-                blocks.push(Content::Break.into());
-                return self.reasoning(json);
-            }
-            kind if items::is_said(kind) => {
-                self.before_content(blocks);
-                blocks.push(Content::Json(json.to_owned()).into());
-            }
+            "reasoning" => return self.reasoning(json, blocks),
+            kind if items::is_said(kind) => blocks.push(Content::Json(json.to_owned()).into()),
             kind if items::is_content(kind) => return Err(LeftOut::ForeignBlock),
-            _ => {
-                self.before_content(blocks);
-                blocks.push(Content::Item(json.to_owned()).into());
-            }
+            _ => blocks.push(Content::Item(json.to_owned()).into()),
         }
         Ok(())
     }
@@ -148,23 +129,14 @@ impl Native for ResponsesParts<'_> {
         thinking: &Thinking,
         blocks: &mut Vec<Block>,
     ) -> Result<(), LeftOut> {
-        blocks.push(Content::Break.into());
         match thinking.opaque.as_ref().and_then(items::own) {
-            Some((kind, raw)) if kind == "reasoning" => self.reasoning(raw.get()),
+            Some((kind, raw)) if kind == "reasoning" => self.reasoning(raw.get(), blocks),
             // Only its own provider can read reasoning.
-            _ => self.without_reasoning(),
+            _ => {
+                self.reasoned = false;
+                Err(LeftOut::Reasoning)
+            }
         }
-    }
-
-    /// Adds the waiting reasoning.
-    fn before_content(&mut self, blocks: &mut Vec<Block>) {
-        self.reasoned |= !self.waiting.is_empty();
-        let waiting = self.waiting.drain(..);
-        blocks.extend(waiting.map(|json| Content::Item(json).into()));
-    }
-
-    fn end(&mut self, _: &mut Vec<Block>) -> Option<LeftOut> {
-        (!self.waiting.is_empty()).then_some(LeftOut::LoneReasoning)
     }
 
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
@@ -188,7 +160,9 @@ impl TurnWriter for InputWriter<'_> {
         let first = turn.blocks.first().map(|block| &block.content);
         let item = match (&turn.answers, first) {
             (Some(answer), _) => output(answer, &turn.blocks),
-            (None, Some(Content::Item(json))) => return out.extend_from_slice(json.as_bytes()),
+            (None, Some(Content::Item(json) | Content::Thinking(json))) => {
+                return out.extend_from_slice(json.as_bytes());
+            }
             (None, Some(Content::Call(call))) => call_item(call),
             _ => self.message(turn),
         };

@@ -40,30 +40,17 @@ fn parts_keep_their_order_and_neighbours_are_one() {
 }
 
 #[test]
-fn a_signature_alone_is_kept_and_an_empty_text_is_not() {
-    let alone = part(r#"{"text":"","thoughtSignature":"s"}"#);
-    let reply = read(&[&alone, END]).unwrap();
-    assert_eq!(reply.parts.len(), 1);
-    let Part::Thinking(thinking) = &reply.parts[0] else {
+fn a_signature_is_kept_with_its_call_and_an_empty_text_is_not_kept() {
+    let frame = part(
+        r#"{"text":"a","thoughtSignature":"s"},{"text":"","thought":true},{"text":"b"},
+           {"functionCall":{"id":"x","name":"f"},"thoughtSignature":"t"},{"text":"","thoughtSignature":"u"}"#,
+    );
+    let reply = read(&[&frame, END]).unwrap();
+    let [text, Part::ToolCall(call)] = reply.parts.as_slice() else {
         panic!("{reply:?}");
     };
-    let mark = TextSignature::of(thinking).unwrap();
-    assert_eq!((mark.signature.as_str(), mark.from, mark.to), ("s", 0, 0));
-    assert!(
-        read(&[&part(r#"{"text":""}"#), END])
-            .unwrap()
-            .parts
-            .is_empty()
-    );
-}
-
-#[test]
-fn a_signature_before_an_empty_thought_ends_its_text() {
-    let frame =
-        part(r#"{"text":"a","thoughtSignature":"s"},{"text":"","thought":true},{"text":"b"}"#);
-    let reply = read(&[&frame, END]).unwrap();
-    let texts: Vec<&str> = reply.parts.iter().filter_map(Part::as_text).collect();
-    assert_eq!((texts, reply.parts.len()), (vec!["a", "b"], 3));
+    assert_eq!(text, &Part::text("ab"));
+    assert_eq!(call.opaque, Some(kept_by_call("t")));
 }
 
 #[test]

@@ -24,6 +24,10 @@ pub struct ItemState {
     pub(super) item: Value,
     /// The JSON text of the item, once it is whole.
     pub(super) raw: Option<String>,
+    /// Whether it was in the whole output of the last event.
+    pub(super) is_final: bool,
+    /// The number of the part that its last piece continued.
+    pub(super) part: u64,
     /// The number of bytes that were counted.
     pub(super) bytes: usize,
 }
@@ -64,23 +68,24 @@ pub(super) fn of_piece(
     named.or_else(|| last(&|open| open.state.raw.is_none()))
 }
 
-/// Returns the item that an event updates: the one with its id, or else the first that may still become it.
-pub(super) fn of_item(items: &[OpenItem], index: Option<u64>, item: &Value) -> Option<usize> {
+/// Returns the item that an event updates: the one with its id or, if the item is whole, the first that may
+/// still become it.
+pub(super) fn of_item(
+    items: &[OpenItem],
+    index: Option<u64>,
+    item: &Value,
+    is_whole: bool,
+) -> Option<usize> {
     let kind = items::kind(item);
-    let whole = item_text(item);
     let first = |fits: &dyn Fn(&OpenItem) -> bool| {
         let fits = |open: &OpenItem| open.is(kind) && open.may_be_at(index) && fits(open);
         items.iter().position(fits)
     };
-    let grows = |open: &OpenItem| {
-        let begins = whole.is_empty() || whole.starts_with(&open.text());
-        open.state.raw.is_none() && begins
-    };
-    let placed = |open: &OpenItem| index.is_some() && open.state.index == index;
+    let is_open = |open: &OpenItem| is_whole && open.state.raw.is_none();
     first(&|open| open.is_same(item) == Some(true))
-        .or_else(|| first(&|open| grows(open) && open.is_same(item).is_none()))
+        .or_else(|| first(&|open| is_open(open) && open.is_same(item).is_none()))
         // Some servers change the ids of an item.
-        .or_else(|| first(&|open| grows(open) && placed(open) && !whole.is_empty()))
+        .or_else(|| first(&|open| is_open(open) && index.is_some()))
 }
 
 impl OpenItem {
@@ -125,8 +130,9 @@ impl OpenItem {
             return output_parts(&self.state.item, raw);
         }
         match &self.content {
-            OpenContent::Text(text) => {
-                with_extra_keys(&self.state.item, text.parts().map(Part::text).collect())
+            OpenContent::Text(_) => {
+                let text = self.part(StopReason::Other);
+                with_extra_keys(&self.state.item, text.into_iter().collect())
             }
             OpenContent::Call(open) => vec![Part::ToolCall(open.call.clone())],
             // Thinking that was cut is of no use to the provider.
