@@ -8,11 +8,11 @@ use std::fmt::Debug;
 use std::ops::Range;
 
 use plimsoll_context::{Message, Opaque, ToolSpec};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::error::WireError;
+use crate::error::{CHAT, WireError};
 use crate::raw::{RawObject, parse, with_list};
+use crate::read::wrong;
 
 /// All blocks of a content.
 pub(crate) const WHOLE: Range<usize> = 0..usize::MAX;
@@ -51,10 +51,6 @@ pub struct DocumentFormat {
     pub system: Option<&'static str>,
     /// Whether a turn may consist of several entries.
     pub has_items: bool,
-    /// The values that errors name if the list is missing, and if it is of another type.
-    pub(crate) expected: [&'static str; 2],
-    /// The name of a list without a request around it.
-    pub(crate) bare: &'static str,
     pub(crate) read_system: fn(&str) -> Result<Option<Message>, WireError>,
     /// Reads entries. The last argument returns the place of an entry.
     pub(crate) read_entries: fn(&[&str], Places<'_>) -> ReadEntries,
@@ -81,8 +77,7 @@ impl Document {
     /// wrong kind.
     pub fn read(text: &str, format: &DocumentFormat) -> Result<Self, WireError> {
         let (object, list) = with_list(text, format.key)?;
-        let [missing, expected] = format.expected;
-        let list = list.ok_or_else(|| WireError::expected(format.key, missing, None))?;
+        let list = list.ok_or_else(|| WireError::expected(format.key, CHAT, None))?;
         let is_text = format.has_items && object.is_some() && list.starts_with('"');
         let entries = if list.starts_with('[') {
             let raws: Vec<&RawValue> = parse(list)?;
@@ -90,13 +85,7 @@ impl Document {
         } else if is_text {
             vec![list]
         } else {
-            let place = if object.is_some() {
-                format.key
-            } else {
-                format.bare
-            };
-            let value: Value = parse(list)?;
-            return Err(WireError::expected(place, expected, Some(&value)));
+            return Err(wrong(list, format.key, CHAT));
         };
         let keys = object.as_ref();
         let system = keys.and_then(|keys| keys.get(format.system?));
@@ -125,10 +114,7 @@ impl Document {
                 document.push(Message::user(text), MessageSpan::entry(0));
             }
             entries => {
-                // The name of a bare list is not part of the place of an entry.
-                let is_named = keys.is_some() || format.bare == format.key;
-                let key = if is_named { format.key } else { "" };
-                let place = |index| format!("{key}[{index}]");
+                let place = |index| format!("{}[{index}]", format.key);
                 for (message, span) in (format.read_entries)(entries, &place)? {
                     document.push(message, span);
                 }

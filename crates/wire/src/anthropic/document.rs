@@ -15,8 +15,6 @@ pub static FORMAT: DocumentFormat = DocumentFormat {
     key: "messages",
     system: Some("system"),
     has_items: false,
-    expected: ["an array of messages", "an array"],
-    bare: "messages",
     read_system: read::system,
     read_entries: read::messages,
     read_tools: read::tools,

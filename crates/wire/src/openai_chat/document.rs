@@ -9,15 +9,13 @@ use super::dialect::Dialect;
 use super::read;
 use crate::compose::render;
 use crate::document::DocumentFormat;
-use crate::error::{CHAT, WireError};
+use crate::error::WireError;
 
 /// The messages of Chat Completions.
 pub static FORMAT: DocumentFormat = DocumentFormat {
     key: "messages",
     system: None,
     has_items: false,
-    expected: [CHAT, "an array of messages, or an object with `messages`"],
-    bare: "the chat",
     read_system: |_| Ok(None),
     read_entries: read::messages,
     read_tools: read::tools,

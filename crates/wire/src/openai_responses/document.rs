@@ -13,11 +13,6 @@ pub static FORMAT: DocumentFormat = DocumentFormat {
     key: "input",
     system: Some("instructions"),
     has_items: true,
-    expected: [
-        "a string or an array of items",
-        "an array of items, or an object with `input`",
-    ],
-    bare: "the list",
     read_system: read::instructions,
     read_entries: read::messages,
     read_tools: read::tools,
