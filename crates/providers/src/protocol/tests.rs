@@ -84,7 +84,6 @@ fn request(parts: Vec<Part>) -> Request {
         messages: messages.into_iter().map(Arc::new).collect(),
         dynamic_context: None,
         tool_choice: plimsoll_agent::ToolChoice::Auto,
-        format: None,
         max_output: None,
         sampling: Sampling {
             thinking: Some(ThinkingLevel::High),
