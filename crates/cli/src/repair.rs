@@ -19,7 +19,6 @@ Examples:
   plimsoll repair session.json > repaired.json
   plimsoll repair session.json --model openai/gpt-5 --output session.json
   plimsoll repair request.json --model mistral/devstral-medium-latest --json
-  plimsoll repair request.json --explain > repaired.json
   plimsoll repair - --drop-thinking < old.json | plimsoll compact --budget 100k
 
 The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": \
@@ -43,9 +42,6 @@ pub(crate) struct RepairArgs {
     /// Remove all reasoning, for when the provider refuses a signature
     #[arg(long)]
     drop_thinking: bool,
-    /// Print the reason for each repair to stderr
-    #[arg(long, conflicts_with_all = ["json", "quiet"])]
-    explain: bool,
     /// Print the repairs to stderr as one line of JSON
     #[arg(long)]
     json: bool,
@@ -79,9 +75,6 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     } else if !args.quiet {
         for repair in &repairs {
             say!("repaired: {repair}");
-            if args.explain {
-                note!("  because {}", repair.reason());
-            }
         }
     }
     // An unchanged chat is returned byte for byte, including white space around it.

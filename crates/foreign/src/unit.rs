@@ -2,7 +2,6 @@
 //! with the place in the input that it came from.
 
 use std::borrow::Cow;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -92,10 +91,7 @@ pub struct Unit<'a> {
     /// The number of its message. Neighbors with the same number are written as one message of Messages; the
     /// other protocols do not use it. Numbers need not ascend.
     pub turn: usize,
-    /// The content, or `null` if it was forgotten.
     value: Value,
-    /// The forgotten content, parsed from `raw` again.
-    reread: OnceLock<Value>,
     raw: Option<&'a str>,
     change: Change,
 }
@@ -116,7 +112,6 @@ impl<'a> Unit<'a> {
             role,
             turn,
             value,
-            reread: OnceLock::new(),
             raw,
             change: Change::Unchanged,
         }
@@ -152,27 +147,11 @@ impl<'a> Unit<'a> {
     /// Returns the content in the form of the chat's protocol.
     #[must_use]
     pub fn value(&self) -> &Value {
-        match self.raw {
-            Some(raw) if self.value.is_null() => {
-                let parse = || serde_json::from_str(raw).unwrap_or_default();
-                self.reread.get_or_init(parse)
-            }
-            _ => &self.value,
-        }
-    }
-
-    /// Frees the memory of the parsed content, if it can be parsed again.
-    pub(crate) fn forget(&mut self) {
-        if self.raw.is_some() {
-            self.value = Value::Null;
-        }
+        &self.value
     }
 
     /// Returns the content to be changed. The unit is no longer unchanged.
     pub fn edit(&mut self) -> &mut Value {
-        if self.value.is_null() {
-            self.value = self.value().clone();
-        }
         self.raw = None;
         if self.change == Change::Unchanged {
             self.change = Change::Changed;
@@ -208,7 +187,7 @@ impl<'a> Unit<'a> {
     pub fn json(&self) -> Cow<'a, str> {
         match self.raw {
             Some(raw) => Cow::Borrowed(raw),
-            None => Cow::Owned(self.value().to_string()),
+            None => Cow::Owned(self.value.to_string()),
         }
     }
 }

@@ -82,12 +82,12 @@ fn odd_messages_are_repaired_and_it_is_said() {
         ),
         (
             r#"[{"role":"user","content":"a"},{"role":"user","content":7}]"#,
-            "messages[1]: changed content",
+            "messages[1]: wrote it in the form",
             json!([{"role": "user", "content": "a"}, {"role": "user", "content": "7"}]),
         ),
         (
             r#"[{"role":"robot","content":"x"}]"#,
-            "messages[0]: changed role",
+            "messages[0]: wrote it in the form",
             json!([{"role": "user", "content": "x"}]),
         ),
         (

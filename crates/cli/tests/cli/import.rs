@@ -30,8 +30,8 @@ fn imported(home: &Home) {
     assert_eq!(
         told,
         [
-            "plimsoll: repaired: messages[1]: call `toolu_02` has no result; closed it as aborted (unanswered)",
             "plimsoll: repaired: messages[2]: moved this result to its call `toolu_01` (order)",
+            "plimsoll: repaired: messages[1]: call `toolu_02` has no result; closed it as aborted (unanswered)",
             "7 messages; continue with: plimsoll run --session rescued --model PROVIDER/NAME \"...\"",
         ]
     );

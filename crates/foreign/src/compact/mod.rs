@@ -59,9 +59,7 @@ impl<'a> Body<'a> {
     ///
     /// [`WireError::Expected`] with the place of the first value of a wrong kind. None for a chat that was
     /// repaired.
-    pub fn of(mut chat: Chat<'a>, target: &Target) -> Result<Self, WireError> {
-        // The messages have the same contents. Only units that are kept are parsed again.
-        chat.units.iter_mut().for_each(Unit::forget);
+    pub fn of(chat: Chat<'a>, target: &Target) -> Result<Self, WireError> {
         let (mut document, entries) = chat.document()?;
         let messages = std::mem::take(&mut document.messages);
         Ok(Self {

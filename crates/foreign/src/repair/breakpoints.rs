@@ -7,8 +7,10 @@ use serde_json::Value;
 
 use super::Patient;
 use super::piece::{parts, unset};
+use crate::unit::Unit;
 
-/// Removes the first breakpoints beyond the maximum. Those of tools count, and stay.
+/// Removes the first breakpoints of messages beyond the maximum. Those of tools and of the system prompt count, and
+/// stay if possible: a compaction never removes their blocks.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     if !matches!(patient.target, Target::Messages(_)) {
         return;
@@ -24,7 +26,8 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     let units = { patient.chat.units.iter() }.enumerate();
     let left = units.filter(|(_, unit)| unit.is_left());
     let marks = left.map(|(at, unit)| (at, marks(unit.value())));
-    let marks: Vec<(usize, Vec<String>)> = marks.collect();
+    let mut marks: Vec<(usize, Vec<String>)> = marks.collect();
+    marks.sort_by_key(|(at, _)| patient.left(*at).is_some_and(Unit::is_beside));
     let count: usize = marks.iter().map(|(_, marks)| marks.len()).sum();
     let count = count + self::marks(&tools).len() + usize::from(!own.is_null());
     let mut excess = count.saturating_sub(MAX_BREAKPOINTS);

@@ -1,7 +1,7 @@
 //! The fix-ups `ids`, `orphans`, `unanswered`, `order` and `hosted`: every call has an id of its own and one
 //! result, directly behind its turn, and every result has a call.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashSet;
 use std::mem;
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ use plimsoll_wire::__internals::is_word;
 use plimsoll_wire::{CallIdForm, CallIdMap, Target};
 
 use super::Patient;
-use super::pairs::{Call, Pairs};
-use super::piece::{closing, is_models, kind, result, set, set_call_id, set_result_id, text};
+use super::pairs::{Call, pair};
+use super::piece::{closing, is_models, kind, result, set_call_id, set_result_id, text};
 use crate::chat::Chat;
 use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
@@ -21,17 +21,17 @@ use crate::unit::{Role, Unit};
 /// separate the two.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     let protocol = patient.protocol();
-    let mut pairs = Pairs::of(patient.chat);
+    let (mut calls, orphans) = pair(patient.chat);
     patient.fix = "ids";
-    rename(patient, &mut pairs.calls);
+    rename(patient, &mut calls);
     patient.fix = "orphans";
-    for at in pairs.orphans {
+    for at in orphans {
         let id = patient.left(at).and_then(|unit| result(protocol, unit));
         let id = id.flatten().unwrap_or_default();
         let why = format!("this result answers no open call `{id}`; dropped it");
         patient.remove(at, why);
     }
-    arrange(patient, &pairs.calls);
+    arrange(patient, &calls);
     if protocol == Protocol::Messages {
         patient.fix = "hosted";
         hosted(patient);
@@ -42,22 +42,21 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
 /// that the server refuses, together with their results.
 fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
     let (protocol, target) = (patient.protocol(), patient.target);
+    let is_log = patient.chat.is_log();
     let mut taken: HashSet<String> = HashSet::new();
-    // The number of the next new id from a seed.
-    let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut message = None;
-    for call in calls {
+    for (number, call) in calls.iter_mut().enumerate() {
         if protocol == Protocol::Chat && message.replace(call.unit) != Some(call.unit) {
             // There, an id may be used again in another message.
             taken.clear();
-            numbers.clear();
         }
-        let id = match call.id.take().filter(|id| accepts(target, id)) {
+        // An agent whose log it is writes the ids in the provider's form.
+        let accepted = |id: &String| is_log || accepts(target, id);
+        let id = match call.id.take().filter(accepted) {
             Some(id) if !taken.contains(&id) => id,
             own => {
                 let seed = own.unwrap_or_else(|| format!("call_{}_{}", call.unit, call.nth));
-                let number = numbers.entry(seed.clone()).or_insert(1);
-                let id = new_id(target, &seed, number, &taken);
+                let id = new_id(target, seed, number, &taken);
                 patient.edit(call.unit, format!("gave a call the id `{id}`"), |value| {
                     set_call_id(protocol, value, call.nth, &id);
                 });
@@ -71,75 +70,54 @@ fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
             let done = format!("gave the result of a call the id `{id}`");
             patient.edit(at, done, |value| set_result_id(protocol, value, &id));
         }
-        retype(patient, call);
         taken.insert(id.clone());
         call.id = Some(id);
-    }
-}
-
-/// Gives the output of a call of Responses the type that the call requires. Codex answers a local shell as a
-/// function, which the API accepts.
-fn retype(patient: &mut Patient<'_, '_>, call: &Call) {
-    let output = call.result.and_then(|at| Some((at, patient.left(at)?)));
-    let Some((at, unit)) = output.filter(|_| !call.output.is_empty()) else {
-        return;
-    };
-    let own = kind(unit.value());
-    let is_of_codex = own == "function_call_output" && call.output == "local_shell_call_output";
-    if own != call.output && !is_of_codex {
-        let done = format!("changed its type to `{}`", call.output);
-        patient.edit(at, done, |value| set(value, "type", call.output));
     }
 }
 
 /// Closes calls without a result, and moves results that stand elsewhere to the others behind the turn of their call.
 fn arrange(patient: &mut Patient<'_, '_>, calls: &[Call]) {
     let protocol = patient.protocol();
+    let role = match protocol {
+        Protocol::Messages => Role::User,
+        Protocol::Chat | Protocol::Responses => Role::Own,
+    };
     let mut homes = homes(patient.chat);
-    // By the index before which they belong, and by their call.
-    let mut added: BTreeMap<(usize, usize, usize), Unit<'_>> = BTreeMap::new();
-    patient.fix = "unanswered";
-    for call in calls.iter().filter(|call| call.result.is_none()) {
-        let (id, asked) = (call.id.as_deref(), patient.left(call.unit));
-        let id = id.unwrap_or_default();
-        let Some(value) = asked.and_then(|asked| closing(protocol, asked.value(), id)) else {
-            patient.remove(call.unit, format!("call `{id}` has no result; dropped it"));
+    // Each with the index before which it belongs.
+    let mut added: Vec<(usize, Unit<'_>)> = Vec::new();
+    for call in calls {
+        let at = homes.partition_point(|home| home.last < call.unit);
+        let (Some(home), Some(asked)) = (homes.get_mut(at), patient.left(call.unit)) else {
             continue;
         };
-        let done = format!("call `{id}` has no result; closed it as aborted");
-        patient.note(call.unit, done);
-        let role = match protocol {
-            Protocol::Messages => Role::User,
-            Protocol::Chat | Protocol::Responses => Role::Own,
-        };
-        if let Some(home) = home(&mut homes, call) {
-            let unit = Unit::inserted(role, home.turn(patient.chat), value);
-            added.insert((home.results.end, call.unit, call.nth), unit);
-        }
-    }
-    patient.fix = "order";
-    for (call, at) in calls.iter().filter_map(|call| Some((call, call.result?))) {
-        let Some(home) = home(&mut homes, call) else {
-            continue;
-        };
-        if home.results.contains(&at) {
-            continue;
-        }
         let id = call.id.as_deref().unwrap_or_default();
-        patient.note(at, format!("moved this result to its call `{id}`"));
-        let turn = home.turn(patient.chat);
-        if let Some(unit) = patient.chat.units.get_mut(at) {
+        let mut unit = if let Some(at) = call.result {
+            if home.results.contains(&at) {
+                continue;
+            }
+            patient.fix = "order";
+            patient.note(at, format!("moved this result to its call `{id}`"));
+            let Some(unit) = patient.chat.units.get_mut(at) else {
+                continue;
+            };
             // Its place stays in the list as that of a removed unit.
             let gone = unit.without_content();
-            let mut unit = mem::replace(unit, gone);
-            if protocol == Protocol::Messages {
-                unit.turn = turn;
-            }
-            added.insert((home.results.end, call.unit, call.nth), unit);
-        }
+            mem::replace(unit, gone)
+        } else {
+            let closing = closing(protocol, asked.value(), id);
+            patient.fix = "unanswered";
+            let Some(value) = closing else {
+                patient.remove(call.unit, format!("call `{id}` has no result; dropped it"));
+                continue;
+            };
+            let done = format!("call `{id}` has no result; closed it as aborted");
+            patient.note(call.unit, done);
+            Unit::inserted(role, 0, value)
+        };
+        unit.turn = *home.turn.get_or_insert_with(|| patient.chat.new_turn());
+        added.push((home.results.end, unit));
     }
-    let added = added.into_iter();
-    let added = added.map(|((before, ..), unit)| (before, unit));
+    added.sort_by_key(|(before, _)| *before);
     patient.chat.insert_all(added);
 }
 
@@ -151,17 +129,6 @@ struct Home {
     results: Range<usize>,
     /// The number of the message of results, if it exists.
     turn: Option<usize>,
-}
-
-impl Home {
-    fn turn(&mut self, chat: &mut Chat<'_>) -> usize {
-        *self.turn.get_or_insert_with(|| chat.new_turn())
-    }
-}
-
-fn home<'h>(homes: &'h mut [Home], call: &Call) -> Option<&'h mut Home> {
-    let at = homes.partition_point(|home| home.last < call.unit);
-    homes.get_mut(at)
 }
 
 /// Returns the homes of the turns of the model. Items of Responses that follow each other are one turn.
@@ -246,22 +213,20 @@ fn accepts(target: &Target, id: &str) -> bool {
     !id.is_empty() && id.chars().count() <= longest
 }
 
-/// Returns an id from a seed, with the first number from `number` on with which it is not taken.
-fn new_id(target: &Target, seed: &str, number: &mut usize, taken: &HashSet<String>) -> String {
+/// Returns an id from a seed, with the first number from `number` on behind it if it is taken.
+fn new_id(target: &Target, seed: String, number: usize, taken: &HashSet<String>) -> String {
     let form = match target {
         Target::Chat(dialect) => dialect.call_ids,
         Target::Responses(_) => CallIdForm::Visible,
         Target::Messages(_) => CallIdForm::Word,
     };
+    let mut name = seed.clone();
+    let mut numbers = number..;
     loop {
-        let name = match *number {
-            1 => seed.to_owned(),
-            number => format!("{seed}_{number}"),
-        };
-        *number += 1;
         let id = CallIdMap::new(form).call(&name).into_owned();
-        if !taken.contains(&id) {
-            return id;
+        match numbers.next() {
+            Some(number) if taken.contains(&id) => name = format!("{seed}_{number}"),
+            _ => return id,
         }
     }
 }

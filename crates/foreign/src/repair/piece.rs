@@ -181,14 +181,6 @@ pub(super) fn user(protocol: Protocol, text: &str) -> Value {
     }
 }
 
-/// Writes an id that is a number as a text.
-pub(super) fn number_id(value: &mut Value, key: &str) {
-    let number = value.get(key).filter(|id| id.is_number());
-    if let Some(number) = number.map(Value::to_string) {
-        set(value, key, number);
-    }
-}
-
 /// Gives a call a name if it has none that the server accepts.
 pub(super) fn name_call(call: &mut Value, accepts: impl Fn(&str) -> bool) {
     let name = call.get("name").and_then(Value::as_str);
@@ -206,11 +198,6 @@ pub(super) fn text_arguments(call: &mut Value, key: &str) {
         Some(other) => other.to_string(),
     };
     set(call, key, text);
-}
-
-/// Checks whether a part of this type has a text or a file in other protocols.
-pub(super) fn is_part(kind: &str) -> bool {
-    kind == "text" || FILES.contains(&kind)
 }
 
 /// Checks whether a part has a text.
@@ -293,21 +280,6 @@ pub(super) fn part_as_text(part: &Value) -> String {
     match is_file(part) {
         true => prompt_texts::LEFT_OUT.to_owned(),
         false => part.to_string(),
-    }
-}
-
-/// Gives a message without a content what it has as `parts` or `text`, as messages of other protocols.
-pub(super) fn name_content(message: &mut Value) {
-    let is_empty = match message.get("content") {
-        None | Some(Value::Null) => true,
-        Some(Value::String(text)) => text.is_empty(),
-        Some(content) => *content == json!([]),
-    };
-    let keys = ["parts", "text"].into_iter();
-    let own = { keys }.find_map(|key| Some((key, message.get(key)?.clone())));
-    if let Some((key, content)) = own.filter(|_| is_empty) {
-        unset(message, key);
-        set(message, "content", content);
     }
 }
 

@@ -24,31 +24,16 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
 }
 
 /// Gives a unit its new value, or removes it if there is none. Returns the action.
-pub(super) fn reshape(unit: &mut Unit<'_>, new: Option<Value>) -> Option<String> {
+pub(super) fn reshape(unit: &mut Unit<'_>, new: Option<Value>) -> Option<&'static str> {
     let Some(new) = new else {
         unit.remove();
-        return Some("left it out: this API has no such entry".to_owned());
+        return Some("left it out: this API has no such entry");
     };
     if new == *unit.value() {
         return None;
     }
-    let done = difference(unit.value(), &new);
     *unit.edit() = new;
-    Some(done)
-}
-
-/// Names the keys of an entry that changed.
-fn difference(old: &Value, new: &Value) -> String {
-    let (Some(before), Some(after)) = (old.as_object(), new.as_object()) else {
-        return "wrote it in the form that it has to have".to_owned();
-    };
-    let changed = after
-        .iter()
-        .filter(|(key, value)| before.get(*key) != Some(*value));
-    let gone = before.keys().filter(|key| !after.contains_key(*key));
-    let keys = changed.map(|(key, _)| key).chain(gone);
-    let keys: Vec<&str> = keys.map(String::as_str).collect();
-    format!("changed {}", keys.join(", "))
+    Some("wrote it in the form that the API requires")
 }
 
 /// Removes texts, lists and messages without content.
@@ -89,8 +74,7 @@ pub(super) fn silent_message(unit: &mut Unit<'_>, no_content: NoContent) -> Opti
     if !is_silent {
         return None;
     }
-    let has_calls = !list(value, "tool_calls").is_empty()
-        || value.get("function_call").is_some_and(Value::is_object);
+    let has_calls = !list(value, "tool_calls").is_empty();
     let says_more = value.get("refusal").is_some_and(Value::is_string)
         || value.get("audio").is_some_and(Value::is_object);
     match piece::role(unit) {

@@ -4,34 +4,36 @@ use plimsoll_wire::__internals::{is_legal_name, object_text};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, ErrorStyle};
 use serde_json::{Value, json};
 
-use super::piece::{
-    self, as_text, kind, name_content, number_id, set, text, text_arguments, text_part, unset,
-};
+use super::piece::{self, as_text, kind, set, text, text_arguments, text_part, unset};
 
-/// Returns a message as the server expects it. `None` if it is nothing.
+/// Returns a message as the server expects it. `None` if it is nothing. Functions, which preceded tools, become calls
+/// and results without ids.
 pub(super) fn message(value: Value, dialect: &Dialect) -> Option<Value> {
     let mut value = match value {
         Value::Null => return None,
         Value::Object(_) => value,
         other => json!({"role": "user", "content": as_text(&other)}),
     };
-    name_content(&mut value);
-    let has = |key: &str| value.get(key).is_some();
+    if text(&value, "role") == "function" {
+        unset(&mut value, "name");
+    }
+    if let Some(call) = value.get("function_call").filter(|call| call.is_object()) {
+        let calls = json!([{"type": "function", "function": call}]);
+        set(&mut value, "tool_calls", calls);
+        unset(&mut value, "function_call");
+    }
     let role = match text(&value, "role") {
-        role @ ("system" | "developer" | "user" | "assistant" | "tool" | "function") => role,
-        _ if has("tool_call_id") => "tool",
-        _ if has("tool_calls") => "assistant",
+        role @ ("system" | "developer" | "user" | "assistant" | "tool") => role,
+        "function" => "tool",
         _ => "user",
     };
     let role = role.to_owned();
     set(&mut value, "role", role.as_str());
     tool_calls(&mut value, &role, dialect);
-    let allows_null = matches!(role.as_str(), "assistant" | "function");
-    if !(allows_null && value.get("content").is_none_or(Value::is_null)) {
+    if !(role == "assistant" && value.get("content").is_none_or(Value::is_null)) {
         let part = |part| content_part(part, &role, dialect);
         piece::convert(&mut value, "content", part);
     }
-    number_id(&mut value, "tool_call_id");
     let is_forbidden = dialect.voice == ErrorStyle::Mistral
         && dialect.echo_reasoning == EchoReasoning::Never
         && role == "assistant";
@@ -50,7 +52,6 @@ fn tool_calls(value: &mut Value, role: &str, dialect: &Dialect) {
     let calls = match value.get("tool_calls") {
         None | Some(Value::Null) => return,
         Some(Value::Array(calls)) if role == "assistant" => calls.clone(),
-        Some(call @ Value::Object(_)) if role == "assistant" => vec![call.clone()],
         Some(_) => Vec::new(),
     };
     let calls = calls.into_iter();
@@ -63,20 +64,13 @@ fn tool_calls(value: &mut Value, role: &str, dialect: &Dialect) {
 }
 
 fn one_call(mut call: Value, dialect: &Dialect) -> Option<Value> {
-    call.as_object()?;
-    number_id(&mut call, "id");
     let is_custom = kind(&call) == "custom" && !dialect.object_arguments;
     let (key, taken) = if is_custom {
         ("custom", "input")
     } else {
         ("function", "arguments")
     };
-    let mut inner = match (call.get(key), call.get("name")) {
-        (Some(inner @ Value::Object(_)), _) => inner.clone(),
-        // The name and the arguments stand beside the id, as in other protocols.
-        (_, Some(name)) => json!({"name": name, taken: call.get(taken)}),
-        _ => return None,
-    };
+    let mut inner = call.get(key).filter(|inner| inner.is_object())?.clone();
     let is_openai = ["openai", "openrouter"].contains(&dialect.name.as_str());
     piece::name_call(&mut inner, |name| !is_openai || is_legal_name(name));
     text_arguments(&mut inner, taken);
@@ -90,17 +84,13 @@ fn one_call(mut call: Value, dialect: &Dialect) -> Option<Value> {
 
 /// Returns a part of a content as the server expects it. `None` if it says nothing.
 fn content_part(part: Value, role: &str, dialect: &Dialect) -> Option<Value> {
-    let mut part = match text_part(part, "text") {
+    let part = match text_part(part, "text") {
         Ok(text) => return text,
         Err(part) => part,
     };
     let note = |text: String| json!({"type": "text", "text": text});
     match kind(&part) {
         _ if role == "tool" => Some(note(piece::part_as_text(&part))),
-        "" if has_address(&part) => {
-            set(&mut part, "type", "image_url");
-            Some(part)
-        }
         "" => Some(note(part.to_string())),
         "image_url" => has_address(&part).then_some(part),
         "input_audio" | "refusal" | "audio" | "file" => Some(part),

@@ -7,8 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Patient;
 use super::piece::{
-    as_text, convert, is_file, is_text, kind, name_call, name_content, number_id, part_as_text,
-    said_part, set, text, text_part,
+    as_text, convert, is_file, kind, name_call, part_as_text, said_part, set, text, text_part,
 };
 use super::shapes::reshape;
 use crate::unit::{Place, Role, Unit};
@@ -64,33 +63,29 @@ fn entries(patient: &mut Patient<'_, '_>) {
 }
 
 /// Returns the role and the blocks of an entry that is no message.
-fn message(mut entry: Value) -> (Role, Vec<Value>) {
-    name_content(&mut entry);
-    let content = entry.get("content").cloned().unwrap_or_default();
+fn message(entry: Value) -> (Role, Vec<Value>) {
     let role = match text(&entry, "role") {
         "assistant" | "model" => Role::Assistant,
         "system" | "developer" => Role::System,
         _ => Role::User,
     };
-    let is_message = entry.is_object();
-    let content = match entry {
-        Value::Object(_) => content,
-        other => other,
-    };
-    let blocks = match content {
+    let blocks = match entry {
+        Value::Object(mut entry) => match entry.shift_remove("content") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(blocks)) => blocks,
+            Some(block @ Value::Object(_)) => vec![block],
+            Some(other) => vec![text_block(&as_text(&other))],
+        },
         Value::Null => Vec::new(),
-        Value::Array(blocks) if is_message => blocks,
-        part @ Value::Object(_) if !kind(&part).is_empty() || is_text(&part) => vec![part],
         other => vec![text_block(&as_text(&other))],
     };
     (role, blocks)
 }
 
-/// Moves system messages of the list that the model does not accept: those before all others into the
-/// system prompt, later ones into the user's role.
+/// Moves system messages of the list into the system prompt. Some models accept those behind the first message.
 fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
     let mut is_first = true;
-    let mut leading = Vec::new();
+    let mut moved = Vec::new();
     for at in 0..patient.chat.units.len() {
         let Some(unit) = patient.left(at).filter(|unit| !unit.is_beside()) else {
             continue;
@@ -99,21 +94,12 @@ fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
             is_first = false;
             continue;
         }
-        let block = block(unit.value().clone(), Role::System);
-        if is_first {
+        if is_first || !profile.later_system {
+            moved.extend(block(unit.value().clone(), Role::System));
             patient.remove(at, "moved it into the system prompt");
-            leading.extend(block);
-        } else if !profile.later_system {
-            let done = "moved it into the user's role: the model accepts no later system message";
-            let words = block.as_ref().map_or("", |block| text(block, "text"));
-            let words = text_block(&format!("{}\n\n{words}", prompt_texts::LATER_SYSTEM));
-            patient.edit(at, done, |value| *value = words);
-            if let Some(unit) = patient.chat.units.get_mut(at) {
-                unit.role = Role::User;
-            }
         }
     }
-    if leading.is_empty() {
+    if moved.is_empty() {
         return;
     }
     let units = &mut patient.chat.units;
@@ -127,7 +113,7 @@ fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
             Value::Array(blocks) => blocks.clone(),
             other => vec![text_block(&as_text(other))],
         };
-        blocks.append(&mut leading);
+        blocks.append(&mut moved);
         *unit.edit() = blocks.into();
     }
 }
@@ -184,7 +170,6 @@ fn media(block: Value) -> Value {
 }
 
 fn call(mut call: Value) -> Value {
-    number_id(&mut call, "id");
     name_call(&mut call, |name| is_word(name) && name.len() <= MAX_NAME);
     let input = match call.get("input") {
         Some(Value::Object(_)) => return call,
@@ -198,7 +183,6 @@ fn call(mut call: Value) -> Value {
 }
 
 fn result(mut result: Value) -> Value {
-    number_id(&mut result, "tool_use_id");
     let is_error = result.get("is_error") == Some(&Value::Bool(true));
     if result.get("content").is_some() {
         convert(&mut result, "content", |part| result_part(part, is_error));

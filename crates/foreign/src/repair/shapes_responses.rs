@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::Patient;
 use super::piece::{
-    as_text, convert, is_file, is_part, kind, name_call, name_content, number_id, part_as_text,
-    said_part, set, text, text_arguments, text_part, unset,
+    as_text, convert, is_file, kind, name_call, part_as_text, said_part, set, text, text_arguments,
+    text_part, unset,
 };
 use super::shapes::reshape;
 
@@ -39,16 +39,8 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
         Value::Object(_) => value,
         other => json!({"type": "message", "role": "user", "content": as_text(&other)}),
     };
-    let has = |key: &str| value.get(key).is_some();
     let named = match items::kind(&value) {
-        "" if has("output") && has("call_id") => "function_call_output",
-        "" if has("arguments") && has("name") => "function_call",
-        "" if has("content") => "message",
-        "" => return None,
-        part if items::is_content(part) || is_part(part) => {
-            value = json!({"type": "message", "role": "user", "content": [value]});
-            "message"
-        }
+        "" if value.get("content").is_some() => "message",
         kind => items::KINDS.into_iter().find(|item| *item == kind)?,
     };
     if items::kind(&value) != named {
@@ -60,17 +52,14 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
                 set(&mut value, "role", "user");
             }
             let is_models = text(&value, "role") == "assistant";
-            name_content(&mut value);
             convert(&mut value, "content", |part| content_part(part, is_models));
         }
         "function_call" | "custom_tool_call" => {
-            number_id(&mut value, "call_id");
             name_call(&mut value, is_legal_name);
             let is_custom = named == "custom_tool_call";
             text_arguments(&mut value, if is_custom { "input" } else { "arguments" });
         }
         "function_call_output" | "custom_tool_call_output" => {
-            number_id(&mut value, "call_id");
             convert(&mut value, "output", result_part);
         }
         "reasoning" => {
@@ -89,21 +78,15 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
             unset(&mut value, key);
         }
     }
-    item_id(&mut value, profile);
+    item_id(&mut value);
     Some(value)
 }
 
 /// Removes an id that the server would refuse.
-fn item_id(value: &mut Value, profile: &ResponsesProfile) {
-    let kind = items::kind(value);
-    let id = text(value, "id");
-    let is_its_own = match kind {
-        "message" => text(value, "role") == "assistant",
-        "reasoning" => profile.reasoning != ReasoningItems::Plain,
-        _ => true,
-    };
-    let prefix = items::PREFIXES.iter().find(|(of, _)| *of == kind);
-    let is_wrong = prefix.is_some_and(|(_, prefix)| is_its_own && !id.starts_with(prefix));
+fn item_id(value: &mut Value) {
+    let (kind, id) = (items::kind(value), text(value, "id"));
+    let mut prefixes = items::PREFIXES.iter();
+    let is_wrong = prefixes.any(|(of, prefix)| *of == kind && !id.starts_with(prefix));
     let is_long = id.chars().count() > MAX_ITEM_ID && kind != "reasoning";
     if (is_wrong || is_long) && value.get("id").is_some_and(Value::is_string) {
         unset(value, "id");
@@ -145,16 +128,6 @@ fn content_part(part: Value, is_models: bool) -> Option<Value> {
             has_one(&["file_id", "file_data", "file_url"]).then_some(part)
         }
         "input_audio" if !is_models => Some(part),
-        "image_url" if !is_models => {
-            let image = part.get("image_url")?;
-            let url = image.get("url").unwrap_or(image).as_str()?;
-            Some(json!({"type": "input_image", "image_url": url, "detail": "auto"}))
-        }
-        "file" if !is_models && part.get("file").is_some_and(Value::is_object) => {
-            let mut file = part.get("file").cloned()?;
-            set(&mut file, "type", "input_file");
-            content_part(file, false)
-        }
         _ => said_part(&part).map(note),
     }
 }

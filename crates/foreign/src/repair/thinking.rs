@@ -1,8 +1,6 @@
 //! The fix-ups `thinking`, `reasoning` and `settings`: thinking that the provider would refuse leaves, in Messages
-//! for whole tool loops, reasoning that a server of Chat Completions requires is there, and a request asks for
-//! thinking only if its current tool loop began with it.
-
-use std::collections::BTreeSet;
+//! from the beginning of its tool loop on, reasoning that a server of Chat Completions requires is there, and a
+//! request asks for thinking only if its current tool loop began with it.
 
 use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::Target;
@@ -11,7 +9,7 @@ use plimsoll_wire::openai_chat::{EchoReasoning, EmptyReasoning};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::Value;
 
-use super::piece::{self, is_models, kind, list, set, text, unset};
+use super::piece::{is_models, kind, list, role, set, text, unset};
 use super::shapes_responses::is_stored;
 use super::{Patient, Reasoning};
 use crate::chat::Chat;
@@ -76,46 +74,33 @@ fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
     }
 }
 
-/// Removes the thinking of whole tool loops.
+/// Removes thinking that the API would refuse, and all thinking from the beginning of its tool loop on.
 fn blocks_without(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
     let units = &patient.chat.units;
-    let loops = loops(units);
-    let loop_of = |at: usize| loops.get(at).copied().unwrap_or_default();
-    let thinking = units.iter().enumerate();
-    let thinking = thinking.filter(|(_, unit)| is_thinking(unit));
-    let thinking: Vec<usize> = thinking.map(|(at, _)| at).collect();
-    let is_refused = |at: &&usize| {
-        let unit = units.get(**at);
-        patient.reasoning == Reasoning::Drop
-            || unit.is_some_and(|unit| !is_signed(unit.value()))
-            || is_last_of_turn(units, **at)
-    };
-    let refused = thinking.iter().filter(is_refused);
-    let mut gone: BTreeSet<usize> = refused.map(|at| loop_of(*at)).collect();
+    let loops = ToolLoops::of(units);
     let asks = thinks(patient.chat) && !begins_without(patient.chat);
-    if patient.is_request && !profile.unasked_thinking && !asks {
-        let answers = units
-            .iter()
-            .filter(|unit| unit.is_left() && unit.role == Role::Assistant);
-        let answer = answers.last().filter(|_| start_of_loop(units).is_some());
-        let turn_of = |at: &usize| units.get(*at).map(|unit| unit.turn);
-        let unasked = thinking
-            .last()
-            .filter(|at| turn_of(at) == answer.map(|unit| unit.turn));
-        gone.extend(unasked.map(|at| loop_of(*at)));
-    }
-    if profile.binds_prefix {
-        let first = thinking.iter().find(|at| gone.contains(&loop_of(**at)));
-        let change = first_change(units).into_iter().chain(first.copied()).min();
-        let behind = thinking
-            .iter()
-            .filter(|at| change.is_some_and(|change| **at > change));
-        gone.extend(behind.map(|at| loop_of(*at)));
-    }
-    for at in &thinking {
-        if gone.contains(&loop_of(*at)) {
-            patient.remove(*at, GONE);
-        }
+    let is_unasked = patient.is_request && !profile.unasked_thinking && !asks;
+    let current = loops.start.filter(|_| is_unasked);
+    let change = first_change(units).filter(|_| profile.binds_prefix);
+    let is_refused = |at: usize, unit: &Unit<'_>| {
+        patient.reasoning == Reasoning::Drop
+            || !is_signed(unit.value())
+            || is_last_of_turn(units, at)
+            || current.is_some_and(|start| at >= start)
+            || change.is_some_and(|change| at > change)
+    };
+    let thinking = loops.units.into_iter();
+    let thinking = thinking.filter(|(_, unit, _)| is_thinking(unit));
+    let mut refused = thinking
+        .clone()
+        .filter(|(at, unit, _)| is_refused(*at, unit));
+    let Some((.., first)) = refused.next() else {
+        return;
+    };
+    let gone = thinking.filter(|(.., number)| *number >= first);
+    let gone: Vec<usize> = gone.map(|(at, ..)| at).collect();
+    for at in gone {
+        patient.remove(at, GONE);
     }
 }
 
@@ -143,41 +128,37 @@ fn is_last_of_turn(units: &[Unit<'_>], at: usize) -> bool {
     rest.all(is_thinking)
 }
 
-/// Returns the number of the tool loop of each unit. A loop begins behind a text of the user's.
-fn loops(units: &[Unit<'_>]) -> Vec<usize> {
-    let mut number = 0;
-    let loops = units.iter().map(|unit| {
-        let asks = unit.role != Role::Assistant && kind(unit.value()) != "tool_result";
-        number += usize::from(unit.is_left() && asks);
-        number
-    });
-    loops.collect()
+/// The tool loops of a chat. A message of the user's without results begins another one.
+struct ToolLoops<'u, 'a> {
+    /// The units that are written, each with its index and the number of its loop.
+    units: Vec<(usize, &'u Unit<'a>, usize)>,
+    /// The first unit of the model's first message in the current loop. Of answers in a row, only the last counts.
+    start: Option<usize>,
 }
 
-/// Returns the first unit of the model's first message in the current tool loop. Only a message without results begins
-/// another one.
-fn start_of_loop(units: &[Unit<'_>]) -> Option<usize> {
-    let left = units.iter().enumerate().filter(|(_, unit)| unit.is_left());
-    let left: Vec<(usize, &Unit<'_>)> = left.collect();
-    let is_result = |(_, unit): &(usize, &Unit<'_>)| kind(unit.value()) == "tool_result";
-    let is_one = |(_, one): &(usize, &Unit<'_>), (_, next): &(usize, &Unit<'_>)| {
-        (one.turn, one.role) == (next.turn, next.role)
-    };
-    let (mut start, mut is_after_answer) = (None, false);
-    for message in left.chunk_by(is_one) {
-        let answer = message
-            .first()
-            .filter(|(_, unit)| unit.role == Role::Assistant);
-        match answer {
-            // Only the later of two answers in a row counts.
-            Some((at, _)) if is_after_answer => start = Some(*at),
-            Some((at, _)) => start = start.or(Some(*at)),
-            None if message.iter().any(is_result) => {}
-            None => start = None,
+impl<'u, 'a> ToolLoops<'u, 'a> {
+    fn of(units: &'u [Unit<'a>]) -> Self {
+        let left = units.iter().enumerate().filter(|(_, unit)| unit.is_left());
+        let left: Vec<(usize, &Unit<'a>)> = left.collect();
+        let message = |unit: &Unit<'a>| (unit.turn, unit.role);
+        let (mut units, mut number) = (Vec::new(), 0);
+        let (mut start, mut is_after_answer) = (None, false);
+        for message in left.chunk_by(|(_, one), (_, next)| message(one) == message(next)) {
+            let mut own = message.iter();
+            let answer = message
+                .first()
+                .filter(|(_, unit)| unit.role == Role::Assistant);
+            match answer {
+                Some((at, _)) if is_after_answer => start = Some(*at),
+                Some((at, _)) => start = start.or(Some(*at)),
+                None if own.any(|(_, unit)| kind(unit.value()) == "tool_result") => {}
+                None => (start, number) = (None, number + 1),
+            }
+            is_after_answer = answer.is_some();
+            units.extend(message.iter().map(|(at, unit)| (*at, *unit, number)));
         }
-        is_after_answer = answer.is_some();
+        Self { units, start }
     }
-    start
 }
 
 /// Returns the first unit that is not as it was.
@@ -197,7 +178,8 @@ pub(super) fn thinks(chat: &Chat<'_>) -> bool {
 
 /// Checks whether a request asks for thinking in a tool loop that began without it.
 fn begins_without(chat: &Chat<'_>) -> bool {
-    let start = start_of_loop(&chat.units).and_then(|at| chat.units.get(at));
+    let start = ToolLoops::of(&chat.units).start;
+    let start = start.and_then(|at| chat.units.get(at));
     mode(chat) == "enabled" && start.is_some_and(|unit| !is_thinking(unit))
 }
 
@@ -232,31 +214,22 @@ pub(super) fn echo(patient: &mut Patient<'_, '_>) {
         EmptyReasoning::Space => " ",
         EmptyReasoning::Empty => "",
     };
-    let has_calls = |unit: &Unit<'_>| !list(unit.value(), "tool_calls").is_empty();
-    let left = patient.chat.units.iter().enumerate();
-    let left: Vec<(usize, &Unit<'_>)> = left.filter(|(_, unit)| unit.is_left()).collect();
-    let mut missing: Vec<usize> = Vec::new();
-    // An exchange begins with a message of the user's.
-    for exchange in left.chunk_by(|_, (_, next)| piece::role(next) != "user") {
-        let has_tools = exchange.iter().any(|(_, unit)| has_calls(unit));
-        let lacks = |(_, unit): &&(usize, &Unit<'_>)| {
-            let is_needed = match dialect.echo_reasoning {
-                EchoReasoning::Never => false,
-                EchoReasoning::ToolTurns => has_calls(unit),
-                EchoReasoning::ToolExchanges => has_tools,
-                EchoReasoning::Always => true,
-            };
-            let own = unit
-                .value()
-                .get("reasoning_content")
-                .and_then(Value::as_str);
-            let is_there = own.is_some_and(|text| !text.is_empty() || empty.is_empty());
-            is_needed && !is_there && piece::role(unit) == "assistant"
+    patient.each(|unit| {
+        let is_needed = match dialect.echo_reasoning {
+            EchoReasoning::Never => false,
+            EchoReasoning::ToolTurns => !list(unit.value(), "tool_calls").is_empty(),
+            // In exchanges without tools, the server ignores it.
+            EchoReasoning::ToolExchanges | EchoReasoning::Always => true,
         };
-        missing.extend(exchange.iter().filter(lacks).map(|(at, _)| *at));
-    }
-    for at in missing {
-        let done = "put in an empty reasoning, which the server requires";
-        patient.edit(at, done, |value| set(value, "reasoning_content", empty));
-    }
+        let own = text(unit.value(), "reasoning_content");
+        let is_there = unit
+            .value()
+            .get("reasoning_content")
+            .is_some_and(Value::is_string);
+        let is_missing = !is_there || own.len() < empty.len();
+        (is_needed && is_missing && role(unit) == "assistant").then(|| {
+            set(unit.edit(), "reasoning_content", empty);
+            "put in an empty reasoning, which the server requires"
+        })
+    });
 }

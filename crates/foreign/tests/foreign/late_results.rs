@@ -230,69 +230,6 @@ fn a_cut_keeps_a_batch_of_several_kinds_whole() {
     }
 }
 
-/// Each result finds its call, and keeps its content.
-#[test]
-fn a_result_is_found_by_what_is_left_of_its_id() {
-    let call = |kind: &str| match kind {
-        "function_call" => json!({"type": kind, "call_id": "c", "name": "f", "arguments": "{}"}),
-        _ => json!({"type": kind, "call_id": "c", "name": "f", "input": "x"}),
-    };
-    let output = |kind: &str, id: &str| json!({"type": kind, "call_id": id, "output": "8431"});
-    let mut no_id = call("function_call");
-    no_id.as_object_mut().unwrap().remove("call_id");
-    let block = json!({"type": "tool_use", "id": "c", "name": "f", "input": {}});
-    let result = json!({"type": "tool_result", "tool_use_id": "c", "content": "8431"});
-    for (protocol, list) in [
-        (
-            1,
-            json!([user("q"), no_id, output("function_call_output", "x")]),
-        ),
-        (
-            1,
-            json!([
-                user("q"),
-                call("function_call"),
-                output("custom_tool_call_output", "c")
-            ]),
-        ),
-        (
-            1,
-            json!([
-                user("q"),
-                call("custom_tool_call"),
-                output("function_call_output", "c")
-            ]),
-        ),
-        (
-            1,
-            json!([
-                user("q"),
-                output("function_call_output", "c"),
-                call("function_call")
-            ]),
-        ),
-        (
-            2,
-            json!([user("q"), {"role": "user", "content": [result]},
-            {"role": "assistant", "content": [block]}]),
-        ),
-    ] {
-        let target = &targets()[protocol];
-        let request = json!({"model": "m", "max_tokens": 9, target.list(): list}).to_string();
-        let repaired = repaired(&request, target);
-        assert!(
-            repaired.request.contains("8431"),
-            "{request}\n{}",
-            repaired.request
-        );
-        assert!(
-            !repaired.request.contains(CLOSED_CALL),
-            "{request}\n{}",
-            repaired.request
-        );
-    }
-}
-
 /// Nothing of the model stands behind the result: the call is still the newest one.
 #[test]
 fn a_late_result_at_the_end_can_be_cut() {
