@@ -23,6 +23,10 @@ fuzz_target!(|data: &[u8]| {
     fs::write(&path, &copy.text).unwrap();
     let again = SessionLog::read(&path, None);
     let again = again.unwrap_or_else(|error| panic!("{error}\n{}", copy.text));
+    // An entry may have the keys of two agents. The copy lies in the folder of its own.
+    if again.agent != log.agent {
+        return;
+    }
     assert_eq!(again.id, copy.id, "{}", copy.text);
     assert_eq!(again.damage, [], "{}", copy.text);
 });

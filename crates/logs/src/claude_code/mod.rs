@@ -1,24 +1,20 @@
 //! Session logs of Claude Code: one JSONL file per session, a tree of entries linked by `parentUuid`. The
 //! messages of sub-agents (sidechains) are ignored.
-//!
-//! The file is read twice: first the links, then the messages of the active branch.
 
 pub(crate) mod copy;
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use plimsoll_foreign::{Protocol, Role};
+use plimsoll_foreign::Role;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, sum, text};
-use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
+use crate::tree::{EntryContent, Node, Tree, push_all};
 
 /// The model name in messages that Claude Code writes itself, such as errors of the API.
 const SYNTHETIC: &str = "<synthetic>";
@@ -44,9 +40,9 @@ struct Links {
     is_message: bool,
     is_boundary: bool,
     /// The id of the answer that the entry belongs to.
-    answer: Option<LinkId>,
-    calls: Vec<LinkId>,
-    results: Vec<LinkId>,
+    answer: Option<String>,
+    calls: Vec<String>,
+    results: Vec<String>,
 }
 
 /// Messages before a compaction that are kept, and the message that they follow.
@@ -73,12 +69,11 @@ struct BlockIds {
 }
 
 /// Reads a log and returns its active branch.
-pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::ClaudeCode, path, Protocol::Messages);
+pub(crate) fn read(mut log: SessionLog, text: &[u8]) -> Result<SessionLog, LogError> {
     let mut tree = Tree::default();
     let mut segments = Vec::new();
     let mut titles = TITLES.map(|_| None);
-    for_each_entry(&mut log, |log, entry| {
+    for_each_entry(&mut log, text, |log, entry| {
         if log.id.is_empty() {
             log.id = entry.text("sessionId").unwrap_or_default();
         }
@@ -90,16 +85,16 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
             }
         }
         segments.extend(take(log, &mut tree, entry, &kind));
-    })?;
+    });
     relink(&mut tree, segments);
     let is_leaf =
-        |node: &Node<Links>| !node.is_side && (node.data.is_message || node.data.is_boundary);
+        |node: &Node<'_, Links>| !node.is_side && (node.data.is_message || node.data.is_boundary);
     let leaf = tree.nodes.iter().rposition(is_leaf);
     let chain = with_parallel(&tree, &tree.branch(leaf, &mut log));
-    let nodes: Vec<&Node<Links>> = chain.iter().filter_map(|at| tree.nodes.get(*at)).collect();
-    push_again(&mut log, &nodes, content)?;
+    let nodes = chain.iter().filter_map(|at| tree.nodes.get(*at));
+    push_all(&mut log, &nodes.collect::<Vec<_>>(), content);
     log.title = titles.into_iter().flatten().next();
-    let is_side = |node: &Node<Links>| node.is_side && node.data.is_message;
+    let is_side = |node: &Node<'_, Links>| node.is_side && node.data.is_message;
     let why = match tree.nodes.iter().any(is_side) {
         true => "it is the log of a sub-agent; name the session that started it",
         false => "it contains no messages; choose another session with --list",
@@ -108,10 +103,10 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
 }
 
 /// Adds an entry to the tree. Returns the messages that a compaction kept.
-fn take(
+fn take<'a>(
     log: &mut SessionLog,
-    tree: &mut Tree<Links>,
-    entry: &Entry<'_>,
+    tree: &mut Tree<'a, Links>,
+    entry: &Entry<'a>,
     kind: &str,
 ) -> Option<Segment> {
     let is_side = entry.raw("isSidechain") == Some("true");
@@ -130,83 +125,76 @@ fn take(
     if let ("user" | "assistant", Some(message)) = (kind, entry.raw("message")) {
         match data.message(message, kind == "assistant") {
             Ok(()) => data.is_message = true,
-            Err(error) => log.damaged(
-                entry.place.line,
-                format!("its message cannot be read: {error}"),
-            ),
+            Err(error) => log.damaged(entry.line, format!("its message cannot be read: {error}")),
         }
     }
     // An entry without an id cannot be a parent, and is not part of the tree.
-    let id = LinkId::of(entry.text("uuid")?);
-    let parent = entry.text("parentUuid").map(LinkId::of);
-    let place = entry.place;
-    tree.push(
-        id,
-        Node {
-            place,
-            parent,
-            is_side,
-            data,
-        },
-    );
+    let node = Node {
+        line: entry.line,
+        text: entry.text,
+        parent: entry.text("parentUuid"),
+        is_side,
+        data,
+    };
+    tree.push(entry.text("uuid")?, node);
     segment
 }
 
 impl Links {
     fn message(&mut self, message: &str, is_answer: bool) -> serde_json::Result<()> {
         let ids: MessageIds<'_> = serde_json::from_str(message)?;
-        self.answer = ids.id.filter(|_| is_answer).map(LinkId::of);
+        self.answer = ids.id.filter(|_| is_answer);
         if ids.content.get().starts_with('"') {
             return Ok(());
         }
         let blocks: Vec<BlockIds> = serde_json::from_str(ids.content.get())?;
         for block in blocks {
-            self.results.extend(block.tool_use_id.map(LinkId::of));
-            self.calls
-                .extend(block.id.filter(|_| is_answer).map(LinkId::of));
+            self.results.extend(block.tool_use_id);
+            self.calls.extend(block.id.filter(|_| is_answer));
         }
         Ok(())
     }
 }
 
 /// Moves messages that were preserved by a compaction after its summary.
-fn relink(tree: &mut Tree<Links>, segments: Vec<Segment>) {
+fn relink(tree: &mut Tree<'_, Links>, segments: Vec<Segment>) {
     for segment in segments {
-        let anchor = LinkId::of(&segment.anchor_uuid);
-        let head = tree.find(LinkId::of(&segment.head_uuid));
-        if head.is_none() || tree.find(anchor).is_none() {
+        let anchor = Some(segment.anchor_uuid);
+        let head = tree.find(&segment.head_uuid);
+        if head.is_none() || anchor.as_deref().and_then(|id| tree.find(id)).is_none() {
             continue;
         }
         for node in &mut tree.nodes {
-            if node.parent == Some(anchor) {
-                node.parent = Some(LinkId::of(&segment.tail_uuid));
+            if node.parent == anchor {
+                node.parent = Some(segment.tail_uuid.clone());
             }
         }
         if let Some(head) = head.and_then(|at| tree.nodes.get_mut(at)) {
-            head.parent = Some(anchor);
+            head.parent = anchor;
         }
     }
 }
 
 /// Adds the entries beside the chain. An answer consists of several entries, and results of parallel calls
 /// are attached to different ones of these. The complete answer comes before its results.
-fn with_parallel(tree: &Tree<Links>, chain: &[usize]) -> Vec<usize> {
+fn with_parallel(tree: &Tree<'_, Links>, chain: &[usize]) -> Vec<usize> {
     let places = chain.iter().enumerate();
     let places: HashMap<usize, usize> = places.map(|(place, at)| (*at, place)).collect();
     let nodes = tree.nodes.iter().enumerate();
     let nodes = nodes.filter(|(at, node)| !node.is_side || places.contains_key(at));
-    let mut answers: HashMap<LinkId, usize> = HashMap::new();
+    let mut answers: HashMap<&str, usize> = HashMap::new();
     for (place, at) in chain.iter().enumerate() {
-        let answer = tree.nodes.get(*at).and_then(|node| node.data.answer);
+        let node = tree.nodes.get(*at);
+        let answer = node.and_then(|node| node.data.answer.as_deref());
         answer.map(|answer| *answers.entry(answer).or_insert(place));
     }
-    let place_of = |links: &Links| answers.get(&links.answer?).copied();
+    let place_of = |links: &Links| answers.get(links.answer.as_deref()?).copied();
     let calls = nodes.clone().flat_map(|(at, node)| {
         let place = place_of(&node.data);
         let calls = node.data.calls.iter();
-        calls.filter_map(move |call| Some((*call, (place?, at))))
+        calls.filter_map(move |call| Some((call, (place?, at))))
     });
-    let calls: HashMap<LinkId, (usize, usize)> = calls.collect();
+    let calls: HashMap<&String, (usize, usize)> = calls.collect();
     // By the place of the answer, with its results behind it in the order of the calls. A result for several answers
     // follows the last one.
     let active = nodes.filter_map(|(at, node)| {
@@ -242,10 +230,7 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
     let mut content = match message.get_mut("content").map(Value::take) {
         Some(Value::String(text)) => vec![blocks::text(&text)],
         Some(Value::Array(blocks)) => blocks,
-        _ => {
-            let text = attached(&attachment);
-            text.map(|text| blocks::text(&text)).into_iter().collect()
-        }
+        _ => attached(&attachment),
     };
     let attached_as = |key: &str| attachment.get(key).unwrap_or(&Value::Null);
     let is_of_host = is_of_host(&entry.value("isMeta")?, &entry.value("origin")?)
@@ -269,10 +254,6 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
         read.answer = Some((sum(message.get("usage"), &USAGE), None));
     }
     // Claude Code omits blank texts too: the API does not accept them.
-    let is_blank = |block: &Value| {
-        text(block, "/type") == Some("text")
-            && text(block, "/text").is_some_and(|text| text.trim().is_empty())
-    };
     let blocks = content.into_iter().enumerate();
     let blocks = blocks.filter(|(_, block)| !is_blank(block));
     read.blocks = blocks.map(|(at, block)| (at, role, block)).collect();
@@ -287,34 +268,38 @@ fn is_of_host(is_meta: &Value, origin: &Value) -> bool {
 
 fn is_attached(attachment: &str) -> bool {
     let attachment: Value = serde_json::from_str(attachment).unwrap_or_default();
-    attached(&attachment).is_some()
+    attached(&attachment).iter().any(|block| !is_blank(block))
 }
 
-/// Converts an attachment to text, as Claude Code does for a request: text that the user typed during a run,
+/// Converts an attachment to blocks, as Claude Code does for a request: the message that the user sent during a run,
 /// and files that the user named. Other attachments are added anew by Claude Code.
-fn attached(attachment: &Value) -> Option<String> {
-    let content = match text(attachment, "/type")? {
-        "queued_command" => {
-            let prompt = match attachment.get("prompt")? {
-                Value::String(prompt) => prompt.clone(),
-                prompt => {
-                    let blocks = prompt.as_array()?.iter();
-                    let texts: Vec<&str> =
-                        blocks.filter_map(|block| text(block, "/text")).collect();
-                    texts.join("\n")
-                }
+fn attached(attachment: &Value) -> Vec<Value> {
+    let of = |pointer: &str| text(attachment, pointer);
+    match (of("/type"), of("/content/file/content")) {
+        (Some("queued_command"), _) => {
+            let mut prompt = match attachment.get("prompt") {
+                Some(Value::String(prompt)) => vec![blocks::text(prompt)],
+                Some(Value::Array(blocks)) => blocks.clone(),
+                _ => Vec::new(),
             };
-            match text(attachment, "/commandMode") {
-                None | Some("prompt") => prompt,
-                Some(_) => format!("<system-reminder>\n{prompt}\n</system-reminder>"),
+            prompt.retain(|block| matches!(text(block, "/type"), Some("text" | "image")));
+            if !matches!(of("/commandMode"), None | Some("prompt")) {
+                prompt.iter_mut().for_each(blocks::mark_as_host);
             }
+            prompt
         }
-        "file" => {
-            let content = text(attachment, "/content/file/content")?;
-            let name = text(attachment, "/filename").unwrap_or("a file");
-            format!("<system-reminder>\nContents of {name}:\n{content}\n</system-reminder>")
+        (Some("file"), Some(content)) => {
+            let name = of("/filename").unwrap_or("a file");
+            let mut file = blocks::text(&format!("Contents of {name}:\n{content}"));
+            blocks::mark_as_host(&mut file);
+            vec![file]
         }
-        _ => return None,
-    };
-    Some(content).filter(|content| !content.trim().is_empty())
+        _ => Vec::new(),
+    }
+}
+
+/// Checks whether a block is a blank text.
+fn is_blank(block: &Value) -> bool {
+    let own = text(block, "/text").filter(|_| text(block, "/type") == Some("text"));
+    own.is_some_and(|text| text.trim().is_empty())
 }

@@ -228,7 +228,13 @@ fn every_format_is_read_up_to_its_active_branch() {
         (
             "pi-v1.jsonl",
             Agent::Pi,
-            vec!["u The session before this", "a 2", "u Three."],
+            vec![
+                "u The session before this",
+                "a 1",
+                "u Two.",
+                "a 2",
+                "u Three.",
+            ],
         ),
         (
             GEMINI,
@@ -827,4 +833,44 @@ fn the_title_is_what_a_person_typed_first() {
     std::fs::write(&path, claude_log(&entries)).unwrap();
     let log = SessionLog::read(&path, None).unwrap();
     assert_eq!(log.title.as_deref(), Some("Light the lamp."));
+}
+
+/// The user may send an image while the model works.
+#[test]
+fn an_image_in_a_queued_message_stays() {
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
+    let prompt = json!([{"type": "text", "text": "Like this lamp."}, image]);
+    let first = json!({"type": "user", "message": {"role": "user", "content": "Draw a lamp."}});
+    let queued =
+        json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": prompt}});
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log.jsonl");
+    std::fs::write(&path, claude_log(&[first, queued])).unwrap();
+    let mut log = SessionLog::read(&path, None).unwrap();
+    let chat = log.take_chat();
+    let values: Vec<&Value> = chat.units.iter().map(Unit::value).collect();
+    assert_eq!(values[2..4], [&prompt[0], &prompt[1]]);
+    let again = read_back(&copied(&log, &chat, None)).take_chat();
+    assert_eq!(again.write(), chat.write());
+}
+
+/// opencode would compact the copy again at once.
+#[test]
+fn a_compaction_in_which_opencode_died_is_not_in_the_copy() {
+    let mut export: Value =
+        serde_json::from_slice(&std::fs::read(data("opencode.json")).unwrap()).unwrap();
+    let before = messages_of(read("opencode.json"));
+    let messages = export["messages"].as_array_mut().unwrap();
+    messages.push(json!({"info": {"id": "msg_9", "role": "user"}, "parts": [{"type": "compaction", "auto": true}]}));
+    messages.push(json!({"info": {"id": "msg_a", "role": "assistant", "parentID": "msg_9", "summary": true,
+        "error": {"name": "UnknownError", "data": {"message": "prompt is too long"}}}, "parts": [{"type": "text", "text": "So"}]}));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("export.json");
+    std::fs::write(&path, export.to_string()).unwrap();
+    let mut log = SessionLog::read(&path, None).unwrap();
+    assert_eq!(log.last_error.as_deref(), Some("prompt is too long"));
+    let chat = log.take_chat();
+    assert_eq!(self::messages(&chat), before);
+    let copy = copied(&log, &chat, None);
+    assert!(!copy.text.contains("compaction"), "{}", copy.text);
 }
