@@ -6,13 +6,10 @@ pub(crate) mod filter;
 
 use std::io::BufRead;
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, sync_channel};
-use std::thread::{self, ScopedJoinHandle, available_parallelism};
 
 use clap::Args;
 
 use crate::error::{CliError, DONE, FAILED};
-use crate::explain::PolicyEffect;
 use crate::input::{self, InputChat};
 
 use compact_chat::CompactSettings;
@@ -61,9 +58,6 @@ pub(crate) struct CompactArgs {
     /// Print the thresholds and the effect of each stage to stderr
     #[arg(long)]
     pub(crate) explain: bool,
-    /// With --explain: print JSON
-    #[arg(long, requires = "explain")]
-    pub(crate) json: bool,
     /// Token counter: o200k, cl100k, estimate or chars4
     #[arg(long, default_value = "o200k", value_name = "NAME")]
     pub(crate) counter: String,
@@ -80,120 +74,31 @@ pub(crate) struct CompactArgs {
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, CliError> {
     let how = CompactSettings::new(args)?;
     if args.lines {
-        return lines(&how, args, input::open(args.file.as_deref())?);
+        return lines(&how, input::open(args.file.as_deref())?);
     }
     let given = input::chat(args.file.as_deref())?;
     let compacted = how.compact(&given)?;
-    for note in compacted.notes {
-        crate::say(&note);
-    }
-    if let Some(explained) = compacted.explained {
-        crate::note(&if args.json {
-            explained.as_json().to_string()
-        } else {
-            explained.as_text()
-        });
-    }
+    compacted.report("");
     crate::stdout::exactly(&compacted.json)?;
     Ok(DONE)
 }
 
-/// The output for one line.
-struct LineOutput {
-    out: String,
-    notes: Vec<String>,
-    explained: Option<String>,
-    is_failed: bool,
-}
-
-/// Compacts one request per line on all cores, and prints the answers in the order of the lines. If
-/// a line fails, its answer is the error, and the other lines are still compacted.
-fn lines(
-    how: &CompactSettings<'_>,
-    args: &CompactArgs,
-    mut input: Box<dyn BufRead>,
-) -> Result<u8, CliError> {
-    let workers = available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        // Each line has a thread of its own. The bound limits their number.
-        let (order, answers) = sync_channel(workers);
-        // If nobody reads the output, the printer ends first and stops everything else.
-        let printer = scope.spawn(move || print(answers));
-        let lines = std::iter::from_fn(|| input::line(&mut input));
-        for (number, line) in (1..).zip(lines) {
-            let answer = scope.spawn(move || answer(how, args, number, line));
-            if order.send(answer).is_err() {
-                break;
-            }
-        }
-        drop(order);
-        printer.join().unwrap_or_else(|_| Err(panicked()))
-    })
-}
-
-fn panicked() -> CliError {
-    CliError::failed("a line could not be compacted")
-}
-
-fn answer(
-    how: &CompactSettings<'_>,
-    args: &CompactArgs,
-    number: u64,
-    line: Result<String, CliError>,
-) -> LineOutput {
-    let failed = |stop: CliError| LineOutput {
-        out: serde_json::json!({ "error": stop.text }).to_string(),
-        notes: Vec::new(),
-        explained: None,
-        is_failed: true,
-    };
-    let line = match line {
-        Ok(line) => line,
-        Err(stop) => return failed(stop),
-    };
-    let input = InputChat::of_body(line);
-    let compacted = match how.compact(&input) {
-        Ok(compacted) => compacted,
-        Err(stop) => return failed(stop),
-    };
-    let notes = compacted.notes.iter();
-    let notes = notes.map(|note| format!("line {number}: {note}"));
-    let explained = compacted.explained.as_ref();
-    LineOutput {
-        out: compacted.json.trim().to_owned(),
-        notes: notes.collect(),
-        explained: explained.map(|explained| explained_line(explained, args, number)),
-        is_failed: false,
-    }
-}
-
-/// Prints the answers in their order. Returns the exit code.
-fn print(answers: Receiver<ScopedJoinHandle<'_, LineOutput>>) -> Result<u8, CliError> {
+/// Compacts one request per line. If a line fails, its answer is the error, and the following lines
+/// are still compacted.
+fn lines(how: &CompactSettings<'_>, mut input: Box<dyn BufRead>) -> Result<u8, CliError> {
     let mut code = DONE;
-    for answer in answers {
-        let answer = answer.join().map_err(|_| panicked())?;
-        for note in &answer.notes {
-            crate::say(note);
-        }
-        if let Some(explained) = &answer.explained {
-            crate::note(explained);
-        }
-        out!("{}", answer.out);
-        if answer.is_failed {
+    let lines = std::iter::from_fn(|| input::line(&mut input));
+    for (number, line) in (1..).zip(lines) {
+        let answer = line.map(InputChat::of_body).and_then(|chat| {
+            let compacted = how.compact(&chat)?;
+            compacted.report(&format!("line {number}: "));
+            Ok(compacted.json.trim().to_owned())
+        });
+        let answer = answer.unwrap_or_else(|stop| {
             code = FAILED;
-        }
+            serde_json::json!({ "error": stop.text }).to_string()
+        });
+        out!("{answer}");
     }
     Ok(code)
-}
-
-/// Formats the explanation of one of many lines.
-fn explained_line(explained: &PolicyEffect, args: &CompactArgs, number: u64) -> String {
-    if args.json {
-        let mut json = explained.as_json();
-        if let Some(object) = json.as_object_mut() {
-            object.insert("line".to_owned(), number.into());
-        }
-        return json.to_string();
-    }
-    format!("line {number}: {}", explained.as_text())
 }

@@ -2,138 +2,66 @@
 //! stage.
 
 use std::cmp::Ordering;
-use std::fmt::Write;
 
 use plimsoll::Tokens;
 use plimsoll::context::{Budget, Transcript};
-use plimsoll::policy::{Mark, PlanContext, Policy, StageStep, Trigger};
-use serde_json::{Value, json};
+use plimsoll::policy::{self, Mark, PlanContext, Policy, Trigger};
 
 use crate::config::grouped;
 
 /// Maximum width of a strip in columns. It fits beside the figures on a narrow terminal.
 const COLUMNS: usize = 48;
 
-/// The effect of a policy on a chat, stage by stage.
-pub(crate) struct PolicyEffect {
-    budget: Budget,
-    before: Tokens,
-    messages: usize,
-    steps: Vec<StageStep>,
-}
-
-impl PolicyEffect {
-    pub(crate) fn new(policy: &Policy, view: &Transcript, budget: Budget) -> Self {
-        let steps = plimsoll::policy::explain(
-            policy,
-            view,
-            &budget,
-            Trigger::Asked,
-            &PlanContext::default(),
-        );
-        Self {
-            budget,
-            before: view.tokens() + budget.overhead,
-            messages: view.items().len(),
-            steps,
-        }
-    }
-
-    pub(crate) fn as_text(&self) -> String {
-        let budget = &self.budget;
-        let sent = |tokens: Tokens| match tokens {
-            Tokens::MAX => "none".to_owned(),
-            tokens => grouped(tokens + budget.overhead),
+/// Describes the effect of a policy on a chat: its thresholds, and one line for each stage.
+pub(crate) fn effect(policy: &Policy, view: &Transcript, budget: &Budget) -> String {
+    let steps = policy::explain(
+        policy,
+        view,
+        budget,
+        Trigger::Asked,
+        &PlanContext::default(),
+    );
+    let sent = |tokens: Tokens| match tokens {
+        Tokens::MAX => "none".to_owned(),
+        tokens => grouped(tokens + budget.overhead),
+    };
+    let max_result = match budget.max_result {
+        Tokens::MAX => "without a bound".to_owned(),
+        tokens => format!("{} at most", grouped(tokens)),
+    };
+    let head = format!(
+        "explain: limit {} tokens │ compacts above {} │ ends at {} │ tools {} │ one result {max_result}",
+        sent(budget.limit),
+        sent(budget.trigger),
+        sent(budget.target),
+        grouped(budget.overhead),
+    );
+    let line = |name: &str, before: Tokens, after: Tokens, marks: &[Mark]| {
+        let change = match after.cmp(&before) {
+            Ordering::Equal => String::new(),
+            Ordering::Less => format!("−{}", grouped(before.minus(after))),
+            Ordering::Greater => format!("+{}", grouped(after.minus(before))),
         };
-        let mut text = format!(
-            "explain: limit {} tokens │ compacts above {} │ ends at {} │ tools {} │ one result \
-             {}\n",
-            sent(budget.limit),
-            sent(budget.trigger),
-            sent(budget.target),
-            grouped(budget.overhead),
-            match budget.max_result {
-                Tokens::MAX => "without a bound".to_owned(),
-                tokens => format!("{} at most", grouped(tokens)),
-            },
-        );
-        let mut line = |name: &str, tokens: Tokens, before: Tokens, strip: &str| {
-            let change = match tokens.cmp(&before) {
-                Ordering::Equal => String::new(),
-                Ordering::Less => format!("−{}", grouped(before.minus(tokens))),
-                Ordering::Greater => format!("+{}", grouped(tokens.minus(before))),
-            };
-            // Writing to a String cannot fail.
-            let _ = writeln!(
-                text,
-                "  {name:<10}{:>10} {change:>10}  {strip}",
-                grouped(tokens)
-            );
-        };
-        let untouched = vec![Mark::Kept; self.messages];
-        line("", self.before, self.before, &strip(&untouched));
-        for step in &self.steps {
-            let tokens = step.after + budget.overhead;
-            line(
-                &step.stage,
-                tokens,
-                step.before + budget.overhead,
-                &strip(&step.marks),
-            );
-        }
-        let gone = self.count(Mark::Gone);
-        let _ = write!(
-            text,
-            "  {} of {} messages are left │ ▒ shortened: {} │ S summaries: {} │ · removed: {gone}",
-            self.messages - gone,
-            self.messages,
-            self.count(Mark::Shortened),
-            self.count(Mark::Summary),
-        );
-        text
-    }
-
-    pub(crate) fn as_json(&self) -> Value {
-        let budget = &self.budget;
-        let sent = |tokens: Tokens| (tokens != Tokens::MAX).then(|| tokens + budget.overhead);
-        let steps: Vec<Value> = self
-            .steps
-            .iter()
-            .map(|step| {
-                json!({
-                    "stage": step.stage,
-                    "before": step.before + budget.overhead,
-                    "after": step.after + budget.overhead,
-                    "freed": step.before.minus(step.after),
-                    "added": step.after.minus(step.before),
-                    "messages": step.marks,
-                })
-            })
-            .collect();
-        let gone = self.count(Mark::Gone);
-        json!({
-            "limit": sent(budget.limit),
-            "fires_above": sent(budget.trigger),
-            "ends_at": sent(budget.target),
-            "tools": budget.overhead,
-            "before": self.before,
-            "stages": steps,
-            "messages": {
-                "before": self.messages,
-                "left": self.messages - gone,
-                "shortened": self.count(Mark::Shortened),
-                "summaries": self.count(Mark::Summary),
-                "gone": gone,
-            },
-        })
-    }
-
-    /// Counts the messages that end in a state.
-    fn count(&self, wanted: Mark) -> usize {
-        let marks = self.steps.last().map(|step| step.marks.as_slice());
-        let marks = marks.unwrap_or_default().iter();
-        marks.filter(|mark| **mark == wanted).count()
-    }
+        let tokens = grouped(after + budget.overhead);
+        format!("  {name:<10}{tokens:>10} {change:>10}  {}", strip(marks))
+    };
+    let all = view.items().len();
+    let mut lines = vec![
+        head,
+        line("", view.tokens(), view.tokens(), &vec![Mark::Kept; all]),
+    ];
+    let stages = steps.iter();
+    lines.extend(stages.map(|step| line(&step.stage, step.before, step.after, &step.marks)));
+    let marks = steps.last().map_or(&[][..], |step| &step.marks);
+    let count = |wanted: Mark| marks.iter().filter(|mark| **mark == wanted).count();
+    let gone = count(Mark::Gone);
+    lines.push(format!(
+        "  {} of {all} messages are left │ ▒ shortened: {} │ S summaries: {} │ · removed: {gone}",
+        all - gone,
+        count(Mark::Shortened),
+        count(Mark::Summary),
+    ));
+    lines.join("\n")
 }
 
 /// Draws one character per message, or per group of messages if there are many.

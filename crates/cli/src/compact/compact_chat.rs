@@ -16,7 +16,7 @@ use super::filter;
 use crate::chat_file;
 use crate::config;
 use crate::error::CliError;
-use crate::explain::PolicyEffect;
+use crate::explain;
 use crate::input::InputChat;
 use crate::settings::Sources;
 use crate::terminal::text::counted;
@@ -24,8 +24,20 @@ use crate::terminal::text::counted;
 /// A compacted chat.
 pub(super) struct CompactedChat<'t> {
     pub(super) json: Cow<'t, str>,
-    pub(super) notes: Vec<String>,
-    pub(super) explained: Option<PolicyEffect>,
+    notes: Vec<String>,
+    explained: Option<String>,
+}
+
+impl CompactedChat<'_> {
+    /// Prints the notes and the explanation to standard error.
+    pub(super) fn report(&self, prefix: &str) {
+        for note in &self.notes {
+            say!("{prefix}{note}");
+        }
+        if let Some(explained) = &self.explained {
+            note!("{prefix}{explained}");
+        }
+    }
 }
 
 /// The settings with which chats are compacted.
@@ -77,7 +89,7 @@ impl<'a> CompactSettings<'a> {
             if args.explain {
                 let budget = line.budget(overhead, view.instructions(), Calibration::default());
                 let budget = budget.map_err(CliError::cannot_fit)?;
-                explained = Some(PolicyEffect::new(&policy, &view, budget));
+                explained = Some(explain::effect(&policy, &view, &budget));
             }
             json = match cut {
                 Some(cut) => {
