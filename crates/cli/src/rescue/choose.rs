@@ -4,79 +4,77 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use plimsoll::foreign::Reasoning;
-use plimsoll::logs::{self, Agent, Candidate, LogError, SessionLog};
-use serde_json::json;
+use plimsoll::logs::{self, Agent, Candidate, SessionLog};
+use serde::Serialize;
 
 use super::RescueArgs;
 use super::diagnosis::Diagnosis;
 use crate::error::{CliError, DONE};
+use crate::listing::{self, minute};
 use crate::terminal::text::counted;
-use crate::{ask, paths, stdout};
+use crate::{paths, stdout};
 
 /// Number of the newest sessions that are listed, and among which one is chosen.
 const LISTED: usize = 20;
 
-/// A session that was found, with its diagnosis if it can be read.
-struct Listed {
+/// A session that was found.
+#[derive(Debug, Serialize)]
+struct FoundSession {
+    agent: &'static str,
+    id: String,
+    path: PathBuf,
+    /// The time of the last change, in seconds since 1970.
+    modified: u64,
+    /// The title. That of a session that cannot be read is the error.
+    title: String,
+    directory: Option<String>,
+    tokens: Option<u64>,
+    /// Its faults.
+    wrong: Vec<String>,
+    is_copy: bool,
+    #[serde(skip)]
     candidate: Candidate,
-    read: Result<Diagnosis, LogError>,
 }
 
-impl Listed {
+impl FoundSession {
     fn of(candidate: Candidate) -> Self {
+        let modified = candidate.modified.duration_since(SystemTime::UNIX_EPOCH);
         let log = SessionLog::read(&candidate.path, candidate.session.as_deref());
-        let read = log.map(|log| Diagnosis::of(log, Reasoning::Keep).0);
-        Self { candidate, read }
-    }
-
-    /// Returns the title. That of a session that cannot be read is the error.
-    fn title(&self) -> String {
-        match &self.read {
-            Ok(read) => read.log.title.clone().unwrap_or_default(),
-            Err(error) => error.to_string(),
+        let mut found = Self {
+            agent: candidate.agent.name(),
+            id: id_of(&candidate),
+            path: candidate.path.clone(),
+            modified: modified.unwrap_or_default().as_secs(),
+            title: String::new(),
+            directory: None,
+            tokens: None,
+            wrong: Vec::new(),
+            is_copy: false,
+            candidate,
+        };
+        match log.map(|log| Diagnosis::of(log, Reasoning::Keep).0) {
+            Ok(read) => {
+                found.tokens = read.used;
+                found.wrong = read.wrong();
+                found.is_copy = read.log.is_copy();
+                found.title = read.log.title.unwrap_or_default();
+                found.directory = read.log.directory;
+            }
+            Err(error) => found.title = error.to_string(),
         }
-    }
-
-    fn directory(&self) -> Option<&str> {
-        self.read.as_ref().ok()?.log.directory.as_deref()
-    }
-
-    fn tokens(&self) -> Option<u64> {
-        self.read.as_ref().ok()?.used
-    }
-
-    fn is_copy(&self) -> bool {
-        self.read.as_ref().is_ok_and(|read| read.log.is_copy())
-    }
-
-    /// Returns its faults, one on a line.
-    fn wrong(&self) -> Vec<String> {
-        self.read.as_ref().map_or(Vec::new(), Diagnosis::wrong)
+        found
     }
 
     /// Describes the session on a few lines.
     fn lines(&self) -> Vec<String> {
-        let age = SystemTime::now()
-            .duration_since(self.candidate.modified)
-            .unwrap_or_default();
-        let tokens = self
-            .tokens()
-            .map(|tokens| format!(", {}", counted(tokens, "token")));
-        let mut lines = vec![
-            id_of(&self.candidate),
-            format!(
-                "  {}, {}{}",
-                self.candidate.agent.title(),
-                ago(age),
-                tokens.unwrap_or_default()
-            ),
-            format!("  {}", self.title()),
-        ];
-        lines.extend(
-            self.directory()
-                .map(|directory| format!("  in {directory}")),
-        );
-        lines.extend(self.wrong().iter().map(|wrong| format!("  {wrong}")));
+        let agent = self.candidate.agent.title();
+        let mut about = format!("  {agent}, {}", minute(self.modified));
+        if let Some(tokens) = self.tokens {
+            about.push_str(&format!(", {}", counted(tokens, "token")));
+        }
+        let mut lines = vec![self.id.clone(), about, format!("  {}", self.title)];
+        lines.extend(self.directory.iter().map(|folder| format!("  in {folder}")));
+        lines.extend(self.wrong.iter().map(|wrong| format!("  {wrong}")));
         lines
     }
 }
@@ -88,88 +86,51 @@ pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
         return Err(none_found(args.from, "rescue"));
     }
     let more = found.len().saturating_sub(LISTED);
-    for candidate in found.into_iter().take(LISTED) {
-        let one = Listed::of(candidate);
-        if !args.json {
-            for line in one.lines() {
-                stdout::prose(&line)?;
-            }
-            continue;
-        }
-        let modified = one
-            .candidate
-            .modified
-            .duration_since(SystemTime::UNIX_EPOCH);
-        out!(
-            "{}",
-            json!({
-                "agent": one.candidate.agent.name(), "id": id_of(&one.candidate), "path": one.candidate.path,
-                "bytes": one.candidate.bytes, "modified": modified.unwrap_or_default().as_secs(),
-                "title": one.title(), "directory": one.directory(), "tokens": one.tokens(),
-                "wrong": one.wrong(), "is_copy": one.is_copy(),
-            })
-        );
+    let sessions = found.into_iter().take(LISTED).map(FoundSession::of);
+    if args.json {
+        listing::json_lines(sessions)?;
+        return Ok(DONE);
     }
-    if !args.json && more > 0 {
+    for line in sessions.flat_map(|session| session.lines()) {
+        stdout::prose(&line)?;
+    }
+    if more > 0 {
         note!("and {}", counted(more, "older session"));
     }
     Ok(DONE)
 }
 
-/// Chooses the session to rescue among the newest ones: those of this folder, if there are any, and of these the one with
-/// something wrong. Asks if there are several. Never chooses a copy with nothing wrong.
-pub(super) async fn broken(from: Option<Agent>, can_ask: bool) -> Result<Candidate, CliError> {
+/// Chooses the session to rescue among the newest ones: those of this folder, if there are any, and of
+/// these the newest one with something wrong. Never chooses a copy with nothing wrong.
+pub(super) fn broken(from: Option<Agent>) -> Result<Candidate, CliError> {
     let found = logs::find(&paths::variable, from).into_iter().take(LISTED);
-    let mut sessions: Vec<Listed> = found.map(Listed::of).collect();
+    let mut sessions: Vec<FoundSession> = found.map(FoundSession::of).collect();
     if sessions.is_empty() {
         return Err(none_found(from, "rescue"));
     }
-    let is_wrong = |one: &Listed| !one.wrong().is_empty();
-    sessions.retain(|one| !one.is_copy() || is_wrong(one));
+    let is_wrong = |session: &FoundSession| !session.wrong.is_empty();
+    sessions.retain(|session| !session.is_copy || is_wrong(session));
     let here = std::env::current_dir().unwrap_or_default();
-    let is_here = |one: &Listed| one.directory().is_some_and(|own| is_same(own, &here));
+    let is_here = |session: &FoundSession| {
+        let own = session.directory.as_deref();
+        own.is_some_and(|own| paths::is_same(Path::new(own), &here))
+    };
     if sessions.iter().any(is_here) {
         sessions.retain(is_here);
     }
-    if sessions.iter().any(is_wrong) {
-        sessions.retain(is_wrong);
-    } else {
-        // The newest one shows that nothing is wrong.
-        sessions.truncate(1);
+    let wrong = sessions.iter().filter(|session| is_wrong(session)).count();
+    if wrong > 1 {
+        note!("the newest of {wrong} sessions with faults; `plimsoll rescue --list` lists them");
     }
-    if sessions.len() < 2 {
-        let only = sessions.pop().map(|one| one.candidate);
-        return only.ok_or_else(|| {
-            CliError::failed(
-                "there are only copies that Plimsoll wrote, and nothing is wrong with them; to \
-                 rescue one again, name it: `plimsoll rescue --list` lists them",
-            )
-        });
-    }
-    if !can_ask || !ask::can_ask() {
-        let names: Vec<String> = sessions.iter().map(|one| id_of(&one.candidate)).collect();
-        return Err(CliError::usage(format!(
-            "name one of these sessions, which `plimsoll rescue --list` describes: {}",
-            names.join(", ")
-        )));
-    }
-    for (number, one) in (1..).zip(&sessions) {
-        note!("{number}  {}", one.lines().join("\n "));
-    }
-    let answer = ask::line(&format!("Which session? 1 to {} [1]: ", sessions.len())).await;
-    let number = match answer.trim() {
-        "" => Some(1),
-        answer => answer.parse::<usize>().ok(),
-    };
-    let chosen = number.and_then(|number| sessions.into_iter().nth(number.checked_sub(1)?));
-    chosen
-        .map(|one| one.candidate)
-        .ok_or_else(|| CliError::usage("there is no session with this number"))
-}
-
-fn is_same(directory: &str, here: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    real(Path::new(directory)) == real(here)
+    // If nothing is wrong with any, the newest one shows that.
+    let newest_wrong = sessions.iter().position(is_wrong).unwrap_or_default();
+    let chosen = sessions.into_iter().nth(newest_wrong);
+    chosen.map(|session| session.candidate).ok_or_else(|| {
+        CliError::failed(
+            "there are only copies that Plimsoll wrote, and nothing is wrong with them; to rescue one \
+             again, name it: `plimsoll rescue --list` lists them",
+        )
+    })
 }
 
 /// Returns the newest session, to import it.
@@ -202,17 +163,6 @@ pub(super) fn named(path: &Path, from: Option<Agent>) -> Result<Candidate, CliEr
         _ => Err(CliError::usage(format!(
             "there is no file and no session `{id}`; `plimsoll rescue --list` lists the sessions"
         ))),
-    }
-}
-
-/// Formats an age in its largest unit.
-fn ago(age: std::time::Duration) -> String {
-    let seconds = age.as_secs();
-    match seconds {
-        0..60 => format!("{seconds} s ago"),
-        60..3_600 => format!("{} min ago", seconds / 60),
-        3_600..172_800 => format!("{} h ago", seconds / 3_600),
-        _ => format!("{} d ago", seconds / 86_400),
     }
 }
 

@@ -1,5 +1,7 @@
 //! [`Diagnosis`]: the size and the faults of a session. Prints and writes nothing.
 
+use std::collections::BTreeMap;
+
 use plimsoll::foreign::{Chat, Reasoning, Repair, Target, repair};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::providers::{ModelBook, ModelRef};
@@ -13,18 +15,6 @@ use crate::input::target_of;
 const TOO_LONG: u64 = 80;
 /// The window that Claude Code uses for every model by default.
 const CLAUDE_CODE: u64 = 200_000;
-/// The faults that the fix-ups repair. The last one stands for all others.
-const FAULTS: [(&str, &str); 8] = [
-    ("unanswered", "tool calls without a result"),
-    ("orphans", "results without a tool call"),
-    ("order", "results that are not behind their calls"),
-    ("ids", "tool calls without a valid id"),
-    ("thinking", "thinking blocks that cannot be sent"),
-    ("empty", "empty messages"),
-    ("images", "messages with too many bytes of images"),
-    ("", "messages that would be refused"),
-];
-
 /// A session that was examined.
 pub(super) struct Diagnosis {
     /// The session, without its messages.
@@ -92,20 +82,33 @@ impl Diagnosis {
             }
             (false, None) => {}
         }
-        for (fix, faults) in FAULTS {
-            let is_it = |repair: &&Repair| match fix {
-                "" => FAULTS.iter().all(|(other, _)| *other != repair.fix),
-                fix => repair.fix == fix,
-            };
-            match self.repairs.iter().filter(is_it).count() {
-                0 => {}
-                count => wrong.push(format!("{faults}: {count}")),
-            }
+        let mut faults = BTreeMap::new();
+        for repair in &self.repairs {
+            *faults.entry(fault(repair.fix)).or_insert(0) += 1;
         }
+        wrong.extend(
+            faults
+                .iter()
+                .map(|(fault, count)| format!("{fault}: {count}")),
+        );
         if self.log.damaged > 0 {
             wrong.push(format!("damaged lines: {}", self.log.damaged));
         }
         wrong
+    }
+}
+
+/// Returns the fault that a fix-up repairs.
+fn fault(fix: &str) -> &'static str {
+    match fix {
+        "unanswered" => "tool calls without a result",
+        "orphans" => "results without a tool call",
+        "order" => "results that are not behind their calls",
+        "ids" => "tool calls without a valid id",
+        "thinking" => "thinking blocks that cannot be sent",
+        "empty" => "empty messages",
+        "images" => "messages with too many bytes of images",
+        _ => "messages that would be refused",
     }
 }
 

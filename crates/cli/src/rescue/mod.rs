@@ -6,7 +6,7 @@ mod diagnosis;
 mod save;
 mod treatment;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll::ContextStrategy;
@@ -78,7 +78,7 @@ pub(crate) fn agent(name: &str) -> Result<Agent, String> {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
+pub(crate) fn run(args: &RescueArgs) -> Result<u8, CliError> {
     if args.list {
         return choose::list(args);
     }
@@ -90,13 +90,11 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
     }
     let chosen = match &args.session {
         Some(name) => choose::named(name, args.from)?,
-        None => choose::broken(args.from, !args.json).await?,
+        None => choose::broken(args.from)?,
     };
     let log = SessionLog::read(&chosen.path, chosen.session.as_deref())?;
-    let counter = chat_file::counter("o200k")?;
-    let reasoning = chat_file::reasoning(args.drop_thinking);
-    let (diagnosis, chat) = Diagnosis::of(log, reasoning);
-    let mut treatment = Treatment::begin(diagnosis, chat, counter)?;
+    let (diagnosis, chat) = Diagnosis::of(log, chat_file::reasoning(args.drop_thinking));
+    let mut treatment = Treatment::begin(diagnosis, chat)?;
     if !args.json {
         let log = &treatment.diagnosis.log;
         let title = format!("{} session {}", log.agent.title(), log.id);
@@ -151,20 +149,14 @@ fn report(
     out!("");
     out!("The repaired copy:");
     out!("  {}", copy.path.display());
-    out!("Resume it with:");
-    if let Some(place) = &copy.wrong_place {
-        if let Some(folder) = place.parent().filter(|folder| !folder.exists()) {
-            out!("  mkdir -p {}", shell(folder));
-        }
-        out!("  mv {} {}", shell(&copy.path), shell(place));
+    if let Some(place) = &copy.place {
+        out!("Its agent finds it only in this place:");
+        out!("  {}", place.display());
     }
+    out!("Resume it with:");
     if let Some(directory) = &copy.directory {
-        out!("  cd {}", shell(directory));
+        out!("  cd {}", logs::shell_word(&directory.to_string_lossy()));
     }
     out!("  {}", copy.resume);
     Ok(DONE)
-}
-
-fn shell(path: &Path) -> String {
-    logs::shell_word(&path.to_string_lossy())
 }

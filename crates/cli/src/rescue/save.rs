@@ -1,7 +1,7 @@
 //! Writes the copy of a session. It never overwrites a file, and has the permissions of the original.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use plimsoll::logs::{self, Agent, Ids, SessionLog};
@@ -18,8 +18,8 @@ pub(super) struct SavedCopy {
     pub(super) resume: String,
     /// The directory in which the copy is resumed. `None` for the current one.
     pub(super) directory: Option<PathBuf>,
-    /// The path at which the agent would find the copy, if it was written elsewhere.
-    pub(super) wrong_place: Option<PathBuf>,
+    /// The path at which the agent finds the copy, if it was written elsewhere.
+    pub(super) place: Option<PathBuf>,
 }
 
 /// Writes the copy of a session: into the folder in which its agent finds it, unless another file was given.
@@ -40,23 +40,18 @@ pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCop
         Some(path) => std::path::absolute(path)?,
         None => place.clone(),
     };
-    save(&path, &copy.text, &log.path).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => CliError::failed(format!(
-            "{} exists already; give another file with --output",
+    save(&path, &copy.text, &log.path).map_err(|error| {
+        CliError::failed(format!(
+            "{} cannot be written ({error}); give another file with --output",
             path.display()
-        )),
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => CliError::failed(format!(
-            "{} cannot be written ({error}); give a file in another folder with --output",
-            path.display()
-        )),
-        _ => CliError::failed(format!("{} cannot be written: {error}", path.display())),
+        ))
     })?;
     let reads_any_file = matches!(log.agent, Agent::Pi | Agent::Opencode);
     Ok(SavedCopy {
         resume: log.agent.resume_command(&copy.id, &path),
         id: copy.id,
         directory,
-        wrong_place: (path != place && !reads_any_file).then_some(place),
+        place: (path != place && !reads_any_file).then_some(place),
         path,
     })
 }

@@ -1,11 +1,10 @@
 //! [`Treatment`]: compacts a session that was examined, and reports what was done. Prints and writes nothing.
 
-use std::cell::OnceCell;
 use std::sync::Arc;
 
 use plimsoll::context::{CannotFit, Transcript};
 use plimsoll::foreign::{Body, BodyCut, Chat, CutError, Repair};
-use plimsoll::tokens::TokenCounter;
+use plimsoll::tokens::{Bpe, TokenCounter};
 use plimsoll::{ContextStrategy, Tokens};
 use serde_json::{Value, json};
 
@@ -24,51 +23,36 @@ const DESCRIBED: usize = 5;
 pub(super) struct Treatment {
     pub(super) diagnosis: Diagnosis,
     body: Body<'static>,
-    counter: Arc<dyn TokenCounter>,
-    /// The messages with their tokens, counted locally. Only a compaction and a report for programs need them.
-    view: OnceCell<Transcript>,
+    /// The messages with their tokens, counted locally.
+    view: Transcript,
+    /// Tokens of the tools, counted locally.
+    tools: Tokens,
+    /// Tokens of the next request, as its provider would count them.
+    used: u64,
     cut: Option<BodyCut<'static>>,
 }
 
 impl Treatment {
-    /// Reads the messages of a session. Counts them if the log does not know their size.
-    pub(super) fn begin(
-        diagnosis: Diagnosis,
-        chat: Chat<'static>,
-        counter: Arc<dyn TokenCounter>,
-    ) -> Result<Self, CliError> {
+    /// Reads and counts the messages of a session.
+    pub(super) fn begin(mut diagnosis: Diagnosis, chat: Chat<'static>) -> Result<Self, CliError> {
+        let counter: Arc<dyn TokenCounter> = Arc::new(Bpe::o200k());
         let body = Body::of(chat, &diagnosis.target).map_err(unread)?;
-        let mut treatment = Self {
+        let view = body.transcript(&counter);
+        let tools = body.overhead(counter.as_ref());
+        let counted = (tools + view.tokens()).0;
+        Ok(Self {
+            used: *diagnosis.used.get_or_insert(counted),
             diagnosis,
             body,
-            counter,
-            view: OnceCell::new(),
+            view,
+            tools,
             cut: None,
-        };
-        if treatment.diagnosis.used.is_none() {
-            treatment.diagnosis.used = Some(treatment.counted().0);
-        }
-        Ok(treatment)
+        })
     }
 
-    fn view(&self) -> &Transcript {
-        let counted = || self.body.transcript(&self.counter);
-        self.view.get_or_init(counted)
-    }
-
-    /// Returns the tokens of the messages, counted locally.
-    fn counted(&self) -> Tokens {
-        self.overhead() + self.view().tokens()
-    }
-
-    /// Returns the tokens of the tools, counted locally.
-    fn overhead(&self) -> Tokens {
-        self.body.overhead(self.counter.as_ref())
-    }
-
-    /// Returns the tokens of the next request, as its provider would count them.
-    fn used(&self) -> u64 {
-        self.diagnosis.used.unwrap_or_default()
+    /// Returns the tokens of the messages and the tools, counted locally.
+    fn counted(&self) -> u64 {
+        (self.tools + self.view.tokens()).0
     }
 
     /// Returns the current messages.
@@ -90,9 +74,9 @@ impl Treatment {
         if asked.is_some() || !self.diagnosis.is_too_long() {
             return asked;
         }
-        let wanted = self.diagnosis.window.unwrap_or(self.used()) / 100 * COMPACTED;
+        let wanted = self.diagnosis.window.unwrap_or(self.used) / 100 * COMPACTED;
         // The provider has refused this size, even if it is within the known window.
-        Some(wanted.min(self.used() / 2).max(1))
+        Some(wanted.min(self.used / 2).max(1))
     }
 
     /// Compacts the messages to a number of tokens, as the provider counts them.
@@ -101,11 +85,11 @@ impl Treatment {
         strategy: ContextStrategy,
         budget: u64,
     ) -> Result<(), CliError> {
-        let local = Tokens(scaled(budget, self.counted().0, self.used()));
+        let local = Tokens(scaled(budget, self.counted(), self.used));
         let Some((policy, line)) = filter::within(strategy, local) else {
             return Ok(());
         };
-        let cut = self.body.cut(self.view(), &policy, &line);
+        let cut = self.body.cut(&self.view, &policy, &line);
         self.cut = cut.map_err(|error| match error {
             CutError::CannotFit(error) => CliError::cannot_fit(CannotFit {
                 minimum: self.providers(error.minimum),
@@ -119,7 +103,7 @@ impl Treatment {
 
     /// Returns local tokens as the provider counts them, rounded up: as a budget, they suffice.
     fn providers(&self, local: Tokens) -> Tokens {
-        let (used, counted) = (u128::from(self.used()), u128::from(self.counted().0.max(1)));
+        let (used, counted) = (u128::from(self.used), u128::from(self.counted().max(1)));
         let tokens = (u128::from(local.0) * used).div_ceil(counted);
         Tokens(u64::try_from(tokens).unwrap_or(u64::MAX))
     }
@@ -127,8 +111,8 @@ impl Treatment {
     /// Returns the size of the new request as its provider will count it, if it became smaller.
     pub(super) fn new_tokens(&self) -> Option<u64> {
         let cut = self.cut.as_ref()?;
-        let tokens = (self.overhead() + cut.tokens).0;
-        Some(scaled(tokens, self.used(), self.counted().0))
+        let tokens = (self.tools + cut.tokens).0;
+        Some(scaled(tokens, self.used, self.counted()))
     }
 
     /// Describes the session and its faults for the user.
@@ -139,7 +123,7 @@ impl Treatment {
         let mut lines = vec![format!(
             "  {}, about {}{} ({})",
             counted(self.body.messages.len(), "message"),
-            counted(self.used(), "token"),
+            counted(self.used, "token"),
             window.unwrap_or_default(),
             log.model.as_deref().unwrap_or("model unknown"),
         )];
@@ -165,7 +149,7 @@ impl Treatment {
         if let (Some(cut), Some(tokens)) = (&self.cut, self.new_tokens()) {
             done.push(format!(
                 "  compacted {} to {tokens} ({}); {} of {} left",
-                counted(self.used(), "token"),
+                counted(self.used, "token"),
                 cut.plan.stages.join(", "),
                 cut.left,
                 counted(self.body.messages.len(), "message"),
@@ -185,7 +169,7 @@ impl Treatment {
         let log = &self.diagnosis.log;
         let cut = self.cut.as_ref().map(|cut| {
             json!({
-                "tokens": self.new_tokens(), "counted_tokens": (self.overhead() + cut.tokens).0,
+                "tokens": self.new_tokens(), "counted_tokens": (self.tools + cut.tokens).0,
                 "messages": cut.left, "stages": cut.plan.stages.join(", "), "repairs": cut.repairs,
             })
         });
@@ -196,8 +180,8 @@ impl Treatment {
             "path": log.path,
             "model": log.model,
             "messages": self.body.messages.len(),
-            "tokens": self.used(),
-            "counted_tokens": self.counted().0,
+            "tokens": self.used,
+            "counted_tokens": self.counted(),
             "window": self.diagnosis.window,
             "too_long": self.diagnosis.is_too_long(),
             "last_error": log.last_error,

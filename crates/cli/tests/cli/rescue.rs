@@ -178,7 +178,7 @@ fn every_agent_is_told_how_its_copy_is_resumed() {
     assert!(home.work().join("copy.json").exists());
     let twice = rescue(&home, &[export.to_str().unwrap(), "--output", "copy.json"]);
     assert_eq!(twice.code, Some(1));
-    assert!(twice.err.contains("exists already"), "{}", twice.err);
+    assert!(twice.err.contains("another file"), "{}", twice.err);
 }
 
 #[test]
@@ -211,10 +211,12 @@ fn nothing_is_written_where_nothing_should_be() {
 fn the_list_says_which_session_it_is_and_what_is_wrong() {
     let home = Home::new();
     let log = put(&home, CLAUDE, "claude-code.jsonl");
-    age(&log, 7_200);
+    let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_795_266_131);
+    let file = fs::File::options().write(true).open(&log).unwrap();
+    file.set_modified(time).unwrap();
     let list = rescue(&home, &["--list"]).done();
     let expected = format!(
-        "5e551011-0000-4000-8000-000000000001\n  Claude Code, 2 h ago, 203456 tokens\n  {}\n  in {}\n  {}\n  {}\n  {}\n",
+        "5e551011-0000-4000-8000-000000000001\n  Claude Code, 2026-11-21 13:02, 203456 tokens\n  {}\n  in {}\n  {}\n  {}\n  {}\n",
         "Port the lamp controller to Rust. Never touch the folder prod.",
         home.work().join("lamp").display(),
         "too long: the provider said \"API Error: 400 prompt is too long: 203456 tokens > 200000 maximum\"",
@@ -266,20 +268,13 @@ fn the_broken_session_of_this_folder_is_taken_and_never_a_copy() {
         assert!(said.out.contains("00000000-broken"), "{}", said.out);
         assert!(said.out.contains("The repaired copy"), "{}", said.out);
     }
-    // With two broken ones, nobody knows which is meant.
+    // Of two broken ones, the newest is taken.
     let second = format!("{folder}/00000000-second.jsonl");
     put_of(&home, &second, "claude-code.jsonl", "here");
-    let said = here(&[]);
-    said.refused(
-        2,
-        &[
-            "name one of these sessions",
-            "00000000-broken",
-            "00000000-second",
-        ],
-    );
+    let said = here(&[]).done();
+    assert!(said.out.contains("00000000-second"), "{}", said.out);
     assert!(
-        !said.err.contains("other") && !said.err.contains("healthy"),
+        said.err.starts_with("the newest of 2 sessions with faults"),
         "{}",
         said.err
     );
