@@ -117,11 +117,6 @@ impl TokenCounter for Bpe {
     fn text(&self, text: &str) -> Tokens {
         (self.encoding)().merging(|encoding, merger| encoding.count(merger, text))
     }
-
-    /// Returns the number of bytes, since a token has at least one byte.
-    fn text_at_most(&self, text: &str) -> Tokens {
-        Tokens(text.len() as u64)
-    }
 }
 
 impl fmt::Debug for Bpe {

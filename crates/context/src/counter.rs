@@ -37,11 +37,6 @@ pub trait TokenCounter: Debug + Send + Sync {
     /// Counts the tokens of a text.
     fn text(&self, text: &str) -> Tokens;
 
-    /// Returns an upper bound for the tokens of a text, if that is faster than counting them.
-    fn text_at_most(&self, text: &str) -> Tokens {
-        self.text(text)
-    }
-
     /// Counts the tokens of an image.
     ///
     /// The default is OpenAI's tile rule: 85, and 170 for each tile of 512 pixels after fitting
@@ -100,32 +95,6 @@ pub trait TokenCounter: Debug + Send + Sync {
             + self.text(&tool.name)
             + self.text(&tool.description)
             + self.text(&tool.schema.to_string())
-    }
-}
-
-/// A counter that reports [`TokenCounter::text_at_most`] of another counter, an upper bound for its
-/// counts.
-#[derive(Debug, Clone, Copy)]
-pub struct AtMost<'c>(
-    /// The other counter.
-    pub &'c dyn TokenCounter,
-);
-
-impl TokenCounter for AtMost<'_> {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn text(&self, text: &str) -> Tokens {
-        self.0.text_at_most(text)
-    }
-
-    fn image(&self, image: &Image) -> Tokens {
-        self.0.image(image)
-    }
-
-    fn file(&self, file: &File) -> Tokens {
-        self.0.file(file)
     }
 }
 
@@ -214,10 +183,6 @@ impl<C: TokenCounter> TokenCounter for Memo<C> {
         let tokens = self.counter.text(text);
         self.lock().keep(key, tokens, self.entries);
         tokens
-    }
-
-    fn text_at_most(&self, text: &str) -> Tokens {
-        self.counter.text_at_most(text)
     }
 
     fn image(&self, image: &Image) -> Tokens {

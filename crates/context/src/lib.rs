@@ -58,8 +58,8 @@ pub use cache::{
 pub use calibration::Calibration;
 pub use compat::{CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Thresholds};
 pub use counter::{
-    AtMost, CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MEMO_ENTRIES, MEMO_MIN_LEN, MESSAGE_OVERHEAD,
-    Memo, SUMMARY_FRAME, TOOL_OVERHEAD, TokenCounter,
+    CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MEMO_ENTRIES, MEMO_MIN_LEN, MESSAGE_OVERHEAD, Memo,
+    SUMMARY_FRAME, TOOL_OVERHEAD, TokenCounter,
 };
 pub use draft::Draft;
 pub use estimate::Estimate;

@@ -13,6 +13,6 @@
 //! ```
 
 pub use plimsoll_context::{
-    AtMost, Bpe, Bytes, CALL_OVERHEAD, Calibration, Chars4, Estimate, IMAGE_DEFAULT, MEMO_ENTRIES,
+    Bpe, Bytes, CALL_OVERHEAD, Calibration, Chars4, Estimate, IMAGE_DEFAULT, MEMO_ENTRIES,
     MEMO_MIN_LEN, MESSAGE_OVERHEAD, Memo, Ppm, SUMMARY_FRAME, TOOL_OVERHEAD, TokenCounter,
 };
