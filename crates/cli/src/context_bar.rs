@@ -51,24 +51,6 @@ pub(crate) async fn of_session(
     Ok(picture(&session.window_use(), newest_plan(&log), colours))
 }
 
-/// Draws a view whose window and tools are unknown.
-pub(crate) fn view(
-    system: Tokens,
-    view: Contents,
-    last: Option<&Plan>,
-    colours: Colours,
-) -> Vec<String> {
-    let mut of = WindowUse {
-        system,
-        view,
-        ..WindowUse::default()
-    };
-    of.used = parts(&of, colours).iter().map(|part| part.tokens).sum();
-    let used = of.used;
-    let headline = format!("{used} tokens, without the schemas of the tools");
-    draw(&of, &headline, last, colours)
-}
-
 /// Draws the use of a window, line by line.
 fn picture(of: &WindowUse, last: Option<&Plan>, colours: Colours) -> Vec<String> {
     let used = of.used;
@@ -124,7 +106,7 @@ fn draw(of: &WindowUse, headline: &str, last: Option<&Plan>, colours: Colours) -
 }
 
 /// Returns the newest plan of a log.
-pub(crate) fn newest_plan(log: &[Entry]) -> Option<&Plan> {
+fn newest_plan(log: &[Entry]) -> Option<&Plan> {
     log.iter().rev().find_map(|entry| match entry {
         Entry::PlanApplied { plan } => Some(plan),
         _ => None,

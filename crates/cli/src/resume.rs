@@ -99,7 +99,12 @@ pub(crate) async fn restore(
     sources: &mut Sources,
 ) -> Result<(), CliError> {
     let settings = match store.settings(id).await? {
-        Some(text) => serde_json::from_str(&text)?,
+        Some(text) => serde_json::from_str(&text).map_err(|error| {
+            CliError::failed(format!(
+                "the settings of session {id} cannot be read ({error}); export it and import it by \
+                 another name, which keeps only its log"
+            ))
+        })?,
         // The log of an imported session may name the model.
         None => {
             let (model, _) = started(&store.load(id).await?);

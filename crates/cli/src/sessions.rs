@@ -21,19 +21,16 @@ pub(crate) mod search;
 
 use std::sync::Arc;
 
-use plimsoll::context::Contents;
+use plimsoll::SessionId;
 use plimsoll::machine::{Entry, State};
 use plimsoll::store::SessionReader;
-use plimsoll::tokens::{Bpe, MESSAGE_OVERHEAD, Memo};
-use plimsoll::{SessionId, Tokens};
+use plimsoll::tokens::{Bpe, Memo};
 
-use crate::context_bar;
 use crate::count::preview;
 use crate::error::{CliError, DONE};
 use crate::listing;
 use crate::paths;
 use crate::stdout;
-use crate::terminal::Terminal;
 use crate::terminal::text::counted;
 use crate::view::{openai, started};
 use crate::which_session::known;
@@ -98,14 +95,11 @@ async fn of_any(store: &impl SessionReader, command: &AnyStoreCommand) -> Result
         AnyStoreCommand::Rename { id, title } => rename(store, id, title).await,
         AnyStoreCommand::Delete(args) => removal::delete(store, args).await,
         AnyStoreCommand::Prune(args) => removal::prune(store, args).await,
-        AnyStoreCommand::Show { id, json, context } => {
-            show(store, &known(id).await?, *json, *context).await
-        }
+        AnyStoreCommand::Show { id, json } => show(store, &known(id).await?, *json).await,
         AnyStoreCommand::Export(args) => export::run(store, args).await,
         AnyStoreCommand::Runs(of) => runs::list(store, &known(&of.id).await?, of.json).await,
-        AnyStoreCommand::Fork { id, at, to, json } => {
-            let from = known(id).await?;
-            fork::run(store, &from, *at, to.as_deref(), *json).await
+        AnyStoreCommand::Fork { id, at, to } => {
+            fork::run(store, &known(id).await?, *at, to.as_deref()).await
         }
         AnyStoreCommand::Ledger(of) => ledger::run(store, &known(&of.id).await?, of.json).await,
         AnyStoreCommand::Pins(of) => pins::list(store, &known(&of.id).await?, of.json).await,
@@ -131,19 +125,11 @@ pub(crate) fn fold(log: &[Entry]) -> Result<State, CliError> {
     Ok(State::fold(Arc::new(Memo::new(Bpe::o200k())), log)?)
 }
 
-async fn show(
-    store: &impl SessionReader,
-    id: &SessionId,
-    json: bool,
-    with_context: bool,
-) -> Result<u8, CliError> {
+async fn show(store: &impl SessionReader, id: &SessionId, json: bool) -> Result<u8, CliError> {
     let log = store.load(id).await?;
     let state = fold(&log)?;
     let (model, system) = started(&log);
     let items = state.transcript().items();
-    if with_context {
-        return context(&system, &state, &log, json);
-    }
     if json {
         out!("{}", openai(&model, &system, &state)?);
         return Ok(DONE);
@@ -172,30 +158,4 @@ async fn show(
     });
     listing::print_columns([">item", "role", ">tokens", "message"], rows)?;
     Ok(DONE)
-}
-
-/// Prints the contents of the view. The tools' schemas and the window are missing, because they are
-/// not in the log.
-fn context(system: &str, state: &State, log: &[Entry], json: bool) -> Result<u8, CliError> {
-    let counter = state.transcript().counter();
-    let system = if system.is_empty() {
-        Tokens::ZERO
-    } else {
-        MESSAGE_OVERHEAD + counter.text(system)
-    };
-    let view = Contents::of(state);
-    if json {
-        out!("{}", serde_json::json!({ "system": system, "view": view }));
-        return Ok(DONE);
-    }
-    let terminal = Terminal::direct(false);
-    let lines = context_bar::view(
-        system,
-        view,
-        context_bar::newest_plan(log),
-        terminal.answer_colours(),
-    );
-    terminal.say_styled(&lines.join("\n"));
-    terminal.flush();
-    terminal.failed().map_or(Ok(DONE), Err)
 }

@@ -11,7 +11,6 @@ use clap::ValueEnum;
 use plimsoll::machine::Entry;
 use plimsoll::pricing::{Cost, Spend};
 use plimsoll::store::{LogEntry, SessionReader, StoreError};
-use plimsoll::{SessionId, Usage};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
@@ -21,16 +20,7 @@ use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;
 
-const EXAMPLES: &str = "\
-Examples:
-  plimsoll usage                      # by day
-  plimsoll usage --by model --since 30d
-  # The sessions of this folder, the most expensive first:
-  plimsoll usage --by session --here
-  plimsoll usage --by month --json
-
-Days are UTC. `read` counts all tokens that models read, `cached` those of them that came from a \
-prompt cache. A cost with a + is a lower bound: the prices of some calls are unknown.";
+const EXAMPLES: &str = include_str!("../help/usage.txt").trim_ascii_end();
 
 /// The table's model for summaries, because the log does not name their model.
 const SUMMARIES: &str = "(summaries)";
@@ -67,26 +57,6 @@ enum By {
     Session,
 }
 
-/// Calls of a model in the log of a session.
-struct Call<'a> {
-    session: &'a SessionId,
-    /// The session, or the one on whose behalf it ran.
-    owner: &'a ListedSession,
-    /// Seconds since 1970.
-    at: u64,
-    model: String,
-    spent: Spend,
-}
-
-/// A line of the table.
-struct Row {
-    /// The day, model, folder or session.
-    about: String,
-    spent: Spend,
-    /// The title, if it is a session.
-    title: String,
-}
-
 /// Runs the command.
 pub(crate) async fn run(args: &UsageArgs) -> Result<u8, CliError> {
     if args.here || args.by == By::Folder {
@@ -105,52 +75,60 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         now.map_or(0, |now| now.saturating_sub(age).as_secs())
     });
     let sessions = list::sessions(store, false).await?;
-    let by_id: BTreeMap<&SessionId, &ListedSession> = sessions
+    let by_id: BTreeMap<&str, &ListedSession> = sessions
         .iter()
-        .map(|session| (&session.info.id, session))
+        .map(|session| (session.info.id.as_str(), session))
         .collect();
-    let caller = |session: &&ListedSession| {
-        let caller = caller_of(&session.info.id)?;
-        by_id.get(&caller).copied()
-    };
+    let caller =
+        |session: &&ListedSession| by_id.get(caller_of(session.info.id.as_str())?).copied();
     let folder = args.here.then(list::folder).transpose()?;
-    let (mut calls, mut chosen) = (Vec::new(), BTreeSet::new());
+    let (mut used, mut chosen) = (BTreeMap::new(), BTreeSet::new());
     for session in &sessions {
         let owner = iter::successors(Some(session), caller).last();
         let owner = owner.unwrap_or(session);
         let is_here = folder.is_none() || owner.folder == folder;
         if is_here && session.info.updated >= since {
-            let used = used(store, session, owner, &mut chosen).await;
-            calls.extend(used.into_iter().filter(|call| call.at >= since));
+            let lines = lines(store, session, owner, (args.by, since), &mut chosen).await;
+            used.insert(session.info.id.as_str(), lines);
         }
     }
-    calls.retain(|call| !chosen.contains(call.session.as_str()));
-    let mut rows = rows(args.by, &calls);
+    used.retain(|session, _| !chosen.contains(*session));
+    let mut lines: BTreeMap<String, Spend> = BTreeMap::new();
+    for (about, spent) in used.into_values().flatten() {
+        let line = lines.entry(about).or_default();
+        *line = line.combine(spent);
+    }
+    print(args, lines.into_iter().collect(), &by_id)
+}
+
+/// Prints the lines: days and months by time, all others by decreasing cost.
+fn print(
+    args: &UsageArgs,
+    mut lines: Vec<(String, Spend)>,
+    sessions: &BTreeMap<&str, &ListedSession>,
+) -> Result<u8, CliError> {
+    if !matches!(args.by, By::Day | By::Month) {
+        lines.sort_by_key(|(_, spent)| Reverse((spent.cost.known, spent.usage.total_tokens())));
+    }
     let name = args.by.to_possible_value();
     let name = name.as_ref().map_or("", |value| value.get_name());
     if args.json {
-        for Row { about, spent, .. } in rows {
+        return listing::json_lines(lines.iter().map(|(about, spent)| {
             let (calls, usage, cost) = (spent.turns, spent.usage, spent.cost);
-            out!(
-                "{}",
-                json!({ name: about, "calls": calls, "usage": usage, "cost": cost })
-            );
-        }
-        return Ok(DONE);
+            json!({ name: about, "calls": calls, "usage": usage, "cost": cost })
+        }))
+        .map(|()| DONE);
     }
-    if rows.is_empty() {
+    if lines.is_empty() {
         let here = if args.here { " in this folder" } else { "" };
         let when = args.since.map_or("yet", |_| "since then");
         say!("nothing was used{here} {when}");
         return Ok(DONE);
     }
-    if rows.len() > 1 {
-        let spent = rows.iter().map(|row| row.spent).reduce(Spend::combine);
-        rows.push(Row {
-            about: "in all".to_owned(),
-            spent: spent.unwrap_or_default(),
-            title: String::new(),
-        });
+    if lines.len() > 1 {
+        let all = lines.iter().map(|(_, spent)| *spent);
+        let all = all.reduce(Spend::combine).unwrap_or_default();
+        lines.push(("in all".to_owned(), all));
     }
     let heading = [
         ">calls?4",
@@ -161,32 +139,49 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         name,
         "",
     ];
-    listing::print_columns(heading, rows.iter().map(cells))?;
+    let title = |about: &str| {
+        let session = sessions.get(about).filter(|_| args.by == By::Session);
+        session.map_or_else(String::new, |session| session.info.title.clone())
+    };
+    let cells = lines.iter().map(|(about, spent)| {
+        [
+            spent.turns.to_string(),
+            spent.usage.processed().to_string(),
+            spent.usage.cache_read.to_string(),
+            spent.usage.output.to_string(),
+            listing::cost(spent.cost),
+            about.clone(),
+            title(about),
+        ]
+    });
+    listing::print_columns(heading, cells)?;
     Ok(DONE)
 }
 
 /// Returns the session that has called the sub-agent of this session, if the name is one of
 /// a sub-agent: `CALLER.TOOL.MESSAGE-CALL`.
-fn caller_of(id: &SessionId) -> Option<SessionId> {
-    let (rest, call) = id.as_str().rsplit_once('.')?;
+fn caller_of(id: &str) -> Option<&str> {
+    let (rest, call) = id.rsplit_once('.')?;
     let (message, index) = call.split_once('-')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let (caller, _) = rest.rsplit_once('.')?;
-    let caller = Some(caller).filter(|_| is_number(message) && is_number(index))?;
-    SessionId::new(caller).ok()
+    Some(caller).filter(|_| is_number(message) && is_number(index))
 }
 
-/// Returns the calls in the log of a session, as far as it can be read. The calls that a fork shares are
-/// counted for its parent. Adds the sessions of chosen branches, whose calls the log repeats.
-async fn used<'a>(
+/// Returns the calls in the log of a session, as far as it can be read, each with the line of the table
+/// that it belongs to. The calls that a fork shares are counted for its parent. Adds the sessions of
+/// chosen branches, whose calls the log repeats.
+async fn lines(
     store: &impl SessionReader,
-    session: &'a ListedSession,
-    owner: &'a ListedSession,
+    session: &ListedSession,
+    owner: &ListedSession,
+    (by, since): (By, u64),
     chosen: &mut BTreeSet<String>,
-) -> Vec<Call<'a>> {
+) -> Vec<(String, Spend)> {
     let info = &session.info;
     let after = info.fork.as_ref().map_or(0, |fork| fork.entries);
-    let mut model = session.model.clone().unwrap_or_else(|| UNKNOWN.to_owned());
+    let unknown = || UNKNOWN.to_owned();
+    let mut model = session.model.clone().unwrap_or_else(unknown);
     let mut calls = Vec::new();
     let each = |line: &LogEntry| {
         match &line.entry {
@@ -199,14 +194,20 @@ async fn used<'a>(
             }
             _ => {}
         }
-        let spent = spent(&line.entry, &model).into_iter();
-        calls.extend(spent.map(|(model, spent)| Call {
-            session: &info.id,
-            owner,
-            at: line.at,
-            model,
-            spent,
-        }));
+        if let Some(spent) = spent(&line.entry).filter(|_| line.at >= since) {
+            let about = match by {
+                By::Day => day(line.at),
+                By::Month => day(line.at).chars().take("2026-11".len()).collect(),
+                By::Model if matches!(line.entry, Entry::Summarized { .. }) => SUMMARIES.to_owned(),
+                By::Model => model.clone(),
+                By::Folder => {
+                    let folder = owner.folder.as_ref();
+                    folder.map_or_else(unknown, |folder| folder.display().to_string())
+                }
+                By::Session => owner.info.id.to_string(),
+            };
+            calls.push((about, spent));
+        }
         Ok::<_, StoreError>(())
     };
     if let Err(error) = each_entry(store, &info.id, after, each).await {
@@ -215,18 +216,9 @@ async fn used<'a>(
     calls
 }
 
-/// Returns the usage in an entry, with its model.
-fn spent(entry: &Entry, model: &str) -> Option<(String, Spend)> {
-    let call = |model: &str, turns, usage: Usage, cost| {
-        let spent = Spend {
-            usage,
-            cost,
-            turns,
-            ..Spend::default()
-        };
-        Some((model.to_owned(), spent))
-    };
-    match entry {
+/// Returns the usage in an entry.
+fn spent(entry: &Entry) -> Option<Spend> {
+    let (turns, usage, cost) = match entry {
         Entry::Reply {
             message,
             usage,
@@ -235,71 +227,24 @@ fn spent(entry: &Entry, model: &str) -> Option<(String, Spend)> {
             ..
         } => {
             let usage = usage.unwrap_or_else(|| own_count(*counted, message));
-            call(model, 1, usage, Cost::of(*cost))
+            (1, usage, *cost)
         }
         Entry::PartialReply {
             usage,
             estimated,
             cost,
             ..
-        } => call(model, 1, usage.combine(*estimated), Cost::of(*cost)),
+        } => (1, usage.combine(*estimated), *cost),
         Entry::Summarized {
             calls, usage, cost, ..
-        } if *calls > 0 => call(SUMMARIES, *calls, *usage, Cost::of(*cost)),
-        Entry::Branched { judged, .. } if !judged.is_nothing() => Some((model.to_owned(), *judged)),
-        _ => None,
-    }
-}
-
-/// Adds up the calls. Days and months are sorted by time, all others by decreasing cost.
-fn rows(by: By, calls: &[Call<'_>]) -> Vec<Row> {
-    let mut rows: BTreeMap<String, Row> = BTreeMap::new();
-    for call in calls {
-        let about = about(by, call);
-        let title = match by {
-            By::Session => call.owner.info.title.clone(),
-            _ => String::new(),
-        };
-        let row = rows.entry(about.clone()).or_insert(Row {
-            about,
-            spent: Spend::default(),
-            title,
-        });
-        row.spent = row.spent.combine(call.spent);
-    }
-    let mut rows: Vec<Row> = rows.into_values().collect();
-    if !matches!(by, By::Day | By::Month) {
-        rows.sort_by_key(|row| {
-            let Spend { usage, cost, .. } = row.spent;
-            Reverse((cost.known, usage.total_tokens()))
-        });
-    }
-    rows
-}
-
-/// Returns the line of the table that a call belongs to.
-fn about(by: By, call: &Call<'_>) -> String {
-    match by {
-        By::Day => day(call.at),
-        By::Month => day(call.at).chars().take("2026-11".len()).collect(),
-        By::Model => call.model.clone(),
-        By::Folder => match &call.owner.folder {
-            Some(folder) => folder.display().to_string(),
-            None => UNKNOWN.to_owned(),
-        },
-        By::Session => call.owner.info.id.to_string(),
-    }
-}
-
-fn cells(row: &Row) -> [String; 7] {
-    let usage = row.spent.usage;
-    [
-        row.spent.turns.to_string(),
-        usage.processed().to_string(),
-        usage.cache_read.to_string(),
-        usage.output.to_string(),
-        listing::cost(row.spent.cost),
-        row.about.clone(),
-        row.title.clone(),
-    ]
+        } if *calls > 0 => (*calls, *usage, *cost),
+        Entry::Branched { judged, .. } if !judged.is_nothing() => return Some(*judged),
+        _ => return None,
+    };
+    Some(Spend {
+        usage,
+        cost: Cost::of(cost),
+        turns,
+        ..Spend::default()
+    })
 }

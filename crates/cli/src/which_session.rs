@@ -1,17 +1,20 @@
 //! Finds the session that a command names: by a whole name, a shortened one, or as the newest of
 //! this folder.
 
+use console::Term;
 use plimsoll::SessionId;
 use plimsoll::session::new_session_id;
 use plimsoll::store::{SessionReader, SqliteStore};
 
 use crate::ask;
 use crate::error::CliError;
-use crate::sessions::{list, search};
+use crate::listing;
+use crate::sessions::list::{self, ListedSession};
+use crate::sessions::search;
 
 /// Minimum length of a shortened name, in characters.
 const SHORTEST: usize = 3;
-/// Maximum number of sessions to choose from.
+/// Maximum number of sessions that are listed.
 const PICKED: usize = 15;
 const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
 pub(crate) const NOTHING: &str =
@@ -52,7 +55,7 @@ pub(crate) struct SessionChoice {
     /// Continue the newest session of this folder
     #[arg(long = "continue", short = 'c', conflicts_with = "id")]
     newest: bool,
-    /// Choose the session from a list, or search the sessions
+    /// Choose the session from a list
     #[arg(long = "resume", short = 'r', conflicts_with_all = ["id", "newest"])]
     pick: bool,
 }
@@ -95,8 +98,7 @@ pub(crate) async fn of_run(
     Ok(existing(store, &id).await?.unwrap_or(id))
 }
 
-/// Lets the user choose at the terminal among the newest sessions, of this folder if there are any,
-/// by a number, or by words to search for.
+/// Lets the user choose at the terminal among the newest sessions, of this folder if there are any.
 async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
     if !ask::can_ask() {
         return Err(CliError::usage(
@@ -104,84 +106,57 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
              the newest",
         ));
     }
-    let mut offered = newest(store).await?;
-    if offered.is_empty() {
+    let sessions = newest(store).await?;
+    if sessions.is_empty() {
         return Err(CliError::usage(NONE));
     }
-    loop {
-        for (number, (_, lines)) in (1..).zip(&offered) {
-            let mut margin = format!("{number:>2}  ");
-            for line in lines {
-                list::note(&format!("{margin}{line}"));
-                margin = " ".repeat(4);
-            }
-        }
-        let said = ask::line("Number, or words to search for [1]: ").await;
-        // At the end of the input, there is not even a line break.
-        if said.is_empty() {
-            return Err(CliError::usage("no session was chosen"));
-        }
-        let number = match said.trim() {
-            "" => Ok(1),
-            said => said.parse::<usize>(),
-        };
-        let Ok(number) = number else {
-            match found(store, said.trim()).await {
-                Ok(sessions) if sessions.is_empty() => crate::note(NOTHING),
-                Ok(sessions) => offered = sessions,
-                Err(stop) => crate::note(&stop.text),
-            }
-            continue;
-        };
-        match number.checked_sub(1).and_then(|at| offered.get(at)) {
-            Some((id, _)) => return Ok(id.clone()),
-            None => note!("there is no number {number} in the list"),
-        }
+    // Without the heading.
+    let lines = list::lines(&sessions).into_iter().skip(1);
+    for (number, line) in (1..).zip(lines) {
+        list::note(&format!("{number:>2}  {line}"));
     }
+    let answer = ask::line("Number [1]: ").await;
+    let number = match answer.trim() {
+        // At the end of the input, there is not even a line break.
+        "" if !answer.is_empty() => Some(1),
+        number => number.parse::<usize>().ok(),
+    };
+    let chosen = number.and_then(|number| sessions.into_iter().nth(number.checked_sub(1)?));
+    chosen.map(|session| session.info.id).ok_or_else(|| {
+        CliError::usage("no session was chosen; `plimsoll sessions search WORDS` finds others")
+    })
 }
 
-/// A session to choose, and the lines that describe it.
-type OfferedSession = (SessionId, Vec<String>);
-
-/// Returns the lines of the newest sessions, of this folder if there are any, or of the sessions
-/// that contain all of the words.
+/// Returns the lines of the newest sessions, of this folder if there are any, or of the places that
+/// contain all of the words.
 pub(crate) async fn listed(
     store: &SqliteStore,
     words: Option<&str>,
 ) -> Result<Vec<String>, CliError> {
-    let (sessions, none) = match words {
-        Some(words) => (found(store, words).await?, NOTHING),
-        None => (newest(store).await?, NONE),
+    let (lines, none) = match words {
+        Some(words) => {
+            let found = search::find(store, words, false, PICKED).await?;
+            let width = listing::width_of(&Term::stderr());
+            (search::lines(&found, width), NOTHING)
+        }
+        None => (list::lines(&newest(store).await?), NONE),
     };
-    if sessions.is_empty() {
+    // Without the heading.
+    let lines: Vec<String> = lines.into_iter().skip(1).collect();
+    if lines.is_empty() {
         return Ok(vec![none.to_owned()]);
     }
-    Ok(sessions.into_iter().flat_map(|(_, lines)| lines).collect())
+    Ok(lines)
 }
 
 /// Returns the newest sessions, of this folder if there are any.
-async fn newest(store: &SqliteStore) -> Result<Vec<OfferedSession>, CliError> {
+async fn newest(store: &SqliteStore) -> Result<Vec<ListedSession>, CliError> {
     let mut sessions = list::sessions(store, true).await?;
     if sessions.is_empty() {
         sessions = list::sessions(store, false).await?;
     }
     sessions.truncate(PICKED);
-    // Without the heading.
-    let lines = list::lines(&sessions).into_iter().skip(1);
-    let offered = sessions.into_iter().zip(lines);
-    Ok(offered
-        .map(|(session, line)| (session.info.id, vec![line]))
-        .collect())
-}
-
-/// Returns the newest sessions that contain all of the words.
-async fn found(store: &SqliteStore, words: &str) -> Result<Vec<OfferedSession>, CliError> {
-    let found = search::find(store, words, false, PICKED).await?;
-    let offered = found.into_iter().map(|(info, places)| {
-        let lines = search::lines(&info, &places);
-        (info.id, lines)
-    });
-    Ok(offered.collect())
+    Ok(sessions)
 }
 
 /// Returns the newest session whose last run was in this folder.

@@ -4,30 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::open_store::PlaceArgs;
 
-const SESSIONS_EXAMPLES: &str = "\
-Examples:
-  plimsoll sessions list
-  plimsoll sessions list --here              # those of this folder
-  plimsoll sessions search connection pool   # in the whole history
-  plimsoll sessions show 18f2c-a1            # what the model would see now
-  plimsoll sessions export 18f2c-a1 > log.jsonl
-  plimsoll sessions export --all > all.jsonl
-  # What was evicted: when, why, its size:
-  plimsoll sessions ledger 18f2c-a1
-  plimsoll sessions recall 18f2c-a1 m12      # all of m12, byte for byte
-  plimsoll sessions recall 18f2c-a1 m12 --pattern 'error.*'
-  plimsoll sessions runs 18f2c-a1            # its runs, and the entries of each
-  # The view as it was before the last run:
-  plimsoll sessions undo 18f2c-a1
-  plimsoll sessions files 18f2c-a1           # the files that it changed
-  plimsoll sessions files 18f2c-a1 src/main.rs --restore --to 12
-  plimsoll sessions fork 18f2c-a1 --at 12 --to other
-  plimsoll sessions prune --older-than 90d --dry-run
-  plimsoll sessions import chat.json --to rescued
-  plimsoll sessions import --from claude-code
-
-The log (sessions.db) keeps every message whole, so the model and `sessions recall` find whatever \
-was evicted.";
+const SESSIONS_EXAMPLES: &str = include_str!("../../help/sessions.txt").trim_ascii_end();
 
 #[derive(Debug, Args)]
 #[command(after_help = SESSIONS_EXAMPLES)]
@@ -92,9 +69,6 @@ pub(crate) enum AnyStoreCommand {
         /// Print the view as a chat in OpenAI's format
         #[arg(long)]
         json: bool,
-        /// Show what fills the context, by kind and by tool (with --json: as JSON)
-        #[arg(long)]
-        context: bool,
     },
     /// Print sessions as JSON lines, for `import`: title, forks and whole logs
     Export(super::export::ExportArgs),
@@ -110,9 +84,6 @@ pub(crate) enum AnyStoreCommand {
         /// Name of the new session [default: generated]
         #[arg(long, value_name = "NEW")]
         to: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
     },
     /// List what was evicted: when, why, its size, and where it can be recalled from
     Ledger(OneSession),

@@ -18,7 +18,7 @@ use crate::terminal::Terminal;
 use crate::terminal::style::Colours;
 use crate::terminal::text::clean;
 
-pub(crate) use restore::{RestoreSet, offer};
+pub(crate) use restore::RestoreSet;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct FilesArgs {

@@ -4,7 +4,6 @@
 use plimsoll::SessionId;
 use plimsoll::session::{fork_session, new_session_id};
 use plimsoll::store::SessionReader;
-use serde_json::json;
 
 use crate::error::{CliError, DONE};
 
@@ -15,7 +14,6 @@ pub(crate) async fn run(
     from: &SessionId,
     at: Option<u64>,
     to: Option<&str>,
-    json: bool,
 ) -> Result<u8, CliError> {
     let to = match to {
         Some(name) => SessionId::new(name)?,
@@ -24,13 +22,10 @@ pub(crate) async fn run(
     let forked = fork_session(store, from, at, &to).await;
     let _lease = forked?;
     let info = store.head(&to).await?;
-    let fork = info.and_then(|info| info.fork);
-    if json {
-        out!("{}", json!({ "id": to, "fork": fork }));
-        return Ok(DONE);
-    }
+    let entries = info
+        .and_then(|info| info.fork)
+        .map_or(0, |fork| fork.entries);
     out!("{to}");
-    let entries = fork.map_or(0, |fork| fork.entries);
     note!(
         "a fork of {from} at entry {entries}; continue with: plimsoll run --session {to} \
            \"...\""

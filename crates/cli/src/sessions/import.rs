@@ -12,7 +12,6 @@ use plimsoll::session::new_session_id;
 use plimsoll::store::{Export, Lease, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::{SessionId, SessionStore};
-use serde_json::json;
 
 use crate::chat_file;
 use crate::error::{CliError, DONE};
@@ -38,9 +37,6 @@ pub(crate) struct ImportArgs {
     /// Remove all thinking, for when the provider refuses a signature
     #[arg(long)]
     drop_thinking: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs the command. The new session's name goes to standard output, the repairs to standard error.
@@ -70,13 +66,6 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
         queued: None,
     }));
     store.append(&lease, &log).await?;
-    if args.json {
-        out!(
-            "{}",
-            json!({ "id": id, "messages": count, "repairs": repairs })
-        );
-        return Ok(DONE);
-    }
     for one in &repairs {
         say!("repaired: {one}");
     }
@@ -114,28 +103,21 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     }
     let mut export = Export::parse(text)?;
     name(&mut export, args.to.as_deref())?;
-    let mut imported = Vec::new();
-    for session in export.sessions() {
-        let id = session.id.clone();
-        if store.head(&id).await?.is_some() {
-            return Err(taken(&id));
-        }
-        imported.push((id, session.entries().len() as u64));
-    }
+    let (mut ids, mut entries) = (Vec::new(), 0);
     for session in export.sessions() {
         is_complete(&session.id, session.entries())?;
+        ids.push(session.id.clone());
+        entries += session.entries().len() as u64;
     }
     store.import(export).await?;
-    for (id, entries) in &imported {
-        if args.json {
-            out!("{}", json!({ "id": id, "entries": entries }))
-        } else {
-            out!("{id}")
-        }
+    for id in &ids {
+        out!("{id}");
     }
-    if !args.json {
-        note(&imported);
-    }
+    let text = match ids.as_slice() {
+        [id] => format!("continue with: plimsoll run --session {id} \"...\""),
+        _ => counted(ids.len(), "session"),
+    };
+    note!("{}; {text}", counted(entries, "entry"));
     Ok(DONE)
 }
 
@@ -150,16 +132,6 @@ fn is_complete(id: &SessionId, log: &[Entry]) -> Result<(), CliError> {
         })?;
     }
     Ok(())
-}
-
-/// Prints the number of imported entries, and how to continue.
-fn note(imported: &[(SessionId, u64)]) {
-    let entries: u64 = imported.iter().map(|(_, entries)| *entries).sum();
-    let text = match imported {
-        [(id, _)] => format!("continue with: plimsoll run --session {id} \"...\""),
-        _ => counted(imported.len(), "session"),
-    };
-    note!("{}; {text}", counted(entries, "entry"));
 }
 
 /// Gives the only session of an export the chosen name.
@@ -178,14 +150,6 @@ fn name(export: &mut Export, to: Option<&str>) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Rejects the name of an existing session.
-fn taken(id: &SessionId) -> CliError {
-    CliError::usage(format!(
-        "there is a session {id} already, so nothing was imported; delete it first, or import the \
-         session alone, with another name (--to)"
-    ))
-}
-
 /// Creates the new session and acquires its lease.
 async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lease), CliError> {
     let id = match &args.to {
@@ -194,7 +158,9 @@ async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lea
     };
     let lease = store.acquire(&id).await?;
     if !store.load(&id).await?.is_empty() {
-        return Err(taken(&id));
+        return Err(CliError::usage(format!(
+            "there is a session {id} already, so nothing was imported; give another name (--to)"
+        )));
     }
     Ok((id, lease))
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use plimsoll::context::{Item, Seq};
 use plimsoll::machine::{Entry, State};
-use plimsoll::model::CallId;
 use plimsoll::policy::{Edit, Plan};
-use plimsoll::recall::{MessageKind, RecallId, recall_text};
+use plimsoll::recall::{MessageKind, RecallId};
 use plimsoll::store::{LogEntry, SessionReader};
 use plimsoll::tokens::{Bpe, Memo};
 use plimsoll::{Message, SessionId, Tokens};
@@ -33,14 +32,10 @@ struct LedgerRow {
     /// The most informative argument of the call.
     #[serde(skip)]
     argument: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    call: Option<CallId>,
     how: &'static str,
     /// The tokens in the view before the plan, and after it.
     tokens: Tokens,
     after: Tokens,
-    /// The length of the original's text, in bytes.
-    bytes: u64,
     why: &'static str,
     stages: Vec<String>,
 }
@@ -109,29 +104,24 @@ impl LedgerReader {
     /// call if it is a result.
     fn row(&self, was: &Item, plan: &Plan, at: u64) -> LedgerRow {
         let (how, after) = how(plan, was.seq);
-        let id = RecallId(was.seq);
         let call = match &*was.message {
-            Message::ToolResult(result) => Some(result.call.clone()),
+            Message::ToolResult(result) => Some(&result.call),
             _ => None,
         };
         let items = self.state.transcript().items().iter();
         let mut calls = items.flat_map(|item| item.message.calls());
-        let made = calls.find(|made| Some(&made.id) == call.as_ref());
+        let made = calls.find(|made| Some(&made.id) == call);
         let argument = made.map(|made| tool_line::argument(&made.name, &made.arguments));
-        // An earlier plan may have shortened it.
-        let earlier = self.rows.iter().find(|row| row.id == id);
         LedgerRow {
             at,
             plan: self.plans,
-            id,
+            id: RecallId(was.seq),
             kind: MessageKind::of(&was.message),
             tool: made.map(|made| made.name.clone()),
             argument: argument.unwrap_or_default(),
-            call,
             how,
             tokens: was.tokens,
             after,
-            bytes: earlier.map_or_else(|| recall_text(&was.message).len() as u64, |row| row.bytes),
             why: plan.why.word(),
             stages: plan.stages.clone(),
         }

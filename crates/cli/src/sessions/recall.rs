@@ -2,31 +2,21 @@
 //! left the view.
 
 use plimsoll::SessionId;
-use plimsoll::recall::{RecallError, matches, page};
+use plimsoll::recall::RecallError;
 use plimsoll::store::SessionReader;
-use plimsoll::tokens::Bytes;
 
 use crate::error::{CliError, DONE};
 use crate::stdout::exactly;
 
-/// The message and the part of it to print.
+/// The message to print.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RecallArgs {
     /// The session
     pub(crate) id: String,
     /// The item, as named by `ledger` (such as m12), or the id of its tool call
     item: String,
-    /// First byte to print
-    #[arg(long, default_value_t = 0, value_name = "BYTES")]
-    offset: u64,
-    /// Maximum number of bytes [default: all]
-    #[arg(long, value_name = "BYTES")]
-    limit: Option<u64>,
-    /// Print only matching lines, as line:offset: text (regular expression or plain text)
-    #[arg(long, value_name = "PATTERN", conflicts_with = "offset")]
-    pattern: Option<String>,
     /// Print the message as JSON, with images and call ids
-    #[arg(long, conflicts_with_all = ["offset", "limit", "pattern"])]
+    #[arg(long)]
     json: bool,
 }
 
@@ -50,13 +40,7 @@ pub(crate) async fn run(
         return Ok(DONE);
     }
     let text = item.text();
-    let limit = wanted.limit.map_or(Bytes(u64::MAX), Bytes);
-    let piece = match &wanted.pattern {
-        Some(pattern) => matches(&text, pattern, limit),
-        None => page(&text, wanted.offset, limit),
-    };
-    let piece = piece.map_err(CliError::usage)?;
-    exactly(&piece.text)?;
-    say!("{}, {}: {}", item.id, item.kind, piece.note);
+    exactly(&text)?;
+    say!("{}, {}: {} bytes", item.id, item.kind, text.len());
     Ok(DONE)
 }

@@ -7,7 +7,6 @@ use std::time::Duration;
 use plimsoll::SessionId;
 use plimsoll::store::{Retention, SessionInfo, SessionReader};
 use plimsoll::tokens::Bytes;
-use serde_json::json;
 
 use super::list::{self, ListedSession};
 use crate::ask::confirm;
@@ -21,15 +20,15 @@ pub(crate) struct DeleteArgs {
     /// The sessions
     #[arg(required = true, value_name = "ID")]
     ids: Vec<String>,
-    #[command(flatten)]
-    consent: Consent,
+    /// Delete without asking
+    #[arg(long)]
+    yes: bool,
 }
 
 #[derive(Debug, clap::Args)]
-#[group(id = "outdated", required = true, multiple = true, args = ["older_than", "max_size"])]
 pub(crate) struct PruneArgs {
     /// Delete sessions that were last written so long ago (30d, 12w)
-    #[arg(long, value_name = "AGE", value_parser = age)]
+    #[arg(long, value_name = "AGE", value_parser = age, required_unless_present = "max_size")]
     older_than: Option<Duration>,
     /// Delete the oldest sessions until the logs of all take at most so much (500MB, 2GB)
     #[arg(long, value_name = "SIZE", value_parser = size)]
@@ -37,33 +36,22 @@ pub(crate) struct PruneArgs {
     /// Print what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    #[command(flatten)]
-    consent: Consent,
-}
-
-#[derive(Debug, clap::Args)]
-struct Consent {
     /// Delete without asking
     #[arg(long)]
     yes: bool,
-    /// Print JSON lines
-    #[arg(long)]
-    json: bool,
 }
 
 /// Runs `delete`.
 pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Result<u8, CliError> {
-    let mut wanted = BTreeSet::new();
+    let mut ids = BTreeSet::new();
     for id in &args.ids {
-        wanted.insert(known(store, id).await?);
+        ids.insert(known(store, id).await?);
     }
-    let mut chosen = list::sessions(store, false).await?;
-    chosen.retain(|session| wanted.contains(&session.info.id));
-    if !is_confirmed(&chosen, &args.consent).await? {
-        return Ok(DONE);
+    let chosen = chosen(store, &ids).await?;
+    if args.yes || is_confirmed(&chosen).await? {
+        store.delete_all(&ids).await?;
+        report(store, chosen.iter().map(|session| &session.info)).await?;
     }
-    store.delete_all(&wanted).await?;
-    deleted(store, &infos(&chosen), &args.consent).await?;
     Ok(DONE)
 }
 
@@ -74,40 +62,46 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
         max_bytes: args.max_size,
     };
     let outdated = store.outdated(&retention).await?;
-    let ids: BTreeSet<&SessionId> = outdated.iter().map(|info| &info.id).collect();
-    let mut chosen = list::sessions(store, false).await?;
-    chosen.retain(|session| ids.contains(&session.info.id));
-    if chosen.is_empty() {
+    if outdated.is_empty() {
         crate::note("nothing to delete: no session is that old, or the logs are small enough");
         return Ok(DONE);
     }
     if args.dry_run {
-        print(&outdated, args.consent.json)?;
-        let sessions = counted(outdated.len(), "session");
-        note!("{sessions} would be deleted: {}", total(&outdated));
+        for info in &outdated {
+            out!("{}", info.id);
+        }
+        note!("would be deleted: {}", total(outdated.iter()));
         return Ok(DONE);
     }
-    if !is_confirmed(&chosen, &args.consent).await? {
+    let ids = outdated.iter().map(|info| info.id.clone()).collect();
+    if !args.yes && !is_confirmed(&chosen(store, &ids).await?).await? {
         return Ok(DONE);
     }
     let pruned = store.prune(&outdated).await;
     for (_, error) in &pruned.kept {
         say!("{error}");
     }
-    deleted(store, &pruned.deleted, &args.consent).await?;
+    report(store, pruned.deleted.iter()).await?;
     Ok(if pruned.kept.is_empty() { DONE } else { FAILED })
 }
 
-/// Asks whether to delete the sessions, unless `--yes` says so.
-async fn is_confirmed(chosen: &[ListedSession], consent: &Consent) -> Result<bool, CliError> {
-    if consent.yes {
-        return Ok(true);
-    }
+/// Returns the listed sessions with these names.
+async fn chosen(
+    store: &impl SessionReader,
+    ids: &BTreeSet<SessionId>,
+) -> Result<Vec<ListedSession>, CliError> {
+    let mut sessions = list::sessions(store, false).await?;
+    sessions.retain(|session| ids.contains(&session.info.id));
+    Ok(sessions)
+}
+
+/// Asks whether to delete the sessions.
+async fn is_confirmed(chosen: &[ListedSession]) -> Result<bool, CliError> {
     for line in list::lines(chosen) {
         list::note(&line);
     }
-    let sessions = counted(chosen.len(), "session");
-    let question = format!("Delete {sessions}: {}, for good?", total(&infos(chosen)));
+    let total = total(chosen.iter().map(|session| &session.info));
+    let question = format!("Delete {total}, for good?");
     let refusal = "nothing was deleted; --yes deletes without asking";
     let is_confirmed = confirm(&question, refusal).await?;
     if !is_confirmed {
@@ -117,42 +111,26 @@ async fn is_confirmed(chosen: &[ListedSession], consent: &Consent) -> Result<boo
 }
 
 /// Returns the space of deleted sessions to the system, and prints their names.
-async fn deleted(
+async fn report(
     store: &impl SessionReader,
-    sessions: &[SessionInfo],
-    consent: &Consent,
+    deleted: impl ExactSizeIterator<Item = &SessionInfo> + Clone,
 ) -> Result<(), CliError> {
     // The sessions are deleted; a file that keeps its size is not a failure.
     if let Err(error) = store.shrink().await {
         say!("{error}");
     }
-    print(sessions, consent.json)?;
-    if !sessions.is_empty() {
-        let count = counted(sessions.len(), "session");
-        note!("deleted {count}: {}", total(sessions));
+    for info in deleted.clone() {
+        out!("{}", info.id);
     }
+    note!("deleted {}", total(deleted));
     Ok(())
 }
 
-fn print(sessions: &[SessionInfo], as_json: bool) -> Result<(), CliError> {
-    for info in sessions {
-        if as_json {
-            out!("{}", json!({ "id": info.id, "title": info.title }))
-        } else {
-            out!("{}", info.id)
-        }
-    }
-    Ok(())
-}
-
-fn infos(sessions: &[ListedSession]) -> Vec<SessionInfo> {
-    let infos = sessions.iter().map(|session| session.info.clone());
-    infos.collect()
-}
-
-fn total(sessions: &[SessionInfo]) -> String {
-    let bytes = sessions.iter().map(|info| info.bytes.0).sum();
-    format!("{} of logs", listing::size(Bytes(bytes)))
+/// Returns the number and the size of sessions, for example "2 sessions: 3 KB of logs".
+fn total<'a>(sessions: impl ExactSizeIterator<Item = &'a SessionInfo>) -> String {
+    let count = counted(sessions.len(), "session");
+    let bytes = sessions.map(|info| info.bytes.0).sum();
+    format!("{count}: {} of logs", listing::size(Bytes(bytes)))
 }
 
 /// Parses an age: a number of days or weeks.

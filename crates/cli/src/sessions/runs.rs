@@ -9,13 +9,12 @@ use plimsoll::session::{RunReader, RunRecord};
 use plimsoll::store::{LogEntry, SessionReader, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::{SessionId, SessionStore};
-use serde_json::json;
 
 use crate::count::preview;
 use crate::error::{CliError, DONE};
 use crate::listing;
 use crate::sessions::entries::{each_entry, own_count};
-use crate::sessions::files;
+use crate::sessions::files::RestoreSet;
 use crate::terminal::text::counted;
 
 const HEADING: [&str; 9] = [
@@ -37,12 +36,9 @@ pub(crate) struct UndoArgs {
     /// Number of runs to undo
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
-    /// Restore the files that they changed, without asking
+    /// Also restore the files that they changed
     #[arg(long)]
     files: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Lists the runs of a session.
@@ -92,16 +88,6 @@ pub(crate) async fn undo(
         })?);
     }
     store.append(&lease, &recorded(&mut run)).await?;
-    if args.json {
-        let restored = if args.files {
-            files::offer(store, id, &undone, true).await?
-        } else {
-            Vec::new()
-        };
-        let done = json!({ "id": id, "undone": undone, "restored": restored });
-        out!("{done}");
-        return Ok(DONE);
-    }
     let numbers: Vec<String> = undone.iter().map(ToString::to_string).collect();
     let what = if numbers.len() == 1 { "run" } else { "runs" };
     let is = if numbers.len() == 1 { "is" } else { "are" };
@@ -110,7 +96,12 @@ pub(crate) async fn undo(
          the effects of its tools remain",
         numbers.join(", ")
     );
-    files::offer(store, id, &undone, args.files).await?;
+    let restoring = RestoreSet::of_runs(store, id, &undone).await?;
+    let ask = async |_: &RestoreSet| Ok(args.files);
+    let restored = restoring.offer(store, id, crate::note, ask).await?;
+    if !restored.is_empty() {
+        note!("restored {}", restored.join(", "));
+    }
     Ok(DONE)
 }
 

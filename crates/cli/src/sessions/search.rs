@@ -1,6 +1,5 @@
 //! `plimsoll sessions search`: finds the sessions that contain some words. It reads the logs.
 
-use console::Term;
 use plimsoll::SessionId;
 use plimsoll::recall::{MessageKind, SearchQuery, recall_text, snippet};
 use plimsoll::store::{SessionInfo, SessionReader};
@@ -8,11 +7,11 @@ use serde::Serialize;
 
 use super::list::{self, ListedSession};
 use crate::error::{CliError, DONE};
-use crate::listing::{self, minute};
-use crate::terminal::fitted;
+use crate::listing;
 use crate::terminal::text::counted;
 use crate::which_session::NOTHING;
 
+const HEADING: [&str; 4] = ["session", ">entry?1", "kind?2", "text"];
 /// Maximum number of shown places in a session. With `--json`, all are shown.
 const SHOWN: usize = 3;
 
@@ -49,31 +48,23 @@ pub(crate) struct SearchHit {
 /// Runs the command.
 pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result<u8, CliError> {
     let most = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    // One more shows whether there are more.
-    let wanted = most.saturating_add(1);
-    let mut found = find(store, &args.words.join(" "), args.here, wanted).await?;
-    let has_more = found.len() > most;
-    found.truncate(most);
-    let terminal = Term::stdout();
-    for (session, places) in &found {
-        if args.json {
-            listing::json_lines(places)?;
-            continue;
-        }
-        for line in lines(session, places) {
-            out!("{}", fitted(&line, &terminal));
-        }
+    let found = find(store, &args.words.join(" "), args.here, most).await?;
+    if args.json {
+        listing::json_lines(found.iter().flatten())?;
+    } else if !found.is_empty() {
+        listing::print_columns(HEADING, cells(&found))?;
     }
     if found.is_empty() {
         crate::note(NOTHING);
-    } else if has_more {
+    } else if found.len() == most {
         let searched = counted(most, "session");
         note!("the search ended after {searched}; a larger --limit searches on");
     }
     Ok(DONE)
 }
 
-/// Returns the newest sessions with places that contain all of the words, at most `most`.
+/// Returns the places that contain all of the words, for each of the newest sessions that have any, at
+/// most `most`.
 ///
 /// # Errors
 /// If there is no word, or the sessions cannot be listed.
@@ -82,14 +73,14 @@ pub(crate) async fn find(
     words: &str,
     is_here: bool,
     most: usize,
-) -> Result<Vec<(SessionInfo, Vec<SearchHit>)>, CliError> {
+) -> Result<Vec<Vec<SearchHit>>, CliError> {
     let none = "there is no word to search for; words consist of letters or digits";
     let query = SearchQuery::parse(words).ok_or_else(|| CliError::usage(none))?;
     let mut found = Vec::new();
     for ListedSession { info, .. } in list::sessions(store, is_here).await? {
         let places = places(store, &info, &query).await;
         if !places.is_empty() {
-            found.push((info, places));
+            found.push(places);
         }
         if found.len() == most {
             break;
@@ -129,19 +120,19 @@ async fn places(
     places.collect()
 }
 
-/// Returns the lines about a session: its heading, and the first places.
-pub(crate) fn lines(session: &SessionInfo, places: &[SearchHit]) -> Vec<String> {
-    let written = minute(session.updated);
-    let mut lines = vec![format!("{}  {written}  {}", session.id, session.title)];
-    for place in places.iter().take(SHOWN) {
-        let SearchHit {
-            entry, kind, text, ..
-        } = place;
-        lines.push(format!("  entry {entry}, {kind}: {text}"));
-    }
-    if places.len() > SHOWN {
-        let more = counted(places.len() - SHOWN, "more entry");
-        lines.push(format!("  and {more}"));
-    }
-    lines
+/// Returns the heading, and aligned lines for the first places of each session.
+pub(crate) fn lines(found: &[Vec<SearchHit>], width: Option<usize>) -> Vec<String> {
+    listing::columns(HEADING, cells(found), width)
+}
+
+fn cells(found: &[Vec<SearchHit>]) -> impl Iterator<Item = [String; 4]> {
+    let places = found.iter().flat_map(|places| places.iter().take(SHOWN));
+    places.map(|place| {
+        [
+            place.session.to_string(),
+            place.entry.to_string(),
+            place.kind.to_string(),
+            place.text.clone(),
+        ]
+    })
 }

@@ -81,10 +81,8 @@ fn a_fork_goes_its_own_way_and_says_what_it_is_of() {
 #[test]
 fn a_fork_without_a_name_is_given_one() {
     let (home, _fake) = tour();
-    let said = home.run(["sessions", "fork", "tour", "--json"]).done();
-    let fork: Value = serde_json::from_str(&said.out).unwrap();
-    let name = fork["id"].as_str().unwrap();
-    assert_eq!(fork["fork"]["from"], "tour");
+    let said = home.run(["sessions", "fork", "tour"]).done();
+    let name = said.out.trim();
     let show = |id: &str| home.run(["sessions", "show", "--json", id]).done().out;
     assert_eq!(show(name), show("tour"));
     let other = home.run(["sessions", "fork", "tour"]).done();
@@ -137,11 +135,12 @@ fn what_was_undone_is_out_of_the_view_and_in_the_log() {
     assert_eq!(third[before.len()..].len(), 1);
     assert_eq!(marked(), [false, true, false]);
 
-    let said = home
-        .run(["sessions", "undo", "tour", "--runs", "2", "--json"])
-        .done();
-    let undone: Value = serde_json::from_str(&said.out).unwrap();
-    assert_eq!(undone["undone"], serde_json::json!([3, 1]));
+    let said = home.run(["sessions", "undo", "tour", "--runs", "2"]).done();
+    assert!(
+        said.err.contains("runs 3, 1 of session tour"),
+        "{}",
+        said.err
+    );
     assert_eq!(marked(), [true, true, true]);
     let text = home.run(["sessions", "runs", "tour"]).done().out;
     assert_eq!(text.matches("answered, undone").count(), 3, "{text}");

@@ -50,29 +50,12 @@ fn what_was_shortened_is_in_the_ledger_and_comes_back() {
         assert!(table.out.contains(part), "no {part}: {}", table.out);
     }
 
-    let call = row["call"].as_str().unwrap();
-    for key in [item, item.trim_start_matches('m'), call] {
+    for key in [item, item.trim_start_matches('m')] {
         let whole = home.run(["sessions", "recall", &id, key]).done();
         assert!(whole.out.contains(&story()), "{}", whole.out.len());
-        assert_eq!(whole.out.len() as u64, row["bytes"].as_u64().unwrap());
-        assert!(whole.err.contains(item), "{}", whole.err);
+        let note = format!("{item}, tool result: {} bytes", whole.out.len());
+        assert!(whole.err.contains(&note), "{}", whole.err);
     }
-    let whole = home.run(["sessions", "recall", &id, item]).done().out;
-    let (mut pages, mut offset) = (String::new(), 0);
-    while offset < whole.len() {
-        let from = offset.to_string();
-        let args = [
-            "sessions", "recall", &id, item, "--offset", &from, "--limit", "777",
-        ];
-        let page = home.run(args).done();
-        assert!(!page.out.is_empty() && page.out.len() <= 777);
-        offset += page.out.len();
-        pages.push_str(&page.out);
-    }
-    assert_eq!(pages, whole);
-    let args = ["sessions", "recall", &id, item, "--pattern", "line 89\\d "];
-    let lines = home.run(args).done();
-    assert_eq!(lines.out.lines().count(), 10, "{}", lines.out);
     let message = home.run(["sessions", "recall", &id, item, "--json"]).done();
     let message: Message = serde_json::from_str(&message.out).unwrap();
     assert!(matches!(message, Message::ToolResult(_)));
@@ -143,8 +126,6 @@ fn what_is_not_there_is_refused_with_a_cure() {
     let id = run(&home);
     let unknown = home.run(["sessions", "recall", &id, "m999"]);
     unknown.refused(2, &["m999", "sessions ledger"]);
-    let past = home.run(["sessions", "recall", &id, "m0", "--offset", "999999"]);
-    past.refused(2, &["offset 999999 is past its end"]);
     home.run(["sessions", "ledger", "nobody"])
         .refused(2, &["there is no session nobody"]);
     let empty = Fake::new([FakeAnswer::say("yes")]);

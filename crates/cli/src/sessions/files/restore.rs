@@ -8,9 +8,9 @@ use plimsoll::tools::{FileEdit, saved_files};
 use plimsoll::{SessionId, SessionStore};
 
 use super::{ChangedFile, FilesArgs, UNCHANGED, diff, kept};
-use crate::ask::{can_ask, confirm};
+use crate::ask::confirm;
 use crate::diff::ASKED;
-use crate::error::{CliError, DONE};
+use crate::error::{CliError, DONE, FAILED};
 use crate::sessions::runs::{self, idle_run, recorded};
 use crate::terminal::style::Colours;
 use crate::terminal::text::{clean, counted};
@@ -35,7 +35,7 @@ struct FileRestore {
     wanted: Option<Vec<u8>>,
 }
 
-/// Runs the command.
+/// Runs the command. The exit code is 1 if a file could not be restored.
 pub(super) async fn restore(
     store: &SqliteStore,
     id: &SessionId,
@@ -45,34 +45,27 @@ pub(super) async fn restore(
     let lease = store.acquire(id).await?;
     let files = chosen(id, ChangedFile::all(store, id).await?, &args.paths)?;
     let restoring = RestoreSet::plan(store, files, args.to, args.force).await?;
-    if !restoring.refused.is_empty() {
-        return Err(CliError::failed(format!(
-            "nothing was restored: {}",
-            restoring.refused.join("; ")
-        )));
-    }
-    if restoring.restores.is_empty() {
+    let is_refused = !restoring.refused.is_empty();
+    if restoring.restores.is_empty() && !is_refused {
         note!("nothing to restore: the files are as they were then");
-        return Ok(DONE);
     }
-    for line in restoring.lines(Colours::None) {
-        crate::note(&line);
+    let mut undo = String::new();
+    let ask = async |restoring: &RestoreSet| {
+        for line in restoring.lines(Colours::None) {
+            crate::note(&line);
+        }
+        let is_allowed = args.yes || confirm(&restoring.question(), REFUSAL).await?;
+        if is_allowed && let Some(entry) = inform(store, &lease, &restoring.names()).await? {
+            let to = entry.saturating_sub(1);
+            undo = format!("; undo it with: plimsoll sessions files {id} --restore --to {to}");
+        }
+        Ok(is_allowed)
+    };
+    let names = restoring.offer(store, id, crate::say, ask).await?;
+    if !names.is_empty() {
+        note!("restored {}{undo}", counted(names.len(), "file"));
     }
-    if !args.yes && !confirm(&restoring.question(), REFUSAL).await? {
-        crate::note("nothing was restored");
-        return Ok(DONE);
-    }
-    let count = restoring.restores.len();
-    let entry = inform(store, &lease, &restoring.names()).await?;
-    restoring.make(store, id).await?;
-    let undo = entry.map_or_else(String::new, |entry| {
-        format!(
-            "; undo it with: plimsoll sessions files {id} --restore --to {}",
-            entry.saturating_sub(1)
-        )
-    });
-    note!("restored {}{undo}", counted(count, "file"));
-    Ok(DONE)
+    Ok(if is_refused { FAILED } else { DONE })
 }
 
 /// Returns the named files, or all files if none was named.
@@ -122,31 +115,6 @@ async fn inform(
     let entries = recorded(&mut run);
     store.append(lease, &entries).await?;
     Ok(Some((log.len() + entries.len()) as u64))
-}
-
-/// Offers to restore the files that undone runs changed. Restores them at once, asks at a terminal,
-/// or prints a note. Returns the restored files.
-pub(crate) async fn offer(
-    store: &SqliteStore,
-    id: &SessionId,
-    runs: &[u64],
-    at_once: bool,
-) -> Result<Vec<String>, CliError> {
-    let restoring = RestoreSet::of_runs(store, id, runs).await?;
-    let ask = async |restoring: &RestoreSet| {
-        if at_once || !can_ask() {
-            return Ok(at_once);
-        }
-        for line in restoring.lines(Colours::None) {
-            crate::note(&line);
-        }
-        confirm(&restoring.question(), REFUSAL).await
-    };
-    let names = restoring.offer(store, id, crate::note, ask).await?;
-    if !names.is_empty() {
-        note!("restored {}", names.join(", "));
-    }
-    Ok(names)
 }
 
 impl RestoreSet {
