@@ -14,23 +14,7 @@ use crate::input::{self, InputChat};
 
 use compact_chat::CompactSettings;
 
-const EXAMPLES: &str = "\
-Examples:
-  plimsoll compact --budget 8000 < chat.json > smaller.json
-  plimsoll compact --budget 100k --model openai/gpt-5 died.json > session.json
-  jq -c . chats/*.json | plimsoll compact --lines --budget 8000 > smaller.jsonl
-  echo '{\"budget_tokens\": 500, \"messages\": [...]}' | plimsoll compact
-  plimsoll compact --budget 8000 --explain < chat.json > smaller.json
-
-The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": \
-[...]} or a bare array, in the format of OpenAI Chat, OpenAI Responses or Anthropic Messages. The \
-output has the same shape; all other keys, and messages that are not edited, keep their bytes. \
-`tools` and a system prompt beside the messages count too.
-
-The output is valid for that API: a damaged chat is repaired first, and each repair is printed to \
-stderr (see `plimsoll repair`). For a session log of another agent (see `plimsoll rescue`), the \
-output is a history in the protocol of its agent. A history without a model is checked against the \
-rules that all models have in common; name its model with --model.";
+const EXAMPLES: &str = include_str!("../help/compact.txt").trim_ascii_end();
 
 /// The arguments of `plimsoll compact`.
 #[derive(Debug, Args)]
@@ -42,13 +26,9 @@ pub(crate) struct CompactArgs {
     /// messages overrides it
     #[arg(long, visible_alias = "max-tokens", value_name = "TOKENS", value_parser = crate::args::tokens, allow_hyphen_values = true)]
     pub(crate) budget: Option<u64>,
-    /// How to compact: extract (evicts messages and quotes their most important parts in a summary, without a model), evict, sliding_window or unlimited (only repairs)
+    /// How to compact: extract (evicts messages and quotes their most important parts in a summary, without a model), evict or sliding_window
     #[arg(long, default_value = "extract", value_name = "NAME")]
     pub(crate) policy: String,
-    /// Use the context settings of a configuration (see `plimsoll config`): compact only a chat
-    /// above the trigger, to the target; --budget then replaces max_context if it is smaller
-    #[arg(long, value_name = "FILE", conflicts_with = "policy")]
-    pub(crate) config: Option<PathBuf>,
     /// The protocol: openai, openai-responses or anthropic [default: detected]
     #[arg(long, value_name = "NAME", conflicts_with = "model")]
     pub(crate) protocol: Option<String>,

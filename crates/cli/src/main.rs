@@ -91,7 +91,7 @@ fn main() -> ExitCode {
         Command::Count(args) => count::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Rescue(args) => rescue::run(args),
-        Command::Config(args) => wait_for(config::run(args)),
+        Command::Config(args) => config::run(args),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
         Command::Acp(args) => wait_for(acp::run(args)),

@@ -26,32 +26,24 @@ pub(crate) async fn start(
     Ok(Arc::new(connect(agent, &agent.mcp(), told).await?))
 }
 
-/// Connects to servers as an agent would. Returns lines about each and its tools, and whether all of
+/// Connects to servers as an agent would. Returns lines about them and their tools, and whether all of
 /// them are available.
-pub(crate) async fn check(agent: &AgentConfig, servers: &[McpServer]) -> (Vec<String>, bool) {
-    let (mut told, mut all_there) = (Vec::new(), true);
-    for server in servers {
-        let statuses = Mutex::new(Vec::new());
-        let mcp = connect(agent, &[server], |status| {
-            lock(&statuses).push(status.clone())
-        })
-        .await;
-        for status in &*lock(&statuses) {
-            all_there &= !matches!(status.state, McpState::Absent(_));
-            told.extend(lines(status));
-        }
-        match mcp {
-            Ok(servers) => {
-                told.extend(servers.tools(&[]).iter().map(|tool| described(&**tool)));
-                servers.close().await;
-            }
-            Err(stop) => {
-                all_there = false;
-                told.push(stop.to_string());
-            }
-        }
-    }
-    (told, all_there)
+pub(crate) async fn check(
+    agent: &AgentConfig,
+    servers: &[&McpServer],
+) -> Result<(Vec<String>, bool), CliError> {
+    let statuses = Mutex::new(Vec::new());
+    let told = |status: &McpStatus| lock(&statuses).push(status.clone());
+    let mcp = connect(agent, servers, told).await?;
+    let tools = mcp.tools(&[]);
+    mcp.close().await;
+    let statuses = lock(&statuses);
+    let all_there = !statuses
+        .iter()
+        .any(|status| matches!(status.state, McpState::Absent(_)));
+    let servers = statuses.iter().flat_map(lines);
+    let lines = servers.chain(tools.iter().map(|tool| described(&**tool)));
+    Ok((lines.collect(), all_there))
 }
 
 /// Describes a tool in one line.

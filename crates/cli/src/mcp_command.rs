@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use plimsoll::config::{CONFIG_FILE, Config, ConfigError, McpReach, McpServer};
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
 use crate::mcp;
 use crate::settings::{Sources, users_file};
+use crate::terminal::text::clean;
 
 const EXAMPLES: &str = include_str!("../help/mcp.txt").trim_ascii_end();
 
@@ -78,17 +79,13 @@ fn read(path: &Path) -> Result<String, CliError> {
     }
 }
 
-/// Adds a text to a file. If that fails, the file has its previous content.
+/// Adds a text to a file, which need not exist.
 fn append(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
     let mut file = OpenOptions::new().create(true).append(true).open(path)?;
-    let end = file.metadata()?.len();
-    let added = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.sync_all());
-    added.inspect_err(|_| drop(file.set_len(end)))
+    file.write_all(text.as_bytes())
 }
 
 fn add(args: &AddArgs) -> Result<u8, CliError> {
@@ -161,25 +158,16 @@ fn table(args: &AddArgs) -> String {
     lines.join("\n") + "\n"
 }
 
-/// A server in the list.
-#[derive(Debug, Serialize)]
-struct ServerRow {
-    name: String,
-    reach: String,
-}
-
 fn list(as_json: bool) -> Result<u8, CliError> {
     let config = Sources::default().read()?;
     if config.mcp().is_empty() && !as_json {
         crate::say("no MCP servers are configured; `plimsoll mcp add` adds one");
     }
-    let rows = config.mcp().iter().map(|server| ServerRow {
-        name: server.name.clone(),
-        reach: reach(server),
-    });
-    let rows: Vec<ServerRow> = rows.collect();
+    let servers = config.mcp().iter();
+    let rows = servers.map(|server| json!({ "name": server.name, "reach": reach(server) }));
+    let rows: Vec<Value> = rows.collect();
     listing::print(&rows, as_json, ["server", "reach"], |row| {
-        [row.name.clone(), row.reach.clone()]
+        ["name", "reach"].map(|key| row[key].as_str().unwrap_or_default().to_owned())
     })?;
     Ok(DONE)
 }
@@ -201,7 +189,7 @@ async fn test(name: Option<&str>) -> Result<u8, CliError> {
     let config = sources.read()?;
     let servers = config.mcp().iter();
     let servers = servers.filter(|server| name.is_none_or(|name| server.name == name));
-    let servers: Vec<McpServer> = servers.cloned().collect();
+    let servers: Vec<&McpServer> = servers.collect();
     if servers.is_empty() {
         return Err(CliError::usage(match name {
             Some(name) => format!("there is no server {name}; `plimsoll mcp list` lists them"),
@@ -209,9 +197,9 @@ async fn test(name: Option<&str>) -> Result<u8, CliError> {
         }));
     }
     let agent = config.defaults()?;
-    let (told, all_there) = mcp::check(&agent, &servers).await;
+    let (told, all_there) = mcp::check(&agent, &servers).await?;
     for line in told {
-        out!("{line}");
+        out!("{}", clean(&line));
     }
     Ok(if all_there { DONE } else { FAILED })
 }

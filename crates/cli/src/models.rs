@@ -112,28 +112,23 @@ fn mark(from: Origin) -> &'static str {
 }
 
 /// Returns the facts about a model, each with its source.
-pub(crate) fn as_json(model: &str, facts: &ModelFacts) -> Value {
+fn as_json(model: &str, facts: &ModelFacts) -> Value {
     let dollars = |money: Money| money.0 as f64 / 1e9;
-    let prices = facts.prices.as_ref().map(|fact| {
-        let rates = fact.value.rates;
-        json!({ "value": {
-            "input": dollars(rates.input),
-            "output": dollars(rates.output),
-            "cache_read": rates.cache_read.map(dollars),
-            "cache_write": rates.cache_write.map(dollars),
-            "longer_write": fact.value.longer_write.map(dollars),
-            "long": fact.value.long.map(|long| json!({
-                "above": long.above,
-                "input": dollars(long.rates.input),
-                "output": dollars(long.rates.output),
-                "cache_read": long.rates.cache_read.map(dollars),
-                "cache_write": long.rates.cache_write.map(dollars),
-            })),
-        }, "from": fact.from })
+    let prices = facts.prices.map(|Fact { value, from }| {
+        let rates = json!({
+            "input": dollars(value.rates.input),
+            "output": dollars(value.rates.output),
+            "cache_read": value.rates.cache_read.map(dollars),
+            "cache_write": value.rates.cache_write.map(dollars),
+        });
+        Fact { value: rates, from }
     });
     let seconds = |lives: &Option<Fact<Duration>>| {
-        let lives = lives.as_ref();
-        lives.map(|fact| json!({ "value": fact.value.as_secs(), "from": fact.from }))
+        let lives = *lives;
+        lives.map(|Fact { value, from }| Fact {
+            value: value.as_secs(),
+            from,
+        })
     };
     json!({
         "model": model,

@@ -1,24 +1,19 @@
 //! Compacts one chat to its budget. The `foreign` crate repairs, cuts and writes it.
 
 use std::borrow::Cow;
-use std::path::Path;
 use std::sync::Arc;
 
-use plimsoll::config::AgentConfig;
-use plimsoll::context::{Transcript, ViewLimits};
+use plimsoll::context::Transcript;
 use plimsoll::foreign::{Body, BodyCut, CutError, Reasoning, Repair, Unit, repair};
-use plimsoll::policy::Policy;
-use plimsoll::tokens::{AtMost, Calibration, TokenCounter};
+use plimsoll::tokens::{Calibration, TokenCounter};
 use plimsoll::{ContextStrategy, Tokens};
 
 use super::CompactArgs;
 use super::filter;
 use crate::chat_file;
-use crate::config;
 use crate::error::CliError;
 use crate::explain;
 use crate::input::InputChat;
-use crate::settings::Sources;
 use crate::terminal::text::counted;
 
 /// A compacted chat.
@@ -45,16 +40,19 @@ pub(super) struct CompactSettings<'a> {
     args: &'a CompactArgs,
     counter: Arc<dyn TokenCounter>,
     strategy: ContextStrategy,
-    config: Option<AgentConfig>,
 }
 
 impl<'a> CompactSettings<'a> {
     pub(super) fn new(args: &'a CompactArgs) -> Result<Self, CliError> {
+        let strategy = filter::named(&args.policy)?;
+        if strategy == (ContextStrategy::Unlimited {}) {
+            let text = "`unlimited` removes nothing; `plimsoll repair` only repairs";
+            return Err(CliError::usage(text));
+        }
         Ok(Self {
             args,
-            strategy: filter::named(&args.policy)?,
+            strategy,
             counter: chat_file::counter(&args.counter)?,
-            config: args.config.as_deref().map(configured).transpose()?,
         })
     }
 
@@ -72,36 +70,28 @@ impl<'a> CompactSettings<'a> {
         let repairs = input.repairs.iter().chain(&repairs);
         let repairs = repairs.map(|repair| format!("repaired: {repair}"));
         let mut notes: Vec<String> = repairs.collect();
+        let view = body.transcript(&self.counter);
+        let overhead = body.overhead(self.counter.as_ref());
+        let (policy, limits) = filter::within(self.strategy, budget(&body, args)?);
+        let cut = body.cut(&view, &policy, &limits);
+        let cut = cut.map_err(|error| match error {
+            CutError::CannotFit(error) => CliError::cannot_fit(error),
+            error => CliError::failed(error),
+        })?;
         let mut explained = None;
-        let mut json;
-        let asked = budget(&body, args)?;
-        if self.is_left_as_it_is(&body, asked) {
-            json = body.chat.write();
-        } else {
-            let view = body.transcript(&self.counter);
-            let overhead = body.overhead(self.counter.as_ref());
-            let (policy, line) = self.policy(&view, asked)?;
-            let cut = body.cut(&view, &policy, &line);
-            let cut = cut.map_err(|error| match error {
-                CutError::CannotFit(error) => CliError::cannot_fit(error),
-                error => CliError::failed(error),
-            })?;
-            if args.explain {
-                let budget = line.budget(overhead, view.instructions(), Calibration::default());
-                let budget = budget.map_err(CliError::cannot_fit)?;
-                explained = Some(explain::effect(&policy, &view, &budget));
-            }
-            json = match cut {
-                Some(cut) => {
-                    notes.extend(done(&view, overhead, &cut));
-                    Cow::Owned(cut.text)
-                }
-                None => {
-                    notes.extend(self.excess(overhead + view.tokens(), asked));
-                    body.chat.write()
-                }
-            };
+        if args.explain {
+            let budget = limits.budget(overhead, view.instructions(), Calibration::default());
+            let budget = budget.map_err(CliError::cannot_fit)?;
+            explained = Some(explain::effect(&policy, &view, &budget));
         }
+        let mut json = match cut {
+            Some(cut) => {
+                notes.extend(done(&view, overhead, &cut));
+                Cow::Owned(cut.text)
+            }
+            None => body.chat.write(),
+        };
+        // An unchanged chat is returned byte for byte, including white space around it.
         let is_changed = matches!(json, Cow::Owned(_)) || !input.repairs.is_empty();
         if is_changed && !json.ends_with('\n') {
             json.to_mut().push('\n');
@@ -110,62 +100,11 @@ impl<'a> CompactSettings<'a> {
             notes.clear();
         }
         Ok(CompactedChat {
-            // An unchanged chat is returned byte for byte, including white space around it.
             json,
             notes,
             explained,
         })
     }
-
-    /// Returns a note if the policy removes nothing from a chat above the budget.
-    fn excess(&self, tokens: Tokens, asked: Option<Tokens>) -> Option<String> {
-        let asked = asked.filter(|asked| self.is_unlimited() && tokens > *asked)?;
-        Some(format!(
-            "{} exceed the budget of {asked}, because `unlimited` removes nothing",
-            counted(tokens.0, "token")
-        ))
-    }
-
-    fn is_unlimited(&self) -> bool {
-        self.config.is_none() && self.strategy == (ContextStrategy::Unlimited {})
-    }
-
-    /// Returns `true` if it is certain without counting that there is nothing to do or to say: no
-    /// budget for a policy that removes nothing, or even the upper bound of the tokens is within the
-    /// budget.
-    fn is_left_as_it_is(&self, body: &Body<'_>, asked: Option<Tokens>) -> bool {
-        if self.config.is_some() {
-            return false;
-        }
-        if self.is_unlimited() && asked.is_none() {
-            return true;
-        }
-        let counter = AtMost(self.counter.as_ref());
-        let messages = body.messages.iter();
-        let at_most = |enough| {
-            let messages: Tokens = messages.map(|message| counter.message(message)).sum();
-            messages + body.overhead(&counter) <= enough
-        };
-        !self.args.explain && asked.is_some_and(at_most)
-    }
-
-    /// Returns the policy and its limit.
-    fn policy(
-        &self,
-        view: &Transcript,
-        asked: Option<Tokens>,
-    ) -> Result<(Policy, ViewLimits), CliError> {
-        if let Some(config) = &self.config {
-            let (policy, line) = config::filter(config, view.instructions(), asked)?;
-            return Ok((policy.for_filter(), line));
-        }
-        let within = filter::within(self.strategy, asked.ok_or_else(no_budget)?);
-        Ok(within.unwrap_or_else(|| (Policy::unlimited(), ViewLimits::exactly(Tokens::MAX))))
-    }
-}
-
-fn no_budget() -> CliError {
-    CliError::usage("no budget: give --budget TOKENS, or `budget_tokens` beside the messages")
 }
 
 /// Describes the result of a compaction.
@@ -193,21 +132,8 @@ fn done(view: &Transcript, overhead: Tokens, cut: &BodyCut<'_>) -> Vec<String> {
     notes
 }
 
-/// Reads the configuration of `--config`.
-fn configured(path: &Path) -> Result<AgentConfig, CliError> {
-    let sources = Sources {
-        config: Some(path.to_owned()),
-        ..Sources::default()
-    };
-    let resolved = sources.resolve()?;
-    for note in &resolved.notes {
-        crate::say(note);
-    }
-    Ok(resolved.agent)
-}
-
 /// Returns the budget: `budget_tokens` beside the messages overrides `--budget`.
-fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, CliError> {
+fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Tokens, CliError> {
     let beside = body.chat.key("budget_tokens").map(|raw| {
         serde_json::from_str::<u64>(raw).map_err(|_| {
             CliError::failed(format!(
@@ -215,11 +141,13 @@ fn budget(body: &Body<'_>, args: &CompactArgs) -> Result<Option<Tokens>, CliErro
             ))
         })
     });
-    let budget = beside.transpose()?.or(args.budget);
-    if budget == Some(0) {
-        return Err(CliError::usage(
+    match beside.transpose()?.or(args.budget) {
+        Some(0) => Err(CliError::usage(
             "the budget is 0 tokens; give the maximum number of tokens",
-        ));
+        )),
+        Some(budget) => Ok(Tokens(budget)),
+        None => Err(CliError::usage(
+            "no budget: give --budget TOKENS, or `budget_tokens` beside the messages",
+        )),
     }
-    Ok(budget.map(Tokens))
 }

@@ -8,28 +8,23 @@ use crate::error::CliError;
 
 /// Returns the strategy with this name. `summarize` is refused, because it asks a model.
 pub(crate) fn named(name: &str) -> Result<ContextStrategy, CliError> {
-    let is_summarize = |strategy| matches!(strategy, ContextStrategy::Summarize { .. });
-    let named = |name| ContextStrategy::named(name, None).filter(|named| !is_summarize(*named));
+    let is_summarize =
+        |strategy: &ContextStrategy| matches!(strategy, ContextStrategy::Summarize { .. });
+    let named =
+        |name: &str| ContextStrategy::named(name, None).filter(|named| !is_summarize(named));
     named(name).ok_or_else(|| {
         let names = ContextStrategy::NAMES.into_iter();
         let names: Vec<&str> = names.filter(|name| named(name).is_some()).collect();
-        let why = match ContextStrategy::named(name, None) {
-            Some(_) => "asks a model, which this command does not",
-            None => "is no policy",
-        };
         CliError::usage(format!(
-            "`{name}` {why}; choose one of: {}",
+            "`{name}` is no policy of this command, which asks no model; choose one of: {}",
             names.join(", ")
         ))
     })
 }
 
-/// Returns the policy of a filter and its limit. Returns `None` if the strategy removes nothing.
-pub(crate) fn within(strategy: ContextStrategy, budget: Tokens) -> Option<(Policy, ViewLimits)> {
-    if strategy == (ContextStrategy::Unlimited {}) {
-        return None;
-    }
+/// Returns the policy of a filter and its limit.
+pub(crate) fn within(strategy: ContextStrategy, budget: Tokens) -> (Policy, ViewLimits) {
     // No model is asked, and a summary is as large as the user's messages require.
     let policy = strategy.filter_policy(SummaryConfig::default().without_model());
-    Some((policy.for_filter().filled(), ViewLimits::exactly(budget)))
+    (policy.for_filter().filled(), ViewLimits::exactly(budget))
 }

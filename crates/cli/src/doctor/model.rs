@@ -8,7 +8,6 @@ use plimsoll::providers::{
     self, BaseUrl, ConnectionReport, Fact, ModelClientBuilder, ModelFacts, ModelRef, ProviderError,
     RequestExplanation, Secret, ServerLocation, Vendor,
 };
-use serde_json::{Value, json};
 
 use crate::args::DoctorArgs;
 use crate::error::{CliError, DONE, FAILED};
@@ -32,25 +31,22 @@ struct KnownModel {
 
 /// Runs the command.
 pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
-    let found = find(args).await?;
-    let connected = match args.connect {
-        true if found.model.vendor().place == ServerLocation::Ours => None,
-        true => {
-            let asked = found.builder.clone().connect(&providers::environment);
-            Some(asked.await?)
-        }
-        false => None,
-    };
-    let mut faults = found.faults.clone();
-    faults.extend(connected.as_ref().and_then(|said| trouble(said, &found)));
-    let reported = connected.as_ref().and_then(|said| said.window);
-    let window = begins(&found, reported);
-    if args.json {
-        out!("{}", as_json(&found, connected.as_ref(), window, &faults))
+    let mut found = find(args).await?;
+    let is_ours = found.model.vendor().place == ServerLocation::Ours;
+    let connected = if args.connect && !is_ours {
+        let asked = found.builder.clone().connect(&providers::environment);
+        Some(asked.await?)
     } else {
-        tell(&found, connected.as_ref(), window, &faults)?
-    }
-    Ok(if faults.is_empty() { DONE } else { FAILED })
+        None
+    };
+    let trouble = connected.as_ref().and_then(|said| trouble(said, &found));
+    found.faults.extend(trouble);
+    tell(&found, connected.as_ref())?;
+    Ok(if found.faults.is_empty() {
+        DONE
+    } else {
+        FAILED
+    })
 }
 
 async fn find(args: &DoctorArgs) -> Result<KnownModel, CliError> {
@@ -98,27 +94,25 @@ fn address_from(vendor: &Vendor, address: &str) -> String {
     let of_variable = providers::find_base_url(vendor, &providers::environment);
     let expected = of_variable.as_deref().or(vendor.base_url);
     let expected = expected.and_then(|url| BaseUrl::parse(url, vendor.base_url).ok());
+    // A configured provider overrides the environment.
     let is_expected = expected.is_some_and(|url| url.to_string() == address);
-    let from = match vendor.base_variable {
-        _ if vendor.place == ServerLocation::Ours => "started for each run",
-        Some(variable) if is_expected && of_variable.is_some() => return format!("${variable}"),
-        _ if is_expected => "the usual one",
-        // A configured provider overrides the environment.
-        _ if vendor.blanks.is_empty() => "the configuration",
-        _ => "the environment",
-    };
-    from.to_owned()
+    match vendor.base_variable {
+        Some(variable) if is_expected && of_variable.is_some() => format!("${variable}"),
+        _ if is_expected => "the usual one".to_owned(),
+        _ if vendor.blanks.is_empty() => "the configuration".to_owned(),
+        _ => "the environment".to_owned(),
+    }
 }
 
-/// Returns the window that a run begins with, and its source in words.
-fn begins(found: &KnownModel, reported: Option<Tokens>) -> (Option<Tokens>, &'static str) {
+/// Describes the window that a run begins with, and its source.
+fn window(found: &KnownModel, reported: Option<Tokens>) -> String {
     let ours = found.model.vendor().place == ServerLocation::Ours;
     if ours && found.setting == Window::Discover {
-        return (Some(Tokens(local::WINDOW)), "as started");
+        return format!("{} tokens (as started)", local::WINDOW);
     }
     match model_choice::resolved_window(found.setting, reported, &found.facts) {
-        (Window::Known(tokens), from) => (Some(tokens), from),
-        (_, from) => (None, from),
+        (Window::Known(tokens), from) => format!("{tokens} tokens ({from})"),
+        (_, from) => from.to_owned(),
     }
 }
 
@@ -144,62 +138,35 @@ fn trouble(said: &ConnectionReport, found: &KnownModel) -> Option<String> {
     (said.has_model == Some(false)).then(|| format!("its server lists no model `{}`", model.name()))
 }
 
-fn key_of(found: &KnownModel) -> (Value, String) {
+/// Describes the source of the key.
+fn key(found: &KnownModel) -> String {
     let vendor = found.model.vendor();
-    let names = vendor.key_variables.join(" or ");
-    let wants = vendor.place == ServerLocation::Hosted;
-    let (state, text) = match found.explained.key_from.as_deref() {
-        Some(from) if from.contains(' ') => ("set", format!("from {from}")),
-        Some(from) => ("set", format!("${from} is set")),
-        None if wants => ("missing", format!("none; set {names}")),
-        None => ("none", "none is needed".to_owned()),
-    };
-    let json = json!({ "state": state, "from": found.explained.key_from, "variables": vendor.key_variables });
-    (json, text)
+    match found.explained.key_from.as_deref() {
+        Some(from) if from.contains(' ') => format!("from {from}"),
+        Some(from) => format!("${from} is set"),
+        None if vendor.place == ServerLocation::Hosted => {
+            format!("none; set {}", vendor.key_variables.join(" or "))
+        }
+        None => "none is needed".to_owned(),
+    }
 }
 
-fn as_json(
-    found: &KnownModel,
-    connected: Option<&ConnectionReport>,
-    window: (Option<Tokens>, &str),
-    faults: &[String],
-) -> Value {
-    let model = found.model.to_string();
-    json!({
-        "model": model,
-        "vendor": found.model.vendor().name,
-        "address_from": found.address_from,
-        "key": key_of(found).0,
-        "window": { "tokens": window.0, "source": window.1 },
-        "facts": models::as_json(&model, &found.facts),
-        "explained": found.explained,
-        "connected": connected,
-        "faults": faults,
-    })
-}
-
-fn tell(
-    found: &KnownModel,
-    connected: Option<&ConnectionReport>,
-    window: (Option<Tokens>, &str),
-    faults: &[String],
-) -> Result<(), CliError> {
+fn tell(found: &KnownModel, connected: Option<&ConnectionReport>) -> Result<(), CliError> {
     let (explained, facts) = (&found.explained, &found.facts);
     out!("{}", found.model);
     let (wire, profile) = (explained.wire, &explained.profile);
     row("wire", format!("{wire}, by the profile {profile}"))?;
-    let from = &found.address_from;
     match found.model.vendor().place {
-        ServerLocation::Ours => row("address", from)?,
-        _ => row("address", format!("{} ({from})", explained.address))?,
+        ServerLocation::Ours => row("address", "started for each run")?,
+        _ => row(
+            "address",
+            format!("{} ({})", explained.address, found.address_from),
+        )?,
     }
-    row("key", key_of(found).1)?;
+    row("key", key(found))?;
     row(
         "window",
-        match window {
-            (Some(tokens), from) => format!("{tokens} tokens ({from})"),
-            (None, from) => from.to_owned(),
-        },
+        window(found, connected.and_then(|said| said.window)),
     )?;
     row(
         "",
@@ -242,7 +209,7 @@ fn tell(
     if let Some(said) = connected {
         tell_connected(said)?;
     }
-    for fault in faults {
+    for fault in &found.faults {
         out!("fault: {fault}");
     }
     Ok(())

@@ -23,19 +23,7 @@ pub(crate) use choose::newest;
 use diagnosis::Diagnosis;
 use treatment::Treatment;
 
-const EXAMPLES: &str = "\
-Examples:
-  plimsoll rescue                            # the broken session of this folder
-  plimsoll rescue --from claude-code         # only sessions of Claude Code
-  plimsoll rescue --list                     # which sessions there are
-  plimsoll rescue ~/.codex/sessions/2026/11/25/rollout-….jsonl --dry-run
-  plimsoll rescue 93db84f8-1b8c-499a-9692-1865cb6f9160 --budget 60000
-
-The copy is written where its agent finds it, under a new session id, and the command that resumes \
-it is printed. Its title ends with \"(rescued)\". No model is asked and nothing is sent anywhere. A \
-session of opencode is written as a file for `opencode import`.
-
-Without --budget, a session that is too long for its model is compacted to half of the window.";
+const EXAMPLES: &str = include_str!("../../help/rescue.txt").trim_ascii_end();
 
 /// The arguments of `plimsoll rescue`.
 #[derive(Debug, Args)]
@@ -83,7 +71,8 @@ pub(crate) fn run(args: &RescueArgs) -> Result<u8, CliError> {
         return choose::list(args);
     }
     let strategy = filter::named(&args.policy)?;
-    if strategy == (ContextStrategy::Unlimited {}) && args.budget.is_some() {
+    let is_unlimited = strategy == (ContextStrategy::Unlimited {});
+    if is_unlimited && args.budget.is_some() {
         return Err(CliError::usage(
             "`unlimited` removes nothing, so --budget has no effect; choose another policy, or leave it out",
         ));
@@ -104,7 +93,7 @@ pub(crate) fn run(args: &RescueArgs) -> Result<u8, CliError> {
             stdout::prose(&line)?;
         }
     }
-    if let Some(budget) = treatment.budget(args.budget) {
+    if let Some(budget) = treatment.budget(args.budget).filter(|_| !is_unlimited) {
         treatment.compact(strategy, budget)?;
     }
     let copy = if treatment.is_well() || args.dry_run {

@@ -86,10 +86,8 @@ impl Treatment {
         budget: u64,
     ) -> Result<(), CliError> {
         let local = Tokens(scaled(budget, self.counted(), self.used));
-        let Some((policy, line)) = filter::within(strategy, local) else {
-            return Ok(());
-        };
-        let cut = self.body.cut(&self.view, &policy, &line);
+        let (policy, limits) = filter::within(strategy, local);
+        let cut = self.body.cut(&self.view, &policy, &limits);
         self.cut = cut.map_err(|error| match error {
             CutError::CannotFit(error) => CliError::cannot_fit(CannotFit {
                 minimum: self.providers(error.minimum),

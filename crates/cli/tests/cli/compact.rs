@@ -12,13 +12,7 @@ fn a_chat_within_its_budget_comes_back_as_it_was() {
                   {\"content\":\"ok\", \"role\":\"assistant\",\"zz\":[1, 2]} ] , \"y\":{\"b\":1.0,\"a\":2e3}}";
     let pretty = serde_json::to_string_pretty(&messages(3)).unwrap();
     for chat in [object, &pretty, "[]", "[ ]", "{\"messages\":[]}"] {
-        for policy in [
-            "extract",
-            "evict",
-            "sliding_window",
-            "sliding-window",
-            "unlimited",
-        ] {
+        for policy in ["extract", "evict", "sliding_window", "sliding-window"] {
             let args = [
                 "compact",
                 "--budget",
@@ -166,12 +160,6 @@ fn a_budget_beside_the_messages_goes_first() {
         let value: Value = serde_json::from_str(&out).unwrap();
         assert_eq!(value["budget_tokens"], 700);
     }
-    // Nothing is cut under `unlimited`, so it needs no budget.
-    let chat = json!(messages(20)).to_string();
-    let said = home
-        .pipe(["compact", "--policy", "unlimited"], &chat)
-        .done();
-    assert_eq!(said.out.trim_end(), chat);
 }
 
 #[test]
@@ -245,7 +233,7 @@ fn a_damaged_chat_is_repaired_and_it_is_said() {
         {"role": "user", "content": "So?"},
     ]});
     assert_ne!(faults(&chat.to_string()), [""; 0]);
-    for policy in ["extract", "evict", "sliding_window", "unlimited"] {
+    for policy in ["extract", "evict", "sliding_window"] {
         let args = [
             "compact",
             "--budget",
@@ -407,12 +395,9 @@ fn what_was_changed_ends_with_a_newline() {
 }
 
 #[test]
-fn unlimited_above_the_budget_says_so() {
+fn a_policy_that_removes_nothing_is_refused() {
     let home = Home::new();
-    let chat = json!({"messages": messages(30)}).to_string();
     let args = ["compact", "--budget", "500", "--policy", "unlimited"];
-    let said = home.pipe(args, &chat).done();
-    assert_eq!(said.out, chat);
-    let words = "tokens exceed the budget of 500, because `unlimited` removes nothing";
-    assert!(said.err.contains(words), "{}", said.err);
+    let words = ["`unlimited` removes nothing", "plimsoll repair"];
+    home.pipe(args, "[]").refused(2, &words);
 }

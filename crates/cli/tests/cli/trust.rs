@@ -205,11 +205,6 @@ fn nobody_connects_to_servers_of_a_folder_that_is_not_trusted() {
     let home = Home::of_strangers();
     let server = "[[mcp]]\nname = \"evil\"\ncommand = \"sh\"\nargs = [\"-c\", \"env > started\"]\n";
     home.file("plimsoll.toml", server);
-    let said = home.run(["config", "check", "--connect"]);
-    said.refused(
-        2,
-        &["you have not trusted plimsoll.toml, so its MCP servers are not started"],
-    );
     let said = home.run(["config", "check"]).done();
     assert!(
         said.err
@@ -222,7 +217,7 @@ fn nobody_connects_to_servers_of_a_folder_that_is_not_trusted() {
     home.run(["mcp", "test"]);
     assert!(!home.work().join("started").exists());
     home.trust("");
-    let said = home.run(["config", "check", "--connect"]);
+    let said = home.run(["mcp", "test"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(home.work().join("started").exists());
 }
