@@ -1,7 +1,7 @@
 //! The local model on the command line: `plimsoll model`, and starting the model for a run. The
 //! providers crate fetches and serves it.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::{Download, DownloadableModel, LocalError, LocalModels, Progress};
@@ -14,7 +14,6 @@ use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
 use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::listing;
-use crate::lock;
 use crate::model_choice::{ModelChoice, ModelLimits};
 use crate::paths;
 use crate::terminal::{Terminal, text::clean};
@@ -59,8 +58,16 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
             Ok(DONE)
         }
         ModelCommand::Rm { name } => {
+            let is_there = list()?
+                .iter()
+                .any(|model| model.fetched && model.name == *name);
             models()?.remove(name)?;
-            say!("{name} is removed");
+            let was = if is_there {
+                "is removed"
+            } else {
+                "was not downloaded"
+            };
+            say!("{name} {was}");
             Ok(DONE)
         }
     }
@@ -158,37 +165,28 @@ async fn consent(
     missing: &[Download],
     is_default: bool,
 ) -> Result<(), CliError> {
-    let why = is_default.then_some("no model is named, and no model server runs on this machine");
-    let sized = |file: &Download| format!("{} ({})", file.name, megabytes(file.bytes));
-    if !ask::can_ask() {
-        let files: Vec<String> = missing.iter().map(sized).collect();
-        let why = why.map_or_else(String::new, |why| {
-            format!("{why}; name a model with --model, or use --model local: ")
-        });
-        return Err(CliError::usage(format!(
-            "{why}the local model is not here yet; download it with `plimsoll model pull{}`: {}",
-            name.map_or_else(String::new, |name| format!(" {name}")),
-            files.join(" and ")
-        )));
-    }
-    if let Some(why) = why {
-        crate::say(why);
+    if is_default {
+        crate::note("no model is named, and no model server runs on this machine");
     }
     note!(
         "The local model is downloaded once, to {}:",
         paths::cache()?.display()
     );
     for file in missing {
-        let (name, origin, licence) = (sized(file), &file.origin, &file.licence);
-        note!("  {name}\n    from {origin}\n    licence: {licence}");
+        let size = megabytes(file.bytes);
+        let (name, origin, licence) = (&file.name, &file.origin, &file.licence);
+        note!("  {name} ({size})\n    from {origin}\n    licence: {licence}");
     }
+    let name = name.map_or_else(String::new, |name| format!(" {name}"));
+    let refusal = format!(
+        "nothing was downloaded; download it with `plimsoll model pull{name}`, or name a model with \
+         --model"
+    );
     let question = "Checksums are verified. Download it now?";
-    if ask::confirm(question, "nothing was downloaded").await? {
+    if ask::confirm(question, &refusal).await? {
         Ok(())
     } else {
-        Err(CliError::usage(
-            "nothing was downloaded; name a model with --model, as in --model openai/gpt-5-mini",
-        ))
+        Err(CliError::usage(refusal))
     }
 }
 
@@ -230,46 +228,35 @@ async fn interruptible<T>(
     }
 }
 
-/// Shows the progress of a fetch: a status line on a terminal, otherwise a line for each file.
-struct FetchProgress {
-    terminal: Terminal,
-    /// The current file.
-    file: Mutex<String>,
-}
+/// Shows the progress of a fetch as a status line on a terminal.
+struct FetchProgress(Terminal);
 
 impl FetchProgress {
     fn new(is_quiet: bool) -> Self {
-        Self {
-            terminal: Terminal::direct(is_quiet),
-            file: Mutex::default(),
-        }
+        Self(Terminal::direct(is_quiet))
     }
 
     fn show(&self, progress: Progress<'_>) {
         match progress {
             Progress::Said(text) => {
-                self.terminal.status(None);
+                self.0.status(None);
                 self.say(text);
             }
             Progress::At { label, done, total } => {
                 let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
-                let before = std::mem::replace(&mut *lock(&self.file), label.to_owned());
-                self.terminal.status((done < total).then_some(of.as_str()));
-                if before != label && !self.terminal.has_status() {
-                    self.say(&of);
-                }
+                self.0.status((done < total).then_some(of.as_str()));
             }
         }
     }
 
     fn say(&self, text: &str) {
-        self.terminal.note(&clean(&format!("plimsoll: {text}")));
+        self.0.note(&clean(&format!("plimsoll: {text}")));
     }
 
     /// Removes the progress from the screen.
     fn close(&self) {
-        self.terminal.status(None);
-        self.terminal.flush();
+        self.0.status(None);
+        self.0.flush();
     }
 }
 

@@ -157,11 +157,6 @@ impl Terminal {
         }
     }
 
-    /// Returns `true` if there is a status line.
-    pub(crate) fn has_status(&self) -> bool {
-        self.notes
-    }
-
     /// Asks a question on the terminal. All other output waits for the answer.
     pub(crate) fn ask(&self, text: &str) -> TerminalQuestion {
         if !self.notes {
