@@ -78,7 +78,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     let server = server(address)?;
     let session = id.as_str();
     let before = server.status(session).await?.entries;
-    let invocation = submit(&server, session, &request).await?;
+    let invocation = patiently(async || server.submit(session, &request).await).await?;
     let screen = Screen::new(args, address)?;
     let headline = lines_of(&[format!("on {address}"), format!("session {session}")]);
     let terminal = &screen.run.terminal;
@@ -101,12 +101,13 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     Ok(code_of(&output.reason))
 }
 
-async fn submit(server: &Restate, session: &str, request: &RunRequest) -> Result<String, CliError> {
+/// Asks a server, again and again while it is unreachable.
+async fn patiently<T>(ask: impl AsyncFn() -> Result<T, RestateError>) -> Result<T, RestateError> {
     let mut failures = 0;
     loop {
-        match server.submit(session, request).await {
+        match ask().await {
             Err(RestateError::Unreachable { .. }) if failures < FAILURES => failures += 1,
-            submitted => return Ok(submitted?),
+            answer => return answer,
         }
         tokio::time::sleep(PAUSE).await;
     }
@@ -122,22 +123,13 @@ async fn follow(
 ) -> Result<Outcome, CliError> {
     let mut log = LogFollower::new(session, request);
     let mut asked = HashSet::new();
-    let mut failures = 0;
     let mut request = EventsRequest {
         after: before,
         wait_ms: WAIT_MS,
         questions: 0,
     };
     loop {
-        let reply = match server.events(session, &request).await {
-            Err(RestateError::Unreachable { .. }) if failures < FAILURES => {
-                failures += 1;
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
-            reply => reply?,
-        };
-        failures = 0;
+        let reply = patiently(async || server.events(session, &request).await).await?;
         let is_quiet = reply.entries.is_empty();
         for (number, entry) in &reply.entries {
             request.after = *number;
