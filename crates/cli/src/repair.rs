@@ -4,28 +4,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll::foreign::{Repair, Target, repair};
+use plimsoll::foreign::{Target, repair};
 use plimsoll::providers::{self, ModelRef};
 use serde_json::{Value, json};
 
 use crate::chat_file;
 use crate::error::{CliError, DONE};
 use crate::input;
-use crate::paths;
-use crate::write;
 
-const EXAMPLES: &str = "\
-Examples:
-  plimsoll repair session.json > repaired.json
-  plimsoll repair session.json --model openai/gpt-5 --output session.json
-  plimsoll repair request.json --model mistral/devstral-medium-latest --json
-  plimsoll repair - --drop-thinking < old.json | plimsoll compact --budget 100k
-
-The input is a request to a model, or its messages alone: {\"messages\": [...]}, {\"input\": \
-[...]} or a bare array. For a session log of another agent (see `plimsoll rescue`), the output is \
-a history in the protocol of its agent. Valid messages keep their bytes; each repair is printed to \
-stderr. A request that names its `model` ends with a message of the user if the model requires \
-that; a history may end otherwise. Settings are not repaired.";
+const EXAMPLES: &str = include_str!("../help/repair.txt").trim_ascii_end();
 
 /// The arguments of `plimsoll repair`.
 #[derive(Debug, Args)]
@@ -45,9 +32,6 @@ pub(crate) struct RepairArgs {
     /// Print the repairs to stderr as one line of JSON
     #[arg(long)]
     json: bool,
-    /// Write the chat to this file; it may be the input file
-    #[arg(long, short, value_name = "FILE")]
-    output: Option<PathBuf>,
     /// Print nothing to stderr
     #[arg(long, short, conflicts_with = "json")]
     quiet: bool,
@@ -56,22 +40,14 @@ pub(crate) struct RepairArgs {
 /// Runs the filter.
 pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     let input = input::chat(args.file.as_deref())?;
-    if let (Some(file), Some(output), Some(_)) = (&args.file, &args.output, &input.target)
-        && paths::is_same(file, output)
-    {
-        return Err(CliError::usage(format!(
-            "{} is the session log of an agent, and --output would replace it by a request; name \
-             another file, or repair the session with `plimsoll rescue`",
-            file.display()
-        )));
-    }
     let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
     let (mut chat, target) = chat_file::read(&input, model, protocol)?;
     let reasoning = chat_file::reasoning(args.drop_thinking);
     let mut repairs = input.repairs.clone();
     repairs.extend(repair(&mut chat, &target, reasoning));
     if args.json {
-        crate::note(&report(&repairs, &target).to_string());
+        let report = json!({ "protocol": target.protocol(), "repairs": repairs });
+        crate::note(&report.to_string());
     } else if !args.quiet {
         for repair in &repairs {
             say!("repaired: {repair}");
@@ -82,10 +58,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     if !repairs.is_empty() && !whole.ends_with('\n') {
         whole.push('\n');
     }
-    match &args.output {
-        Some(path) => write::replace(path, &whole)?,
-        None => crate::stdout::exactly(&whole)?,
-    }
+    crate::stdout::exactly(&whole)?;
     Ok(DONE)
 }
 
@@ -152,8 +125,4 @@ pub(crate) fn detect_target(protocol: Option<&str>, request: &Value) -> Result<T
             Target::PROTOCOLS.join(", ")
         ))
     })
-}
-
-fn report(repairs: &[Repair], target: &Target) -> Value {
-    json!({ "protocol": target.protocol(), "repairs": repairs })
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::command::Home;
+use super::command::{Home, feed};
 
 const REPAIR: &str = include_str!("../../../../docs/repair.md");
 
@@ -20,8 +20,8 @@ fn the_repair_of_the_documentation_is_had_as_it_shows() {
     home.file("session.json", block("json", 0));
     let mut shown = block("console", 0).lines().peekable();
     while let Some(command) = shown.next() {
-        let words = command.strip_prefix("$ plimsoll ").unwrap();
-        let said = home.run(words.split(' ')).done();
+        let command = home.shell(command.strip_prefix("$ ").unwrap());
+        let said = feed(command, b"").done();
         let mut lines = said.err.lines();
         while let Some(line) = shown.next_if(|line| !line.starts_with('$')) {
             assert_eq!(lines.next(), Some(line), "{}", said.err);
@@ -199,29 +199,10 @@ fn what_is_no_chat_is_said() {
             "write it with `input`",
         ),
         (&["repair", "no-such-file"], "", 2, "no-such-file"),
-        (
-            &["repair", "--output", "no/such/folder"],
-            "[]",
-            1,
-            "cannot be written",
-        ),
     ] {
         let said = home.pipe(args, input);
         assert_eq!(said.code, Some(code), "{args:?} {}", said.err);
         assert!(said.err.contains(words), "{args:?} {}", said.err);
         assert_eq!(said.out, "");
     }
-}
-
-#[test]
-fn a_session_log_is_not_replaced_by_a_request() {
-    let home = Home::new();
-    let log = include_str!("../../../logs/tests/data/claude-code-compacted.jsonl");
-    let path = home.file("log.jsonl", log);
-    let args = ["repair", "-q", "log.jsonl", "-o", "./log.jsonl"];
-    home.run(args)
-        .refused(2, &["is the session log of an agent", "`plimsoll rescue`"]);
-    assert_eq!(std::fs::read_to_string(path).unwrap(), log);
-    home.run(["repair", "-q", "log.jsonl", "-o", "request.json"])
-        .done();
 }
