@@ -1,20 +1,19 @@
 //! Builds an agent from the command-line arguments, for every command that runs one, and the agents that
-//! it calls, each with its own model or the caller's. The command adds the gate and the observers.
+//! it calls, each with its own model or the caller's.
 
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use plimsoll::config::{
     AgentConfig, AgentModel, AgentSettings, ConfigError, Instructions, MakeAgent,
 };
-use plimsoll::permissions::{Answer, DenyAll, Question};
 use plimsoll::store::{Retention, SessionReader, SqliteStore, StoreError};
 use plimsoll::tools::mcp::McpServers;
 use plimsoll::tools::{SandboxMode, Skills};
-use plimsoll::{Agent, AgentBuilder, Gate, Observer, PermissionMode, SessionStore, Tokens, Tool};
+use plimsoll::{Agent, AgentBuilder, Gate, Observer, PermissionMode, SessionStore, Tokens};
 
+use crate::answer_schema::AnswerSchema;
 use crate::error::CliError;
 use crate::mcp;
 use crate::model_choice::{self, ModelChoice, ModelLimits};
@@ -33,82 +32,36 @@ pub(crate) const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
 /// The timeout of a summary on this machine, because local models read slowly.
 const LOCAL_SUMMARY: Duration = Duration::from_secs(300);
 
-/// An agent without its gate and its observers.
-pub(crate) struct PreparedAgent {
-    /// The configuration, adapted to the model.
-    pub(crate) config: AgentConfig,
-    pub(crate) builder: AgentBuilder,
-    pub(crate) choice: ModelChoice,
-    tools: Vec<Arc<dyn Tool>>,
-    /// The gate of called agents.
-    asked: DeferredGate,
-    mcp: Arc<McpServers>,
-}
-
 /// The side of a session that faces the user.
 #[derive(Clone)]
 pub(crate) struct UserSide {
-    /// Asks the user about tool calls.
+    /// Asks the user about tool calls, also those of sub-agents.
     pub(crate) gate: Arc<dyn Gate>,
-    /// Asks the user about tool calls of sub-agents.
-    pub(crate) gate_of_sub_agents: Arc<dyn Gate>,
     /// Shows the events of runs.
     pub(crate) observer: Arc<dyn Observer>,
+    /// The schema that answers must match.
+    pub(crate) schema: Option<AnswerSchema>,
 }
 
 /// An agent with its parts.
 pub(crate) struct ReadyAgent {
     pub(crate) agent: Agent,
+    /// The configuration, adapted to the model.
     pub(crate) config: AgentConfig,
+    pub(crate) user: UserSide,
     /// Keeps Plimsoll's own model server running.
     pub(crate) choice: ModelChoice,
     /// The connected MCP servers.
     pub(crate) mcp: Arc<McpServers>,
 }
 
-/// The gate of called agents. Until it is set, all questions are denied.
-#[derive(Clone, Default)]
-struct DeferredGate(Arc<OnceLock<Arc<dyn Gate>>>);
-
 /// An agent that calls others, which inherit its properties unless they have their own.
 struct CallingAgent {
     settings: AgentSettings,
     model: AgentModel,
     fit: ModelLimits,
-    asked: DeferredGate,
+    gate: Arc<dyn Gate>,
     mcp: Arc<McpServers>,
-}
-
-impl PreparedAgent {
-    /// Builds the agent.
-    pub(crate) fn build(self, user: &UserSide) -> Result<ReadyAgent, CliError> {
-        let Self {
-            config,
-            choice,
-            tools,
-            ..
-        } = self;
-        // Nothing has set it before.
-        let _ = self.asked.0.set(Arc::clone(&user.gate_of_sub_agents));
-        let builder = self.builder.shared_gate(Arc::clone(&user.gate));
-        let agent = builder.shared_observer(Arc::clone(&user.observer)).build();
-        Ok(ReadyAgent {
-            agent: agent.map_err(|error| CliError::usage(config.place(&error, &tools)))?,
-            config,
-            choice,
-            mcp: self.mcp,
-        })
-    }
-}
-
-#[async_trait]
-impl Gate for DeferredGate {
-    async fn decide(&self, question: &Question) -> Answer {
-        match self.0.get() {
-            Some(gate) => gate.decide(question).await,
-            None => DenyAll.decide(question).await,
-        }
-    }
 }
 
 impl CallingAgent {
@@ -133,7 +86,9 @@ impl CallingAgent {
         trust::project(&config.settings().root).add_skills(&mut config);
         let mut tools = config.tools()?;
         tools.extend(self.mcp.tools_of(|name| config.uses_mcp(name), &tools));
-        Ok(config.builder_with(model, tools)?.gate(self.asked.clone()))
+        Ok(config
+            .builder_with(model, tools)?
+            .shared_gate(Arc::clone(&self.gate)))
     }
 }
 
@@ -168,13 +123,8 @@ pub(crate) async fn prune(store: &SqliteStore, retention: Retention, is_quiet: b
     }
 }
 
-/// Resolves the arguments and finds the model. `mcp` are servers that are connected already.
-pub(crate) async fn prepare(
-    sources: &Sources,
-    is_quiet: bool,
-    store: Arc<dyn SessionStore>,
-    mcp: Option<Arc<McpServers>>,
-) -> Result<PreparedAgent, CliError> {
+/// Resolves the arguments, after asking whether the files of the project are to be trusted.
+pub(crate) async fn resolve(sources: &Sources, is_quiet: bool) -> Result<AgentConfig, CliError> {
     sources.name_config();
     trust::ask(&sources.root()).await?;
     let ResolvedSettings { mut agent, notes } = sources.resolve()?;
@@ -195,6 +145,18 @@ pub(crate) async fn prepare(
         Err(stop) if is_held => return Err(stop),
         Err(_) => {}
     }
+    Ok(agent)
+}
+
+/// Finds the model and builds the agent. `mcp` are servers that are connected already.
+pub(crate) async fn build(
+    mut agent: AgentConfig,
+    sources: &Sources,
+    user: UserSide,
+    is_quiet: bool,
+    store: Arc<dyn SessionStore>,
+    mcp: Option<Arc<McpServers>>,
+) -> Result<ReadyAgent, CliError> {
     let project = trust::project(&agent.settings().root);
     project.add_skills(&mut agent);
     let skills = agent.skills();
@@ -221,7 +183,6 @@ pub(crate) async fn prepare(
         None => mcp::start(&agent, is_quiet).await?,
     };
     tools.extend(mcp.tools_of(|name| agent.uses_mcp(name), &tools));
-    let asked = DeferredGate::default();
     let built_in = match choice.fit.system {
         SYSTEM => format!("{}\n{}", SYSTEM.trim_end(), project.surroundings()),
         other => other.to_owned(),
@@ -231,19 +192,23 @@ pub(crate) async fn prepare(
         settings: agent.settings().clone(),
         model: choice.model.clone(),
         fit: choice.fit,
-        asked: asked.clone(),
+        gate: Arc::clone(&user.gate),
         mcp: Arc::clone(&mcp),
     };
     let make: MakeAgent = Arc::new(move |config| caller.make(config));
     tools.extend(agent.sub_agents(&make)?);
-    let builder = agent.builder_with(choice.model.clone(), tools.clone());
-    let builder = builder?.store(store);
-    Ok(PreparedAgent {
+    let builder = agent.builder_with(choice.model.clone(), tools.clone())?;
+    let builder = builder.store(store).shared_gate(Arc::clone(&user.gate));
+    let mut builder = builder.shared_observer(Arc::clone(&user.observer));
+    if let Some(schema) = user.schema.clone() {
+        builder = builder.check_answer(move |answer: String| schema.check(&answer).map(drop));
+    }
+    let built = builder.build();
+    Ok(ReadyAgent {
+        agent: built.map_err(|error| CliError::usage(agent.place(&error, &tools)))?,
         config: agent,
-        builder,
+        user,
         choice,
-        tools,
-        asked,
         mcp,
     })
 }

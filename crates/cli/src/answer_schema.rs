@@ -87,10 +87,13 @@ impl AnswerSchema {
     pub(crate) fn check<'a>(&self, answer: &'a str) -> Result<&'a str, String> {
         let json = unfenced(answer);
         let value: Value = serde_json::from_str(json)
-            .map_err(|error| format!("it is not exactly one JSON value ({error})"))?;
+            .map_err(|error| format!("the answer is not exactly one JSON value ({error})"))?;
         match self.schemas.validate(&value, self.index) {
             Ok(()) => Ok(json),
-            Err(error) => Err(format!("it does not match the schema: {}", faults(&error))),
+            Err(error) => Err(format!(
+                "the answer does not match the JSON Schema: {}",
+                faults(&error)
+            )),
         }
     }
 }

@@ -20,12 +20,11 @@ use crate::write::replace_private;
 
 /// The file in the data directory. No tool may write there.
 const FILE: &str = "approvals.json";
-/// Maximum number of approvals of all projects. Further ones are not stored.
-const MAX_APPROVALS: usize = 1_000;
 /// Maximum size of the file in bytes. A larger one is considered damaged.
 const MAX_FILE: u64 = 1024 * 1024;
 /// Maximum length of a stored command, in bytes.
 const MAX_COMMAND: usize = 200;
+
 /// The approvals of one project and session.
 pub(crate) struct Approvals {
     /// `None` if approvals cannot be stored.
@@ -98,9 +97,18 @@ impl Approvals {
         if is_edit(question) && self.edits.load(Ordering::SeqCst) {
             return true;
         }
-        lock(&self.approved)
+        let name = &question.call.name;
+        let Some((arguments, target)) = self.target(question) else {
+            return false;
+        };
+        let is_command = matches!(target, CallTarget::Command(_));
+        let approved = lock(&self.approved);
+        let rules = approved
             .iter()
-            .any(|approval| self.fits(approval, question))
+            // A tool that runs commands is approved only per command.
+            .filter(|approval| approval.tool == *name && approval.command.is_some() == is_command)
+            .map(Approval::rule);
+        Permissions::new(rules).decide(name, &arguments, &target) == Some(Permission::Allow)
     }
 
     /// Returns what a question offers. Nothing if it has to be asked each time.
@@ -122,7 +130,7 @@ impl Approvals {
         };
         match self.target(question) {
             None => Offer::default(),
-            Some(CallTarget::Command(command)) => {
+            Some((_, CallTarget::Command(command))) => {
                 let text = command.simple.map(|simple| simple.text);
                 // In a rule, `*` is a wildcard.
                 let is_plain = |text: &String| text.len() <= MAX_COMMAND && !text.contains('*');
@@ -140,55 +148,31 @@ impl Approvals {
         }
     }
 
-    /// Adds the approval that the user has chosen.
+    /// Adds the approval that the user has chosen, and stores it if it is for the project.
     pub(crate) fn take(&self, reply: &Reply, offer: Offer) {
-        match (reply, offer.always, offer.pattern) {
-            (Reply::Always, Some(chosen), _) | (Reply::Pattern, _, Some(chosen)) => {
-                self.add(chosen);
-            }
-            _ => {}
-        }
-    }
-
-    /// Adds an approval, and stores it if it is for the project.
-    pub(crate) fn add(&self, always: Always) {
-        let approval = match always {
-            Always::Edits => return self.edits.store(true, Ordering::SeqCst),
-            Always::Project(approval) => approval,
+        let chosen = match reply {
+            Reply::Always => offer.always,
+            Reply::Pattern => offer.pattern,
+            _ => None,
         };
-        let mut approved = lock(&self.approved);
-        if !approved.contains(&approval) {
-            approved.push(approval.clone());
-        }
-        drop(approved);
+        let approval = match chosen {
+            None => return,
+            Some(Always::Edits) => return self.edits.store(true, Ordering::SeqCst),
+            Some(Always::Project(approval)) => approval,
+        };
+        lock(&self.approved).push(approval.clone());
         if let Err(error) = self.remember(approval) {
             say!("it is allowed until the end, but not remembered: {error}");
         }
     }
 
-    fn fits(&self, approval: &Approval, question: &Question) -> bool {
-        if approval.tool != question.call.name {
-            return false;
-        }
-        let Some(command) = &approval.command else {
-            // A tool that runs commands is approved only per command.
-            return !matches!(self.target(question), None | Some(CallTarget::Command(_)));
-        };
-        let rule = PermissionRule::new(&approval.tool, Permission::Allow)
-            .with_argument(&format!("command={command}"));
-        let arguments = serde_json::from_str::<Value>(&question.call.arguments).ok();
-        let Some((arguments, target)) = arguments.zip(self.target(question)) else {
-            return false;
-        };
-        let rules = Permissions::new([rule]);
-        rules.decide(&approval.tool, &arguments, &target) == Some(Permission::Allow)
-    }
-
-    /// Returns the target of a call. Only the built-in tools know more than their arguments.
-    fn target(&self, question: &Question) -> Option<CallTarget> {
+    /// Returns the arguments and the target of a call. Only the built-in tools know more than their
+    /// arguments.
+    fn target(&self, question: &Question) -> Option<(Value, CallTarget)> {
         let arguments = serde_json::from_str(&question.call.arguments).ok()?;
         let tool = self.previews.toolbox()?.tool(&question.call.name);
-        Some(tool.map_or(CallTarget::Arguments, |tool| tool.target(&arguments)))
+        let target = tool.map_or(CallTarget::Arguments, |tool| tool.target(&arguments));
+        Some((arguments, target))
     }
 
     /// Stores an approval. The file is replaced atomically and readable only by its owner.
@@ -198,21 +182,27 @@ impl Approvals {
         };
         // Another process may have changed the file.
         let mut all = read(file)?;
-        let count: usize = all.values().map(Vec::len).sum();
-        if count >= MAX_APPROVALS {
-            let why = format!(
-                "{MAX_APPROVALS} are remembered already; delete some in {}",
-                file.display()
-            );
-            return Err(io::Error::other(why));
-        }
         let of_project = all.entry(self.project.clone()).or_default();
         if of_project.contains(&approval) {
             return Ok(());
         }
         of_project.push(approval);
         let text = serde_json::to_string_pretty(&all).map_err(io::Error::other)? + "\n";
+        if text.len() as u64 > MAX_FILE {
+            let why = format!("too many are remembered; delete some in {}", file.display());
+            return Err(io::Error::other(why));
+        }
         replace_private(file, &text)
+    }
+}
+
+impl Approval {
+    fn rule(&self) -> PermissionRule {
+        let rule = PermissionRule::new(&self.tool, Permission::Allow);
+        match &self.command {
+            Some(command) => rule.with_argument(&format!("command={command}")),
+            None => rule,
+        }
     }
 }
 
@@ -301,11 +291,14 @@ mod tests {
         );
         let first = approvals(data.path(), root.path());
         let offer = first.offer(&bash("git diff  -U1"));
-        let (always, pattern) = (offer.always.unwrap(), offer.pattern.unwrap());
+        let (always, pattern) = (
+            offer.always.clone().unwrap(),
+            offer.pattern.clone().unwrap(),
+        );
         assert_eq!(always.label(), "`git diff -U1` in this project");
         assert_eq!(pattern.label(), "`git diff *` in this project");
         assert!(!first.allow(&bash("git diff -U1")));
-        first.add(always);
+        first.take(&Reply::Always, offer);
         let commands = [
             ("git diff -U1", true, true),
             ("git  diff -U1", true, true),
@@ -321,7 +314,8 @@ mod tests {
         for (command, allowed, _) in commands {
             assert_eq!(later.allow(&bash(command)), allowed, "{command}");
         }
-        later.add(pattern);
+        let offer = later.offer(&bash("git diff -U1"));
+        later.take(&Reply::Pattern, offer);
         let last = approvals(data.path(), root.path());
         for (command, _, allowed) in commands {
             assert_eq!(last.allow(&bash(command)), allowed, "{command}");
@@ -351,14 +345,14 @@ mod tests {
             ..edit.clone()
         };
         assert_eq!(label(&protected), None);
-        approvals.add(Always::Edits);
+        approvals.take(&Reply::Always, approvals.offer(&edit));
         assert!(approvals.allow(&edit) && !approvals.allow(&protected));
         let search = question("github_search", &json!({"query": "x"}));
         assert_eq!(
             label(&search).as_deref(),
             Some("`github_search` in this project")
         );
-        approvals.add(approvals.offer(&search).always.unwrap());
+        approvals.take(&Reply::Always, approvals.offer(&search));
         assert!(approvals.allow(&question("github_search", &json!({"query": "y"}))));
     }
 
@@ -368,8 +362,7 @@ mod tests {
         let file = data.path().join(FILE);
         fs::write(&file, "{").unwrap();
         let approvals = approvals(data.path(), root.path());
-        let always = approvals.offer(&bash("ls")).always.unwrap();
-        approvals.add(always);
+        approvals.take(&Reply::Always, approvals.offer(&bash("ls")));
         assert!(approvals.allow(&bash("ls")), "until the end");
         assert_eq!(fs::read_to_string(&file).unwrap(), "{");
     }

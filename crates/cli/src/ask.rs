@@ -1,24 +1,25 @@
 //! [`Ask`]: the gate of `run`, `chat` and `acp`, which differ in the [`Person`] who is asked: at a
 //! terminal, in an editor, or nobody.
 
-use std::io::{self, IsTerminal};
+use std::io::{self, IsTerminal, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use console::Term;
 use plimsoll::permissions::{Answer, Question};
 use plimsoll::{Gate, PermissionMode};
 use tokio::sync::mpsc::Sender;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::approvals::{Always, Approvals, Offer, is_edit};
 use crate::diff::Previews;
 use crate::error::CliError;
 use crate::lock;
 use crate::paths;
-use crate::terminal::Terminal;
 use crate::terminal::text::clean;
+use crate::terminal::{Terminal, wrapped};
 
 /// The reason for asking before a change of a protected file.
 pub(crate) const PROTECTED: &str = "Other programs or agents execute this file without asking.";
@@ -31,16 +32,13 @@ pub(crate) trait Person: Send + Sync {
 }
 
 /// Asks a person, one question at a time, unless the mode or an earlier approval answers it.
-#[derive(Clone)]
 pub(crate) struct Ask {
-    approvals: Arc<Approvals>,
+    approvals: Approvals,
     /// An editor can change it.
-    mode: Arc<Mutex<PermissionMode>>,
+    mode: Mutex<PermissionMode>,
     person: Arc<dyn Person>,
     /// Locked during a question.
-    asking: Arc<AsyncMutex<()>>,
-    /// The number of messages that were sent instead of an answer.
-    overtaken: Arc<AtomicU64>,
+    asking: AsyncMutex<()>,
 }
 
 impl Ask {
@@ -51,22 +49,12 @@ impl Ask {
         previews: &Arc<Previews>,
         person: Arc<dyn Person>,
     ) -> Result<Self, CliError> {
-        let approvals = Approvals::open(&paths::data()?, root, Arc::clone(previews));
         Ok(Self {
-            approvals: Arc::new(approvals),
-            mode: Arc::new(mode.into()),
+            approvals: Approvals::open(&paths::data()?, root, Arc::clone(previews)),
+            mode: mode.into(),
             person,
-            asking: Arc::default(),
-            overtaken: Arc::default(),
+            asking: AsyncMutex::default(),
         })
-    }
-
-    /// Returns the same gate with another person.
-    pub(crate) fn with(&self, person: Arc<dyn Person>) -> Self {
-        Self {
-            person,
-            ..self.clone()
-        }
     }
 
     pub(crate) fn mode(&self) -> PermissionMode {
@@ -98,31 +86,41 @@ impl Ask {
 #[async_trait]
 impl Gate for Ask {
     async fn decide(&self, question: &Question) -> Answer {
-        let overtaken = self.overtaken.load(Ordering::SeqCst);
         let _asking = self.asking.lock().await;
         if let Some(answer) = self.known(question) {
             return answer;
         }
-        // The person wrote a message while this call waited.
-        if self.overtaken.load(Ordering::SeqCst) > overtaken {
-            return answer(&question.call.name, Reply::Overtaken);
-        }
         let offer = self.approvals.offer(question);
         let reply = self.person.ask(question, &offer).await;
-        if reply == Reply::Overtaken {
-            self.overtaken.fetch_add(1, Ordering::SeqCst);
-        }
         self.approvals.take(&reply, offer);
         answer(&question.call.name, reply)
     }
 }
 
+/// Returns the person at the terminal, or nobody. In a `chat`, a typed line may also be a message or a
+/// command, so the chat asks.
+pub(crate) fn person(
+    terminal: &Arc<Terminal>,
+    previews: &Arc<Previews>,
+    is_there: bool,
+    chat: Option<Sender<PendingQuestion>>,
+) -> Arc<dyn Person> {
+    let terminal = Arc::clone(terminal);
+    if !is_there {
+        return Arc::new(Nobody(terminal));
+    }
+    Arc::new(AtTerminal {
+        terminal,
+        previews: Arc::clone(previews),
+        chat,
+    })
+}
+
 /// Asks at a terminal.
-pub(crate) struct AtTerminal {
-    pub(crate) terminal: Arc<Terminal>,
-    pub(crate) previews: Arc<Previews>,
-    /// In a chat, a typed line may also be a message or a command, so the chat asks.
-    pub(crate) chat: Option<Sender<PendingQuestion>>,
+struct AtTerminal {
+    terminal: Arc<Terminal>,
+    previews: Arc<Previews>,
+    chat: Option<Sender<PendingQuestion>>,
 }
 
 /// A question that waits for the reply of a chat. Dropping it denies the call.
@@ -134,46 +132,27 @@ pub(crate) struct PendingQuestion {
 #[async_trait]
 impl Person for AtTerminal {
     async fn ask(&self, question: &Question, offer: &Offer) -> Reply {
-        let (mut shown, whole) = self.previews.question(question, &self.terminal);
-        let prompt = prompt(question, offer, whole.is_some());
-        loop {
-            let reply = self.reply(&format!("{shown}\n{prompt}"), offer).await;
-            match (&whole, reply) {
-                (Some(whole), Reply::More) => shown.clone_from(whole),
-                (None, Reply::More) => {}
-                (_, reply) => return reply,
-            }
-        }
-    }
-}
-
-impl AtTerminal {
-    async fn reply(&self, text: &str, offer: &Offer) -> Reply {
-        let terminal = &self.terminal;
+        let shown = self.previews.question(question, &self.terminal);
+        let text = format!("{shown}\n{}", prompt(question, offer));
         let Some(chat) = &self.chat else {
-            let line = line_at(terminal, &format!("{text}, [N]o: ")).await;
-            return offer.grant(Reply::of(&line).unwrap_or(Reply::No(None)));
+            self.terminal.status(None);
+            self.terminal.must(&format!("{text}, [N]o:"));
+            let line = next_line().await;
+            self.terminal.entered();
+            // Anything else is the reason for a no.
+            let why = Some(line.trim().to_owned()).filter(|why| !why.is_empty());
+            return Reply::of(&line).unwrap_or(Reply::No(why));
         };
         let text = format!("{text}, [n]o");
         let (reply, replied) = oneshot::channel();
         // An error means that the chat has ended, and nobody answers.
         let _ = chat.send(PendingQuestion { text, reply }).await;
-        let reply = offer.grant(replied.await.unwrap_or(Reply::Nobody));
-        let word = match reply {
-            Reply::Yes => "allowed",
-            Reply::Always | Reply::Pattern => "allowed, and from now on",
-            Reply::No(_) => "denied",
-            Reply::Overtaken => "skipped: the model reads your message first",
-            Reply::Nobody => "denied: nobody answered",
-            Reply::More => return reply,
-        };
-        terminal.note(&terminal.dim(&format!("· {word}")));
-        reply
+        replied.await.unwrap_or(Reply::Nobody)
     }
 }
 
 /// Denies every call, and says which flag allows it.
-pub(crate) struct Nobody(pub(crate) Arc<Terminal>);
+struct Nobody(Arc<Terminal>);
 
 #[async_trait]
 impl Person for Nobody {
@@ -203,8 +182,8 @@ fn refusal(question: &Question) -> String {
 }
 
 /// Returns the prompt of a question, for example "Allow? [y]es, [a]lways `cargo test -q` in this
-/// project, [p]attern `cargo test *` in this project". `is_cut` offers the rest of the change.
-fn prompt(question: &Question, offer: &Offer, is_cut: bool) -> String {
+/// project, [p]attern `cargo test *` in this project".
+fn prompt(question: &Question, offer: &Offer) -> String {
     let reason = if question.is_protected {
         format!("{PROTECTED} ")
     } else {
@@ -216,12 +195,7 @@ fn prompt(question: &Question, offer: &Offer, is_cut: bool) -> String {
     };
     let always = label("[a]lways", &offer.always);
     let pattern = label("[p]attern", &offer.pattern);
-    let more = if is_cut {
-        ", [m]ore: the whole change"
-    } else {
-        ""
-    };
-    format!("{reason}Allow? [y]es{always}{pattern}{more}")
+    format!("{reason}Allow? [y]es{always}{pattern}")
 }
 
 /// An answer to a question.
@@ -234,8 +208,6 @@ pub(crate) enum Reply {
     Pattern,
     /// No, with an optional reason.
     No(Option<String>),
-    /// Neither: the question is asked again, with the whole change.
-    More,
     /// The user sent a message instead, which the model is to read first.
     Overtaken,
     /// Nobody answered.
@@ -255,21 +227,9 @@ impl Reply {
             ("y" | "yes", true) => Some(Self::Yes),
             ("a" | "always", true) => Some(Self::Always),
             ("p" | "pattern", true) => Some(Self::Pattern),
-            ("m" | "more", true) => Some(Self::More),
             ("n" | "no", true) => Some(Self::No(None)),
             ("n" | "no", false) => Some(Self::No(Some(why.to_owned()))),
             _ => None,
-        }
-    }
-}
-
-impl Offer {
-    /// Limits a reply to what is offered.
-    fn grant(&self, reply: Reply) -> Reply {
-        match reply {
-            Reply::Always if self.always.is_none() => Reply::Yes,
-            Reply::Pattern if self.pattern.is_none() => Reply::Yes,
-            reply => reply,
         }
     }
 }
@@ -286,7 +246,7 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
         }
         Reply::No(None) => "the user did not allow this call; ask, or go on without it".to_owned(),
         Reply::No(Some(why)) => format!("the user did not allow this call, and says: {why}"),
-        Reply::Nobody | Reply::More => format!(
+        Reply::Nobody => format!(
             "`{name}` was not allowed: it requires approval, and there is nobody to ask; continue without it"
         ),
     };
@@ -314,25 +274,28 @@ pub(crate) fn can_ask() -> bool {
 
 /// Asks the user at the terminal for a line.
 pub(crate) async fn line(question: &str) -> String {
-    let terminal = Terminal::direct(false);
-    let said = line_at(&terminal, question).await;
-    terminal.flush();
-    said
+    let question = wrapped(question.trim_end(), &Term::stderr());
+    // If nobody reads standard error, the question is lost.
+    let _ = write!(io::stderr().lock(), "{question} ");
+    next_line().await
 }
 
-async fn line_at(terminal: &Terminal, question: &str) -> String {
-    let asking = terminal.ask(question);
+/// Reads the next line of standard input. At the end of the input, it is empty. If the question is no
+/// longer asked by then, the line answers the next one.
+async fn next_line() -> String {
+    static READING: AsyncMutex<Option<JoinHandle<String>>> = AsyncMutex::const_new(None);
+    let mut reading = READING.lock().await;
     // Reading a line blocks, so it is done off the async threads.
-    let said = tokio::task::spawn_blocking(read_line).await;
-    asking.answered();
-    said.unwrap_or_default()
-}
-
-/// Reads a line of standard input. At the end of the input, it is empty.
-fn read_line() -> String {
-    let mut line = String::new();
-    let _ = io::stdin().read_line(&mut line);
-    line
+    let line = reading.get_or_insert_with(|| {
+        spawn_blocking(|| {
+            let mut line = String::new();
+            let _ = io::stdin().read_line(&mut line);
+            line
+        })
+    });
+    let line = line.await;
+    *reading = None;
+    line.unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -348,7 +311,7 @@ mod tests {
             ("a", Some(Reply::Always)),
             ("p", Some(Reply::Pattern)),
             ("n", Some(Reply::No(None))),
-            ("m", Some(Reply::More)),
+            ("m", None),
             ("no.", Some(Reply::No(None))),
             ("No, use tabs", no("use tabs")),
             ("n: not in vendor/", no("not in vendor/")),

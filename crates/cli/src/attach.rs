@@ -91,26 +91,16 @@ pub(crate) fn mentions_image(text: &str) -> bool {
 
 /// Returns the images that a text mentions, such as `@screen.png` or `@"my screen.png"`.
 fn mentioned(text: &str) -> impl Iterator<Item = PathBuf> {
-    let mut rest = text;
-    let mut before = ' ';
-    std::iter::from_fn(move || {
-        loop {
-            let (head, tail) = rest.split_once('@')?;
-            let last = head.chars().next_back().unwrap_or(before);
-            before = '@';
-            let (path, after) = match tail.strip_prefix('"').and_then(|tail| tail.split_once('"')) {
-                Some(quoted) => quoted,
-                None => tail.split_at(tail.find(char::is_whitespace).unwrap_or(tail.len())),
-            };
-            let begins = last.is_whitespace() || "([{\"'".contains(last);
-            let path = path.trim_end_matches(|c: char| ".,;:!?)]}'".contains(c));
-            if begins && is_image(path) {
-                rest = after;
-                before = ' ';
-                return Some(PathBuf::from(path));
-            }
-            rest = tail;
-        }
+    text.match_indices('@').filter_map(|(at, _)| {
+        let (before, tail) = (text.get(..at)?, text.get(at + 1..)?);
+        let begins = |c: char| c.is_whitespace() || "([{\"'".contains(c);
+        let path = match tail.strip_prefix('"').and_then(|tail| tail.split_once('"')) {
+            Some((quoted, _)) => quoted,
+            None => tail.split(char::is_whitespace).next()?,
+        };
+        let path = path.trim_end_matches(|c: char| ".,;:!?)]}'".contains(c));
+        let is_mentioned = before.chars().next_back().is_none_or(begins) && is_image(path);
+        is_mentioned.then(|| PathBuf::from(path))
     })
 }
 

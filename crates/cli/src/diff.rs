@@ -9,11 +9,10 @@ use std::time::Duration;
 use plimsoll::model::CallId;
 use plimsoll::permissions::Question;
 use plimsoll::tools::{FileChange, Root, Toolbox};
-use similar::{ChangeTag, TextDiff};
+use similar::TextDiff;
 
 use crate::lock;
 use crate::terminal::Terminal;
-use crate::terminal::highlight::Highlighter;
 use crate::terminal::style::{Colours, DIM, GREEN, RED};
 use crate::terminal::text::{clean, counted};
 use crate::tool_line;
@@ -29,7 +28,7 @@ const MAX_LINE: usize = 300;
 /// Maximum number of lines shown of a completed change.
 pub(crate) const SHOWN: usize = 16;
 /// Maximum number of lines shown of a change that needs approval.
-pub(crate) const ASKED: usize = 60;
+pub(crate) const ASKED: usize = 300;
 /// Maximum number of remembered calls. Further changes may be shown twice.
 const MAX_PREVIEWED: usize = 1_000;
 
@@ -60,11 +59,6 @@ impl Diff {
         let mut diff = TextDiff::configure();
         let diff = diff.timeout(PATIENCE);
         let diff = diff.diff_lines(before, change.after.as_str());
-        let count = |tag| {
-            diff.iter_all_changes()
-                .filter(|line| line.tag() == tag)
-                .count()
-        };
         let mut unified = diff.unified_diff();
         unified.context_radius(AROUND).missing_newline_hint(false);
         let lines = unified.to_string();
@@ -72,11 +66,13 @@ impl Diff {
             let line: String = line.chars().take(MAX_LINE).collect();
             clean(&line)
         });
+        let lines: Vec<String> = lines.collect();
+        let count = |mark| lines.iter().filter(|line| line.starts_with(mark)).count();
         Some(Self {
-            added: count(ChangeTag::Insert),
-            removed: count(ChangeTag::Delete),
+            added: count('+'),
+            removed: count('-'),
             is_new: change.before.is_none(),
-            lines: lines.collect(),
+            lines,
         })
     }
 
@@ -92,9 +88,8 @@ impl Diff {
 
     /// Formats at most `most` lines.
     pub(crate) fn lines(&self, most: usize, colours: Colours) -> Vec<String> {
-        let mut highlighter = Highlighter::new("diff", colours);
         let lines = self.lines.iter().take(most);
-        let lines = lines.map(|line| format!("  {}", highlighter.line(line)));
+        let lines = lines.map(|line| format!("  {}", colours.diff_line(line)));
         let more = self.lines.len().saturating_sub(most);
         let more = (more > 0).then(|| format!("  … {}", counted(more, "more line")));
         lines
@@ -123,17 +118,12 @@ impl Previews {
         Diff::of(&change.ok()?)
     }
 
-    /// Returns the text of a question: the change of a file, or all arguments of the call. If the change
-    /// is long, also returns the text with all of its lines.
-    pub(crate) fn question(
-        &self,
-        question: &Question,
-        terminal: &Terminal,
-    ) -> (String, Option<String>) {
+    /// Returns the text of a question: the change of a file, or all arguments of the call.
+    pub(crate) fn question(&self, question: &Question, terminal: &Terminal) -> String {
         let call = &question.call;
         let name = terminal.bold(&clean(&call.name));
         let Some(diff) = self.diff(&call.name, &call.arguments) else {
-            return (tool_line::in_full(&name, &call.arguments), None);
+            return tool_line::in_full(&name, &call.arguments);
         };
         let mut shown = lock(&self.shown);
         if shown.len() < MAX_PREVIEWED {
@@ -142,13 +132,7 @@ impl Previews {
         let colours = terminal.colours();
         let argument = tool_line::argument(&call.name, &call.arguments);
         let head = format!("{name} {argument} {}", diff.summary(colours));
-        let text = |most| {
-            [vec![head.clone()], diff.lines(most, colours)]
-                .concat()
-                .join("\n")
-        };
-        let is_cut = diff.lines.len() > ASKED;
-        (text(ASKED), is_cut.then(|| text(usize::MAX)))
+        [vec![head], diff.lines(ASKED, colours)].concat().join("\n")
     }
 
     /// Returns `true` if the change of a call was shown, and forgets the call.

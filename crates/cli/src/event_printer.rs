@@ -245,27 +245,17 @@ impl Observer for EventPrinter {
                 wait_ms,
                 why,
             } => {
-                let void = if state.text.discard() {
-                    ", its partial answer is discarded"
-                } else {
-                    ""
-                };
+                state.text.discard();
                 let seconds = *wait_ms as f64 / 1_000.0;
                 self.dim(&format!(
-                    "try {attempt} in {seconds:.1} s{void}: {}",
+                    "try {attempt} in {seconds:.1} s: {}",
                     one_line(why)
                 ));
             }
-            Event::Overflow {
-                window, message, ..
-            } => {
+            Event::Overflow { message, .. } => {
                 state.text.discard();
-                let known =
-                    window.map_or_else(String::new, |window| format!(" (window: {window})"));
-                self.dim(&format!(
-                    "the request is too long{known}; compacting it: {}",
-                    one_line(message)
-                ));
+                let why = one_line(message);
+                self.dim(&format!("the request is too long; compacting it: {why}"));
             }
             Event::ToolCall {
                 phase,
@@ -311,17 +301,10 @@ impl Observer for EventPrinter {
             Event::PlanApplied(applied) => {
                 state.status.tokens = applied.tokens_after;
                 self.measure(state);
-                if applied.plan.why == Trigger::Asked {
-                    // Printed as the output of the command.
-                    return;
+                // Otherwise it is printed as the output of the command.
+                if applied.plan.why != Trigger::Asked {
+                    self.dim(&plan_text(applied));
                 }
-                self.dim(&if applied.is_compaction {
-                    plan_text(applied)
-                } else {
-                    let results = counted(applied.plan.edits.len(), "result");
-                    let freed = applied.tokens_before.minus(applied.tokens_after);
-                    format!("{results} shortened: −{freed} tokens")
-                });
             }
             Event::SummaryStarted {
                 model, messages, ..

@@ -19,7 +19,7 @@ mod chat_file;
 mod compact;
 mod completions;
 mod config;
-mod context_bar;
+mod context_use;
 mod count;
 mod diff;
 mod doctor;

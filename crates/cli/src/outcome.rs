@@ -41,20 +41,10 @@ pub(crate) fn used_by(output: &AgentOutput) -> Vec<String> {
     parts
 }
 
-/// Formats tokens, for example "read 9120 (71 % cached), wrote 310". If the provider did not report
-/// all of them, the estimate is marked with "about".
+/// Formats tokens, for example "read 9120 (71 % cached), wrote 310", behind "about" if the provider did
+/// not report all of them.
 fn used(usage: Usage, estimated: Usage) -> String {
-    let all = usage.combine(estimated);
-    if estimated == Usage::default() {
-        return all.to_string();
-    }
-    format!(
-        "read {0}{1} ({2:.0} % cached), wrote {0}{3}",
-        about(estimated),
-        all.processed(),
-        all.cache_hit_rate() * 100.0,
-        all.output,
-    )
+    format!("{}{}", about(estimated), usage.combine(estimated))
 }
 
 /// Formats the cost, for example "$5.0251". Sub-agents and summaries count at the prices of their

@@ -3,7 +3,6 @@
 
 use std::io::{self, IsTerminal, Read};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -16,7 +15,6 @@ use crate::answer_schema::AnswerSchema;
 use crate::args::RunArgs;
 use crate::attach::{Recipient, image};
 use crate::error::{self, CliError};
-use crate::lock;
 use crate::outcome::code_of;
 use crate::resume;
 use crate::run_screen::RunScreen;
@@ -53,11 +51,12 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
             "there is no session {id}; `plimsoll sessions list` lists all"
         )));
     }
-    let mut prepared = agent::prepare(&sources, args.is_quiet(), store.clone(), None).await?;
-    let settings = prepared.config.settings();
-    let root = &settings.root;
+    let config = agent::resolve(&sources, args.is_quiet()).await?;
+    let screen = RunScreen::new(args, &config.settings().root);
+    let user = screen.user(config.settings(), schema.clone())?;
+    let ready = agent::build(config, &sources, user, args.is_quiet(), store.clone(), None).await?;
     let task = task.map(|task| -> Result<_, CliError> {
-        let recipient = Recipient::new(&prepared.choice, root);
+        let recipient = Recipient::new(&ready.choice, &ready.config.settings().root);
         let mut parts = recipient.message(task)?;
         recipient.check(&images)?;
         parts.extend(images);
@@ -65,19 +64,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
         Ok(parts)
     });
     let task = task.transpose()?;
-    let screen = RunScreen::new(args, root);
-    let user = screen.user(settings.permission_mode(), root)?;
-    let mismatch = Arc::new(Mutex::new(None));
-    if let Some(schema) = schema.clone() {
-        let last = Arc::clone(&mismatch);
-        let check = move |answer: String| {
-            let checked = schema.check(&answer).map(drop);
-            *lock(&last) = checked.clone().err();
-            checked
-        };
-        prepared.builder = prepared.builder.check_answer(check);
-    }
-    let mut host = SessionHost::open(prepared, sources, store, id, user).await?;
+    let mut host = SessionHost::open(ready, sources, store, id).await?;
     screen.terminal.note(&screen.terminal.dim(&host.headline()));
     let interrupts = tokio::spawn(interrupt(host.session.remote()));
     let output = host.run(task).await;
@@ -87,25 +74,15 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let output = output?;
     screen.check()?;
     let answer = match &schema {
-        Some(schema) => schema.check(&output.text),
-        None => Ok(output.text.as_str()),
+        // A text that does not match is only possible if a limit was reached.
+        Some(schema) => schema.check(&output.text).ok(),
+        None => Some(output.text.as_str()),
     };
-    let mut code = code_of(&output.reason);
-    let mismatch = match &output.reason {
-        // Another hook may have refused it, too.
-        EndReason::Refused { by, .. } if by == "check_answer" => lock(&mismatch).take(),
-        _ => answer.clone().err().filter(|_| code == error::DONE),
-    };
-    if let Some(why) = &mismatch {
-        code = error::FAILED;
-        say!("the answer does not match --json-schema: {why}");
-    }
-    let settings = host.ready.config.settings();
-    screen.close(settings, &output, answer.ok(), mismatch.is_some())?;
+    screen.close(host.ready.config.settings(), &output, answer)?;
     if let (Some(hint), false) = (hint(&output), args.is_quiet()) {
         crate::note(&hint);
     }
-    Ok(code)
+    Ok(code_of(&output.reason))
 }
 
 /// Checks that the last run of a session can be continued without a task.

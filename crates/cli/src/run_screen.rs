@@ -1,7 +1,6 @@
 //! [`RunScreen`]: the output of `plimsoll run`, whether this process or a worker runs the agent:
 //! its events, its questions, and its end.
 
-use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -9,14 +8,14 @@ use plimsoll::config::AgentSettings;
 use plimsoll::{AgentOutput, Gate, Observer, PermissionMode, SessionEvent};
 
 use crate::agent::UserSide;
+use crate::answer_schema::AnswerSchema;
 use crate::args::RunArgs;
-use crate::ask::{self, Ask, AtTerminal, Nobody, Person};
+use crate::ask::{self, Ask};
 use crate::diff::Previews;
 use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
 use crate::lock;
 use crate::outcome::{code_of, reason_text, summary};
-use crate::stdout;
 use crate::terminal::Terminal;
 
 /// The output of one run.
@@ -27,8 +26,10 @@ pub(crate) struct RunScreen {
     /// Whether only the answer, or the events as JSON, are printed.
     pub(crate) is_quiet: bool,
     previews: Arc<Previews>,
-    /// The events as JSON lines, if these are printed.
-    lines: Option<Arc<JsonLines>>,
+    /// Whether events are printed as JSON lines.
+    is_json: bool,
+    /// The error that ended the printing of events.
+    failed: Arc<Mutex<Option<CliError>>>,
 }
 
 impl RunScreen {
@@ -36,31 +37,41 @@ impl RunScreen {
         let is_quiet = args.is_quiet();
         let previews = Arc::new(Previews::new(root));
         let terminal = Arc::new(Terminal::direct(is_quiet));
-        let lines = args.json.then(Arc::<JsonLines>::default);
-        let observer: Arc<dyn Observer> = match &lines {
-            Some(lines) => Arc::clone(lines) as _,
-            None if is_quiet => Arc::new(|_: &SessionEvent| {}),
-            None => {
-                let (terminal, previews) = (Arc::clone(&terminal), Arc::clone(&previews));
-                Arc::new(EventPrinter::new(terminal, None, previews))
-            }
+        let failed = Arc::<Mutex<Option<CliError>>>::default();
+        let observer: Arc<dyn Observer> = if args.json {
+            let failed = Arc::clone(&failed);
+            Arc::new(move |event: &SessionEvent| {
+                let mut failed = lock(&failed);
+                if failed.is_none() {
+                    *failed = print(event).err();
+                }
+            })
+        } else if is_quiet {
+            Arc::new(|_: &SessionEvent| {})
+        } else {
+            let (terminal, previews) = (Arc::clone(&terminal), Arc::clone(&previews));
+            Arc::new(EventPrinter::new(terminal, None, previews))
         };
         Self {
             terminal,
             observer,
             is_quiet,
             previews,
-            lines,
+            is_json: args.json,
+            failed,
         }
     }
 
     /// Returns the side of the session that faces the user.
-    pub(crate) fn user(&self, mode: PermissionMode, root: &Path) -> Result<UserSide, CliError> {
-        let gate = self.gate(mode, root)?;
+    pub(crate) fn user(
+        &self,
+        settings: &AgentSettings,
+        schema: Option<AnswerSchema>,
+    ) -> Result<UserSide, CliError> {
         Ok(UserSide {
-            gate_of_sub_agents: Arc::clone(&gate),
-            gate,
+            gate: self.gate(settings.permission_mode(), &settings.root)?,
             observer: Arc::clone(&self.observer),
+            schema,
         })
     }
 
@@ -70,16 +81,7 @@ impl RunScreen {
         mode: PermissionMode,
         root: &Path,
     ) -> Result<Arc<dyn Gate>, CliError> {
-        let (terminal, previews) = (Arc::clone(&self.terminal), Arc::clone(&self.previews));
-        let person: Arc<dyn Person> = if ask::can_ask() {
-            Arc::new(AtTerminal {
-                terminal,
-                previews,
-                chat: None,
-            })
-        } else {
-            Arc::new(Nobody(terminal))
-        };
+        let person = ask::person(&self.terminal, &self.previews, ask::can_ask(), None);
         Ok(Arc::new(Ask::new(root, mode, &self.previews, person)?))
     }
 
@@ -91,25 +93,21 @@ impl RunScreen {
 
     /// Returns an error if an event could not be printed.
     pub(crate) fn check(&self) -> Result<(), CliError> {
-        let failed = self.lines.as_ref().and_then(|lines| lines.failed());
-        failed.map_or(Ok(()), |error| Err(stdout::failed(&error)))
+        lock(&self.failed).take().map_or(Ok(()), Err)
     }
 
-    /// Prints the answer, or the reason why there is none unless it `is_told` already, and the usage.
-    /// Without an `answer`, that of the run is not printed.
+    /// Prints the answer if there is one, or the reason why the run has none, and the usage.
     pub(crate) fn close(
         &self,
         settings: &AgentSettings,
         output: &AgentOutput,
         answer: Option<&str>,
-        is_told: bool,
     ) -> Result<(), CliError> {
         let terminal = &self.terminal;
         if !matches!(code_of(&output.reason), error::DONE | error::LIMIT) {
-            if !is_told {
-                crate::say(&reason_text(settings, &output.reason));
-            }
-        } else if let (Some(answer), None) = (answer, &self.lines)
+            crate::say(&reason_text(settings, &output.reason));
+        } else if let Some(answer) = answer
+            && !self.is_json
             // A streamed answer is on the terminal already.
             && !terminal.is_live()
         {
@@ -123,26 +121,8 @@ impl RunScreen {
     }
 }
 
-/// Prints events as JSON lines on standard output.
-#[derive(Default)]
-struct JsonLines {
-    failed: Mutex<Option<io::Error>>,
-}
-
-impl JsonLines {
-    fn failed(&self) -> Option<io::Error> {
-        lock(&self.failed).take()
-    }
-}
-
-impl Observer for JsonLines {
-    fn see(&self, seen: &SessionEvent) {
-        let mut failed = lock(&self.failed);
-        if failed.is_some() {
-            return;
-        }
-        let line = serde_json::to_string(seen).map_err(io::Error::from);
-        let written = line.and_then(|line| stdout::write(&mut io::stdout().lock(), &(line + "\n")));
-        *failed = written.err();
-    }
+/// Prints an event as a line of JSON.
+fn print(event: &SessionEvent) -> Result<(), CliError> {
+    out!("{}", serde_json::to_string(event)?);
+    Ok(())
 }

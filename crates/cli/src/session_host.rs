@@ -6,14 +6,13 @@ use std::sync::Arc;
 use plimsoll::store::SqliteStore;
 use plimsoll::{AgentOutput, Error, Part, Session, SessionId, Window};
 
-use crate::agent::{self, PreparedAgent, ReadyAgent, UserSide};
+use crate::agent::{self, ReadyAgent};
 use crate::chat::parse::Command;
-use crate::context_bar;
+use crate::context_use;
 use crate::error::CliError;
 use crate::outcome::plan_text;
 use crate::resume;
 use crate::settings::Sources;
-use crate::terminal::style::Colours;
 use crate::terminal::text::{clean, counted, lines_of};
 
 /// An open session with its agent and its settings.
@@ -22,26 +21,22 @@ pub(crate) struct SessionHost {
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) ready: ReadyAgent,
     pub(crate) session: Session,
-    user: UserSide,
 }
 
 impl SessionHost {
     /// Opens a session.
     pub(crate) async fn open(
-        prepared: PreparedAgent,
+        ready: ReadyAgent,
         sources: Sources,
         store: Arc<SqliteStore>,
         id: SessionId,
-        user: UserSide,
     ) -> Result<Self, CliError> {
-        let ready = prepared.build(&user)?;
         let session = ready.agent.session(id).await?;
         Ok(Self {
             sources,
             store,
             ready,
             session,
-            user,
         })
     }
 
@@ -75,30 +70,14 @@ impl SessionHost {
     /// Continues the session with an agent of other settings, or of the same ones with the current
     /// tools of its MCP servers. If that fails, nothing changes.
     pub(crate) async fn rebuild(&mut self, sources: Sources) -> Result<(), CliError> {
-        let ready = self.agent_of(&sources).await?;
+        let mcp = Some(Arc::clone(&self.ready.mcp));
+        let config = agent::resolve(&sources, true).await?;
+        let (user, store) = (self.ready.user.clone(), self.store.clone());
+        let ready = agent::build(config, &sources, user, true, store, mcp).await?;
         let switched = self.session.switch(&ready.agent).await;
         switched?;
         (self.sources, self.ready) = (sources, ready);
         self.remember().await
-    }
-
-    /// Continues with another session and its settings. Returns the id of the former session.
-    pub(crate) async fn reopen(
-        &mut self,
-        id: SessionId,
-        sources: Sources,
-    ) -> Result<SessionId, CliError> {
-        let ready = self.agent_of(&sources).await?;
-        let session = ready.agent.session(id).await?;
-        (self.sources, self.ready) = (sources, ready);
-        let before = std::mem::replace(&mut self.session, session);
-        Ok(before.id().clone())
-    }
-
-    async fn agent_of(&self, sources: &Sources) -> Result<ReadyAgent, CliError> {
-        let mcp = Some(Arc::clone(&self.ready.mcp));
-        let prepared = agent::prepare(sources, true, self.store.clone(), mcp).await?;
-        prepared.build(&self.user)
     }
 
     /// Stores the settings of the session, for when it is continued.
@@ -145,12 +124,11 @@ impl SessionHost {
         &mut self,
         command: Command,
         text: &str,
-        colours: Colours,
     ) -> Result<Option<String>, CliError> {
         Ok(Some(match command {
             Command::Compact => self.compact(text).await?,
             Command::Context => {
-                let lines = context_bar::of_session(&self.store, &self.session, colours).await?;
+                let lines = context_use::of_session(&self.store, &self.session).await?;
                 lines.join("\n")
             }
             Command::Cost => cost_text(&self.session),

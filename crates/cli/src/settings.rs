@@ -99,12 +99,6 @@ impl Sources {
         Ok(ResolvedSettings { agent, notes })
     }
 
-    /// Checks whether both use the same configuration and agent.
-    pub(crate) fn is_configured_as(&self, other: &Self) -> bool {
-        (&self.config, self.no_config, &self.agent)
-            == (&other.config, other.no_config, &other.agent)
-    }
-
     /// Leaves the configuration of the project out if another one is named, or none.
     pub(crate) fn name_config(&self) {
         if self.config.is_some() || self.no_config {

@@ -4,7 +4,6 @@
 //! a status line below it. See `screen.rs` for the drawing. Without a terminal, whole lines are
 //! written.
 
-pub(crate) mod highlight;
 mod markdown;
 mod queue;
 mod screen;
@@ -15,7 +14,6 @@ pub(crate) mod text;
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,14 +32,11 @@ pub(crate) use screen::{columns, fitted};
 /// How long the end of a chat waits for its pending output.
 const FLUSH: Duration = Duration::from_secs(2);
 
-/// The output of `run` and `chat`: a terminal, or plain lines on the standard streams.
+/// The output of `run` and `chat`: a terminal, or plain lines: answers on standard output, notes on
+/// standard error.
 pub(crate) struct Terminal {
-    /// The queue of the screen's thread. `None` if nothing is written to a terminal.
+    /// The queue of the screen's thread. `None` for plain lines.
     queue: Option<Queue>,
-    /// Whether answers are written to the terminal; otherwise they go to standard output.
-    answers: bool,
-    /// Whether notes are written to the terminal; otherwise they go to standard error.
-    notes: bool,
     colours: Colours,
     /// Whether notes and the status are left out.
     is_quiet: bool,
@@ -51,16 +46,11 @@ pub(crate) struct Terminal {
     failed: Mutex<Option<CliError>>,
 }
 
-/// A question that waits for its answer. Nothing else is written meanwhile.
-pub(crate) struct TerminalQuestion(Option<Sender<()>>);
-
 impl Terminal {
-    /// Creates an output of plain lines: answers on standard output, notes on standard error.
+    /// Creates an output of plain lines.
     pub(crate) fn plain(is_quiet: bool) -> Self {
         Self {
             queue: None,
-            answers: false,
-            notes: false,
             colours: Colours::None,
             is_quiet,
             entered: Arc::default(),
@@ -70,49 +60,36 @@ impl Terminal {
 
     /// Creates an output that writes rows above the line that is being edited.
     pub(crate) fn above(printer: LinePrinter, colours: Colours, is_quiet: bool) -> Self {
-        let plain = Self::plain(is_quiet);
-        plain.drawn(Term::stdout(), Some(printer), (true, true), colours)
+        Self::plain(is_quiet).drawn(Some(printer), colours)
     }
 
-    /// Creates the output of a command that reads no lines. Each standard stream that is a terminal
-    /// is drawn on; the other one gets plain lines, and both do if only answers are printed.
+    /// Creates the output of a command that reads no lines: plain lines unless both standard streams are
+    /// terminals, or if only answers are printed.
     pub(crate) fn direct(is_quiet: bool) -> Self {
-        let (out, err) = (Term::stdout(), Term::stderr());
         let plain = Self::plain(is_quiet);
-        let drawn = (can_redraw(&out), can_redraw(&err));
-        match drawn {
-            (false, false) => plain,
-            _ if is_quiet => plain,
-            (true, _) => plain.drawn(out, None, drawn, colours()),
-            (false, true) => plain.drawn(err, None, drawn, colours()),
+        if is_quiet || !can_redraw(&Term::stdout()) || !can_redraw(&Term::stderr()) {
+            return plain;
         }
+        plain.drawn(None, colours())
     }
 
-    fn drawn(
-        self,
-        terminal: Term,
-        printer: Option<LinePrinter>,
-        (answers, notes): (bool, bool),
-        colours: Colours,
-    ) -> Self {
-        let queue = Screen::start(terminal, printer, colours, Arc::clone(&self.entered));
+    fn drawn(self, printer: Option<LinePrinter>, colours: Colours) -> Self {
+        let entered = Arc::clone(&self.entered);
         Self {
-            queue: Some(queue),
-            answers,
-            notes,
+            queue: Some(Screen::start(Term::stdout(), printer, colours, entered)),
             colours,
             ..self
         }
     }
 
-    /// Returns `true` if answers go to a terminal, on which text streams.
+    /// Returns `true` if the output is a terminal, on which text streams.
     pub(crate) fn is_live(&self) -> bool {
-        self.answers
+        self.queue.is_some()
     }
 
     /// Writes requested output as whole lines.
     pub(crate) fn say(&self, text: &str) {
-        if self.answers {
+        if self.is_live() {
             self.say_styled(&clean(text));
         } else {
             self.say_styled(text);
@@ -122,7 +99,7 @@ impl Terminal {
     /// Writes requested output as whole lines, without cleaning it. The caller must have
     /// [cleaned](clean) all foreign text in it.
     pub(crate) fn say_styled(&self, text: &str) {
-        if self.answers {
+        if self.is_live() {
             self.push(Op::Lines(text.to_owned()));
         } else if let Err(stop) = stdout::line(format_args!("{text}")) {
             lock(&self.failed).get_or_insert(stop);
@@ -138,10 +115,11 @@ impl Terminal {
 
     /// Writes a note that is never suppressed, such as a warning or a question.
     pub(crate) fn must(&self, text: &str) {
-        match self.notes {
-            true => self.push(Op::Lines(text.to_owned())),
+        if self.is_live() {
+            self.push(Op::Lines(text.to_owned()));
+        } else {
             // If nobody reads standard error, the note is lost.
-            false => drop(writeln!(io::stderr().lock(), "{text}")),
+            let _ = writeln!(io::stderr().lock(), "{text}");
         }
     }
 
@@ -152,21 +130,9 @@ impl Terminal {
 
     /// Sets the status line. `None` removes it.
     pub(crate) fn status(&self, text: Option<&str>) {
-        if !self.is_quiet && self.notes {
+        if !self.is_quiet {
             self.push(Op::Status(text.map(clean)));
         }
-    }
-
-    /// Asks a question on the terminal. All other output waits for the answer.
-    pub(crate) fn ask(&self, text: &str) -> TerminalQuestion {
-        if !self.notes {
-            let mut err = io::stderr().lock();
-            let _ = err.write_all(text.as_bytes()).and_then(|()| err.flush());
-            return TerminalQuestion(None);
-        }
-        let (answered, waits) = channel();
-        self.push(Op::Ask(text.to_owned(), waits));
-        TerminalQuestion(Some(answered))
     }
 
     /// Ends the streamed text.
@@ -191,44 +157,21 @@ impl Terminal {
         lock(&self.failed).take()
     }
 
-    /// The colours of notes.
     pub(crate) fn colours(&self) -> Colours {
-        if self.notes {
-            self.colours
-        } else {
-            Colours::None
-        }
-    }
-
-    /// The colours of answers and of requested output.
-    pub(crate) fn answer_colours(&self) -> Colours {
-        if self.answers {
-            self.colours
-        } else {
-            Colours::None
-        }
+        self.colours
     }
 
     pub(crate) fn dim(&self, text: &str) -> String {
-        self.colours().paint(DIM, text)
+        self.colours.paint(DIM, text)
     }
 
     pub(crate) fn bold(&self, text: &str) -> String {
-        self.colours().paint(BOLD, text)
+        self.colours.paint(BOLD, text)
     }
 
     fn push(&self, op: Op) {
         if let Some(queue) = &self.queue {
             queue.push(op);
-        }
-    }
-}
-
-impl TerminalQuestion {
-    /// Reports that a line was entered. If this is never called, a new row is begun.
-    pub(crate) fn answered(mut self) {
-        if let Some(waits) = self.0.take() {
-            let _ = waits.send(());
         }
     }
 }

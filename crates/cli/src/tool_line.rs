@@ -96,7 +96,6 @@ fn scalar(object: &Map<String, Value>, name: &str) -> Option<String> {
 pub(crate) fn result(phase: ToolPhase, tool: &str, text: &str, time: Duration) -> CallResult {
     let (body, note) = split_note(text);
     let lines: Vec<&str> = body.lines().collect();
-    let count = lines.len();
     let mut details = Vec::new();
     let summary = match (phase, tool) {
         (ToolPhase::Skipped, _) => {
@@ -134,16 +133,12 @@ pub(crate) fn result(phase: ToolPhase, tool: &str, text: &str, time: Duration) -
         }
         // These tools describe their result in words; the change itself is shown as a diff.
         (_, "write" | "edit") => one_line(&text.replace('`', "")),
-        (_, "read") => match note.and_then(|note| note.split(';').next()) {
-            Some(note) => note.to_owned(),
-            None => counted(count, "line"),
-        },
-        (_, "list" | "glob" | "grep") => match (note, tool, count) {
-            (Some(note), ..) => one_line(note),
-            (None, "grep", 1) => "1 match".to_owned(),
-            (None, "grep", _) => format!("{count} matches"),
-            (None, ..) => counted(count, "entry"),
-        },
+        (_, "read" | "list" | "glob" | "grep") => {
+            match note.and_then(|note| note.split(';').next()) {
+                Some(note) => one_line(note),
+                None => counted(lines.len(), "line"),
+            }
+        }
         _ => match text.lines().collect::<Vec<_>>().as_slice() {
             [] => "no output".to_owned(),
             [line] => one_line(line),
@@ -168,22 +163,14 @@ fn last_lines(lines: &[&str]) -> Vec<String> {
     more.into_iter().chain(shown.into_iter().rev()).collect()
 }
 
-/// Returns the first `shown` lines, and a line with the number of the others. That line would take
-/// as much space as a single one.
+/// Returns the first `shown` lines, and a line with the number of the others.
 fn fold<'a>(
     lines: impl ExactSizeIterator<Item = &'a &'a str>,
     shown: usize,
 ) -> (Vec<String>, Option<String>) {
     let hidden = lines.len().saturating_sub(shown);
-    let (shown, hidden) = match hidden {
-        1 => (shown + 1, 0),
-        hidden => (shown, hidden),
-    };
-    let shown = lines.take(shown).map(|line| cut(line)).collect();
-    (
-        shown,
-        (hidden > 0).then(|| format!("… {hidden} more lines")),
-    )
+    let more = (hidden > 0).then(|| format!("… {}", counted(hidden, "more line")));
+    (lines.take(shown).map(|line| cut(line)).collect(), more)
 }
 
 /// Returns a line of output with its blanks.
@@ -274,10 +261,10 @@ mod tests {
                 "a\n[lines 1-1 of 9; continue with offset 2]",
                 "lines 1-1 of 9",
             ),
-            ("list", "a/\nb (3 bytes)\n", "2 entries"),
+            ("list", "a/\nb (3 bytes)\n", "2 lines"),
             ("list", "[empty directory]", "empty directory"),
             ("glob", "a\nb\n[2 files]", "2 files"),
-            ("grep", "a:1: x", "1 match"),
+            ("grep", "a:1: x", "1 line"),
             ("bash", "[exit 0; no output]", "exit 0; no output"),
             ("edit", "replaced in `f`, line 2", "replaced in f, line 2"),
             ("mcp_x", "{\"ok\":true}", "{\"ok\":true}"),

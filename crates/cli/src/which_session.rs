@@ -127,28 +127,6 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
     })
 }
 
-/// Returns the lines of the newest sessions, of this folder if there are any, or of the places that
-/// contain all of the words.
-pub(crate) async fn listed(
-    store: &SqliteStore,
-    words: Option<&str>,
-) -> Result<Vec<String>, CliError> {
-    let (lines, none) = match words {
-        Some(words) => {
-            let found = search::find(store, words, false, PICKED).await?;
-            let width = listing::width_of(&Term::stderr());
-            (search::lines(&found, width), NOTHING)
-        }
-        None => (list::lines(&newest(store).await?), NONE),
-    };
-    // Without the heading.
-    let lines: Vec<String> = lines.into_iter().skip(1).collect();
-    if lines.is_empty() {
-        return Ok(vec![none.to_owned()]);
-    }
-    Ok(lines)
-}
-
 /// Returns the newest sessions, of this folder if there are any.
 async fn newest(store: &SqliteStore) -> Result<Vec<ListedSession>, CliError> {
     let mut sessions = list::sessions(store, true).await?;

@@ -38,8 +38,6 @@ pub(super) struct Calls {
 struct CallsState {
     /// The number of the current message.
     message: u64,
-    /// The number of questions about calls of sub-agents so far.
-    asked: u64,
     /// The calls that have not ended, and whether a diff is shown of each.
     open: HashMap<CallId, bool>,
 }
@@ -61,13 +59,6 @@ impl Calls {
             self.end(state.id(&call), true, why);
         }
         state.message += 1;
-    }
-
-    /// Creates an id for the question about a call of a sub-agent.
-    pub(super) fn below_id(&self, call: &CallId) -> CallId {
-        let mut state = lock(&self.state);
-        state.asked += 1;
-        CallId(format!("below-{}-{}", state.asked, call.0))
     }
 
     /// Returns the client's id of a call, which is open from now on.
@@ -210,6 +201,7 @@ fn kind(tool: &str) -> ToolKind {
         "read" => ToolKind::Read,
         "write" | "edit" => ToolKind::Edit,
         "bash" => ToolKind::Execute,
+        "web_search" | "web_fetch" => ToolKind::Fetch,
         "list" | "glob" | "grep" | "recall" | "recall_search" | "get_tool_response" => {
             ToolKind::Search
         }

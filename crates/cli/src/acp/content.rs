@@ -26,15 +26,10 @@ pub(super) fn parts(prompt: Vec<ContentBlock>) -> Result<Vec<Part>, CliError> {
                     Part::text(embedded(&text.uri, &text.text))
                 }
                 EmbeddedResourceResource::BlobResourceContents(blob) => blob_part(&blob)?,
-                _ => return Err(unknown("an embedded resource")),
+                _ => return Err(unknown()),
             },
             ContentBlock::Image(image) => image_part("the image", &image.data)?,
-            ContentBlock::Audio(_) => {
-                return Err(CliError::usage(
-                    "audio is not supported; send text or images",
-                ));
-            }
-            _ => return Err(unknown("a part of the prompt")),
+            _ => return Err(unknown()),
         };
         // Texts of one sentence become one part.
         match (parts.last_mut(), part) {
@@ -78,10 +73,10 @@ fn image_part(name: &str, base64: &str) -> Result<Part, CliError> {
     attach::image_of(name, &bytes)
 }
 
-fn unknown(what: &str) -> CliError {
-    CliError::usage(format!(
-        "{what} is of an unknown kind; send text, links, files or images"
-    ))
+fn unknown() -> CliError {
+    CliError::usage(
+        "audio and parts of an unknown kind are not supported; send text, links, files or images",
+    )
 }
 
 /// Returns the decoded path of a local file, with its lines if there are any. Other addresses are

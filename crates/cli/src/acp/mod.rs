@@ -18,14 +18,13 @@ use std::time::Duration;
 use agent_client_protocol::v1::schema::{
     CancelNotification, CloseSessionRequest, InitializeRequest, ListSessionsRequest,
     LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptRequest,
-    ResumeSessionRequest, ResumeSessionResponse, SetSessionModeRequest,
+    SetSessionModeRequest,
 };
 use agent_client_protocol::{Agent, Error, on_receive_notification, on_receive_request};
 use tokio::time::sleep;
 
 use self::outbox::{Permits, permits, stdio};
 use self::server::{AcpServer, modes};
-use self::session::History;
 use crate::agent;
 use crate::args::AcpArgs;
 use crate::asked_to_end;
@@ -67,7 +66,7 @@ async fn serve(server: &Arc<AcpServer>, permits: Permits) -> Result<u8, Error> {
         .on_receive_request(
             async |request: NewSessionRequest, responder, client| {
                 let given = (request.cwd, request.mcp_servers);
-                let opening = Arc::clone(server).open(None, given, History::New, client);
+                let opening = Arc::clone(server).open(None, given, client);
                 server.answer_opened(responder, opening, |session| {
                     NewSessionResponse::new(session.id().clone()).modes(modes(session.gate.mode()))
                 })
@@ -77,19 +76,9 @@ async fn serve(server: &Arc<AcpServer>, permits: Permits) -> Result<u8, Error> {
         .on_receive_request(
             async |request: LoadSessionRequest, responder, client| {
                 let (id, given) = (request.session_id, (request.cwd, request.mcp_servers));
-                let opening = Arc::clone(server).open(Some(id), given, History::Replayed, client);
+                let opening = Arc::clone(server).open(Some(id), given, client);
                 server.answer_opened(responder, opening, |session| {
                     LoadSessionResponse::new().modes(modes(session.gate.mode()))
-                })
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async |request: ResumeSessionRequest, responder, client| {
-                let (id, given) = (request.session_id, (request.cwd, request.mcp_servers));
-                let opening = Arc::clone(server).open(Some(id), given, History::Known, client);
-                server.answer_opened(responder, opening, |session| {
-                    ResumeSessionResponse::new().modes(modes(session.gate.mode()))
                 })
             },
             on_receive_request!(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
-    ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
+    ToolCallStatus, ToolCallUpdate,
 };
 use async_trait::async_trait;
 use plimsoll::model::CallId;
@@ -22,29 +22,32 @@ const PATTERN: &str = "pattern";
 const REJECT: &str = "reject";
 
 /// The user at the client.
-pub(super) struct Client {
-    pub(super) calls: Arc<Calls>,
-    /// Whether the calls are those of a sub-agent, which the client does not know.
-    pub(super) is_below: bool,
-}
+pub(super) struct Client(pub(super) Arc<Calls>);
 
 #[async_trait]
 impl Person for Client {
     async fn ask(&self, question: &Question, offer: &Offer) -> Reply {
-        let call = &question.call;
-        let id = if self.is_below {
-            self.calls.below_id(&call.id)
-        } else {
-            call.id.clone()
+        let Self(calls) = self;
+        let (call, outbox) = (&question.call, &calls.outbox);
+        // The client does not know the calls of a sub-agent, so such a question is a call of its own.
+        let is_below = *question.key.session != *outbox.session.0;
+        let id = match is_below {
+            true => CallId(question.key.to_string()),
+            false => call.id.clone(),
         };
-        let of = self.calls.describe(&call.name, &call.arguments);
-        self.calls.show(&id, of.clone(), ToolCallStatus::Pending);
-        let outbox = &self.calls.outbox;
-        let request = RequestPermissionRequest::new(
-            outbox.session.clone(),
-            self.shown(question, of, &id),
-            options(offer),
-        );
+        let of = calls.describe(&call.name, &call.arguments);
+        calls.show(&id, of.clone(), ToolCallStatus::Pending);
+        // The call with everything that the user needs to decide.
+        let mut shown = ToolCallUpdate::new(calls.open(&id), of.status(ToolCallStatus::Pending));
+        let content = shown.fields.content.get_or_insert_default();
+        if content.is_empty() {
+            let all = tool_line::in_full("", &call.arguments);
+            content.push(calls::output(all.trim_start()));
+        }
+        if question.is_protected {
+            content.push(calls::words(PROTECTED));
+        }
+        let request = RequestPermissionRequest::new(outbox.session.clone(), shown, options(offer));
         let response = outbox.client.send_request(request).block_task().await;
         let reply = match response.map(|response| response.outcome) {
             Ok(RequestPermissionOutcome::Selected(selected)) => {
@@ -61,28 +64,11 @@ impl Person for Client {
                 Reply::Nobody
             }
         };
-        if self.is_below {
+        if is_below {
             let is_error = !matches!(reply, Reply::Yes | Reply::Always | Reply::Pattern);
-            self.calls.close(&id, is_error, "");
+            calls.close(&id, is_error, "");
         }
         reply
-    }
-}
-
-impl Client {
-    /// Returns the call with everything that the user needs to decide.
-    fn shown(&self, question: &Question, of: ToolCallUpdateFields, id: &CallId) -> ToolCallUpdate {
-        let of = of.status(ToolCallStatus::Pending);
-        let mut update = ToolCallUpdate::new(self.calls.open(id), of);
-        let content = update.fields.content.get_or_insert_default();
-        if content.is_empty() {
-            let all = tool_line::in_full("", &question.call.arguments);
-            content.push(calls::output(all.trim_start()));
-        }
-        if question.is_protected {
-            content.push(calls::words(PROTECTED));
-        }
-        update
     }
 }
 

@@ -24,7 +24,7 @@ use tokio::time::timeout;
 
 use super::outbox::{Outbox, Permits};
 use super::servers::servers;
-use super::session::{History, OpenSession};
+use super::session::OpenSession;
 use crate::error::{self, CliError};
 use crate::listing::when;
 use crate::lock;
@@ -100,7 +100,6 @@ impl AcpServer {
         let prompts = PromptCapabilities::new().image(true).embedded_context(true);
         let sessions = SessionCapabilities::new()
             .list(schema::SessionListCapabilities::new())
-            .resume(schema::SessionResumeCapabilities::new())
             .close(schema::SessionCloseCapabilities::new());
         let capabilities = AgentCapabilities::new()
             .load_session(true)
@@ -118,9 +117,9 @@ impl AcpServer {
         self: Arc<Self>,
         id: Option<schema::SessionId>,
         (folder, given): (PathBuf, Vec<McpServer>),
-        history: History,
         client: ConnectionTo<Client>,
     ) -> Result<Arc<OpenSession>, Error> {
+        let is_new = id.is_none();
         let id = match id {
             Some(id) => self.known(&id).await?,
             None => new_session_id(),
@@ -140,7 +139,7 @@ impl AcpServer {
             permits: Arc::clone(&self.permits),
         };
         let store = Arc::clone(&self.store);
-        let opened = OpenSession::open(store, outbox, id, sources, &folder, history).await;
+        let opened = OpenSession::open(store, outbox, id, sources, &folder, is_new).await;
         let session = opened.map_err(refused)?;
         lock(&self.sessions).insert(name, Arc::clone(&session));
         Ok(session)
@@ -218,15 +217,11 @@ impl AcpServer {
 
     /// Returns the settings of a session in this folder.
     fn sources_in(&self, folder: &Path, given: Vec<McpServer>) -> Result<Sources, CliError> {
-        let shown = folder.display();
-        if !folder.is_absolute() {
+        let is_folder = folder.is_absolute() && folder.is_dir();
+        let Some(root) = folder.to_str().filter(|_| is_folder) else {
             return Err(CliError::usage(format!(
-                "the folder `{shown}` is relative; give an absolute path as cwd"
-            )));
-        }
-        let Some(root) = folder.to_str().filter(|_| folder.is_dir()) else {
-            return Err(CliError::usage(format!(
-                "{shown} is not a folder; give an existing one as cwd"
+                "{} is not a folder; give the absolute path of an existing one as cwd",
+                folder.display()
             )));
         };
         let mut sources = self.sources.clone();

@@ -7,17 +7,8 @@ use plimsoll::providers::Secret;
 
 use crate::error::CliError;
 
-/// Maximum number of servers of one session.
-const MAX_SERVERS: usize = 32;
-
 /// Converts the servers that a client provides.
 pub(super) fn servers(given: Vec<Given>) -> Result<Vec<McpServer>, CliError> {
-    if given.len() > MAX_SERVERS {
-        return Err(CliError::usage(format!(
-            "{} MCP servers are too many; a session takes {MAX_SERVERS}",
-            given.len()
-        )));
-    }
     given.into_iter().map(server).collect()
 }
 
@@ -40,12 +31,6 @@ fn server(given: Given) -> Result<McpServer, CliError> {
                 headers: headers.map(|of| (of.name, secret(of.value))).collect(),
             };
             (server.name, reach)
-        }
-        Given::Sse(server) => {
-            return Err(CliError::usage(format!(
-                "the MCP server {} is reached by SSE, which is not supported; use its address for HTTP, or a command",
-                server.name
-            )));
         }
         _ => {
             return Err(CliError::usage(

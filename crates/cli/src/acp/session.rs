@@ -33,7 +33,6 @@ use crate::outcome::reason_text;
 use crate::resume;
 use crate::session_host::SessionHost;
 use crate::settings::Sources;
-use crate::terminal::style::Colours;
 use crate::terminal::text::fenced;
 
 /// The chat commands that are offered. Editors have their own counterparts of the others.
@@ -47,21 +46,13 @@ const OFFERED: [Command; 4] = [
 /// Maximum time for closing a session: longer than a store waits for its file.
 const CLOSING: Duration = Duration::from_secs(30);
 
-/// Whether the earlier messages are sent to the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum History {
-    New,
-    Replayed,
-    Known,
-}
-
 /// An open session of a client.
 pub(super) struct OpenSession {
     outbox: Outbox,
     remote: Remote,
     /// Has the permission mode, which applies to later questions at once, and otherwise from the next
     /// prompt on.
-    pub(super) gate: Ask,
+    pub(super) gate: Arc<Ask>,
     /// Changes with each cancel request.
     cancel: watch::Sender<()>,
     templates: Templates,
@@ -71,38 +62,35 @@ pub(super) struct OpenSession {
 }
 
 impl OpenSession {
-    /// Opens a session in a folder, with its settings.
+    /// Opens a session in a folder, with its settings. Unless it is new, its messages are sent to the
+    /// client.
     pub(super) async fn open(
         store: Arc<SqliteStore>,
         outbox: Outbox,
         id: SessionId,
         mut sources: Sources,
         folder: &Path,
-        history: History,
+        is_new: bool,
     ) -> Result<Arc<Self>, CliError> {
-        if history != History::New {
+        if !is_new {
             resume::restore(&store, &id, &mut sources).await?;
         }
-        let prepared = agent::prepare(&sources, false, store.clone(), None).await?;
+        let config = agent::resolve(&sources, false).await?;
         let previews = Arc::new(Previews::new(folder));
         let calls = Calls::new(outbox.clone(), folder.to_owned(), Arc::clone(&previews));
         let calls = Arc::new(calls);
         let updates = Arc::new(Updates::new(Arc::clone(&calls)));
-        let client = |is_below| {
-            Arc::new(Client {
-                calls: Arc::clone(&calls),
-                is_below,
-            })
-        };
-        let mode = prepared.config.settings().permission_mode();
-        let gate = Ask::new(folder, mode, &previews, client(false))?;
+        let client = Arc::new(Client(Arc::clone(&calls)));
+        let mode = config.settings().permission_mode();
+        let gate = Arc::new(Ask::new(folder, mode, &previews, client)?);
         let user = UserSide {
-            gate_of_sub_agents: Arc::new(gate.with(client(true))),
-            gate: Arc::new(gate.clone()),
+            gate: Arc::clone(&gate) as _,
             observer: Arc::clone(&updates) as _,
+            schema: None,
         };
-        let host = SessionHost::open(prepared, sources, store, id, user).await?;
-        if history == History::Replayed {
+        let ready = agent::build(config, &sources, user, false, store.clone(), None).await?;
+        let host = SessionHost::open(ready, sources, store, id).await?;
+        if !is_new {
             let log = host.store.load(host.session.id()).await?;
             replay(&log, &calls).await;
         }
@@ -115,7 +103,7 @@ impl OpenSession {
             updates,
             host: Mutex::default(),
         };
-        if history != History::New {
+        if !is_new {
             session.show_usage(&host);
         }
         *session.host.lock().await = Some(host);
@@ -217,24 +205,22 @@ impl OpenSession {
         host: &mut SessionHost,
         parts: Vec<Part>,
     ) -> Result<schema::StopReason, CliError> {
-        let mut is_escaped = false;
         let line = match parts.as_slice() {
             [Part::Text { text }] if text.trim_start().starts_with('/') => {
-                is_escaped = text.trim_start().starts_with("//");
                 self.templates.order(text)
             }
             _ => ChatLine::Nothing,
         };
         let message = match line {
             ChatLine::Command(command, text) if OFFERED.contains(&command) => {
-                if let Some(output) = host.perform(command, &text, Colours::None).await? {
+                if let Some(output) = host.perform(command, &text).await? {
                     self.outbox.say(&fenced(&output));
                     return Ok(schema::StopReason::EndTurn);
                 }
                 None
             }
-            // The text of a prompt template.
-            ChatLine::Say(said) if !is_escaped => Some(vec![Part::text(said)]),
+            // The text of a prompt template, or a message behind two slashes.
+            ChatLine::Say(said) => Some(vec![Part::text(said)]),
             _ => Some(parts),
         };
         let output = host.run(message).await?;

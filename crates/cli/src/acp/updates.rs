@@ -3,12 +3,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use agent_client_protocol::v1::schema::{
-    self, SessionUpdate, ToolCall, ToolCallStatus, ToolKind, UsageUpdate,
-};
+use agent_client_protocol::v1::schema::{self, SessionUpdate, ToolCallStatus, UsageUpdate};
 use plimsoll::events::ToolPhase;
 use plimsoll::machine::Outcome;
-use plimsoll::model::{CallId, StopReason};
+use plimsoll::model::StopReason;
 use plimsoll::pricing::Cost;
 use plimsoll::{Delta, Event, Money, Observer, SessionEvent, Tokens};
 
@@ -83,15 +81,6 @@ impl Updates {
         }
     }
 
-    fn hosted(&self, call: &CallId, name: &str, text: &str) {
-        let id = self.calls.open(call);
-        let title = format!("{} {}", clean(name), one_line(text));
-        let call = ToolCall::new(id, title)
-            .kind(ToolKind::Fetch)
-            .status(ToolCallStatus::InProgress);
-        self.calls.outbox.send(SessionUpdate::ToolCall(call));
-    }
-
     fn delta(&self, state: &mut UpdatesState, delta: &Delta) {
         match delta {
             Delta::Text { text } => {
@@ -103,7 +92,10 @@ impl Updates {
                 let of = self.calls.describe_past(name, "");
                 self.calls.show(call, of, ToolCallStatus::Pending);
             }
-            Delta::HostedCall { call, name, text } => self.hosted(call, name, text),
+            Delta::HostedCall { call, name, text } => {
+                let of = self.calls.describe_past(name, text);
+                self.calls.show(call, of, ToolCallStatus::InProgress);
+            }
             Delta::HostedResult {
                 call,
                 text,

@@ -1,27 +1,20 @@
 //! Executes the commands of a chat between runs.
 
-use std::path::PathBuf;
-
-use plimsoll::machine::State;
+use plimsoll::SessionId;
 use plimsoll::providers::ModelRef;
 use plimsoll::session::new_session_id;
-use plimsoll::{Message, SessionId};
 
+use super::Chat;
 use super::parse::{COMMANDS, Command};
-use super::{Chat, save};
 use crate::ask::Reply;
 use crate::error::CliError;
-use crate::resume;
 use crate::sessions::files::{self, RestoreSet};
-use crate::terminal::text::{counted, one_line};
-use crate::which_session;
 
 impl Chat {
     /// Executes a command.
     pub(super) async fn act(&mut self, command: Command, text: String) -> Result<(), CliError> {
-        let colours = self.terminal.answer_colours();
         if let Some(output) = self.perform(command, &text).await? {
-            self.terminal.say_styled(&output);
+            self.terminal.say(&output);
             return Ok(());
         }
         let given = Some(text).filter(|text| !text.is_empty());
@@ -34,11 +27,11 @@ impl Chat {
             (Command::Help, _) => self.help(),
             (Command::Diff, _) => {
                 let id = self.host.session.id();
+                let colours = self.terminal.colours();
                 let lines = files::changed_lines(&self.host.store, id, colours).await?;
                 self.terminal.say_styled(&lines.join("\n"));
                 return Ok(());
             }
-            (Command::Pins, _) => self.pins(),
             (Command::Pin, rule) => {
                 let rule = rule.unwrap_or_default();
                 let seq = self.host.session.pin_text(&rule).await;
@@ -49,22 +42,12 @@ impl Chat {
             (Command::Fork, name) => self.fork(name).await?,
             (Command::Model, None) => format!("the model is {}", self.host.model()),
             (Command::Model, Some(name)) => self.switch(&name).await?,
-            (Command::Session, None) => format!("this is session {}", self.host.session.id()),
-            (Command::Session, Some(id)) => self.session(&id).await?,
-            (Command::Sessions, words) => which_session::listed(&self.host.store, words.as_deref())
-                .await?
-                .join("\n"),
             (Command::New, _) => {
                 let id = new_session_id();
                 let next = self.host.ready.agent.session(id.clone()).await?;
                 let before = std::mem::replace(&mut self.host.session, next);
                 let before = before.id();
-                format!("now in the new session {id}; go back with /session {before}")
-            }
-            (Command::Save, file) => {
-                let file = PathBuf::from(file.unwrap_or_default());
-                let saved = save::save(&*self.host.store, &self.host.session, &file).await?;
-                format!("{} in {}", counted(saved, "message"), file.display())
+                format!("now in the new session {id}; {}", continued(before))
             }
             // They begin a run, or were executed above.
             (
@@ -78,11 +61,10 @@ impl Chat {
 
     /// Executes a command that editors have as well. Ctrl-C ends it like a run.
     async fn perform(&mut self, command: Command, text: &str) -> Result<Option<String>, CliError> {
-        let colours = self.terminal.answer_colours();
         self.begin();
         let done = tokio::select! {
             biased;
-            done = self.host.perform(command, text, colours) => done,
+            done = self.host.perform(command, text) => done,
             () = self.input.until_stopped() => {
                 self.terminal.must("interrupted; nothing was compacted");
                 Ok(None)
@@ -94,7 +76,7 @@ impl Chat {
 
     fn help(&self) -> String {
         let mut lines: Vec<String> = COMMANDS.iter().map(|command| command.help()).collect();
-        let names = self.templates.names();
+        let names = self.input.templates.names();
         if !names.is_empty() {
             let names: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();
             lines.push(format!("Your prompts: {}", names.join(", ")));
@@ -107,25 +89,10 @@ impl Chat {
         lines.join("\n")
     }
 
-    fn pins(&self) -> String {
-        let pinned = self.host.session.pinned().map(|(seq, message)| {
-            let text = message.text();
-            let text: Vec<&str> = text.lines().collect();
-            format!("{}  {}", seq.recall_id(), text.join(" "))
-        });
-        let pinned: Vec<String> = pinned.collect();
-        if pinned.is_empty() {
-            return "nothing is pinned; /pin RULE pins a rule, which is then never evicted or shortened"
-                .to_owned();
-        }
-        pinned.join("\n")
-    }
-
     async fn undo(&mut self) -> Result<(), CliError> {
         let run = self.host.session.undo().await?;
-        let last = last_said(self.host.session.view());
         self.terminal.say(&format!(
-            "run {run} is undone: the model sees what it saw before{last}"
+            "run {run} is undone: the model sees what it saw before"
         ));
         let id = self.host.session.id().clone();
         let (store, terminal, input) = (&self.host.store, &self.terminal, &mut self.input);
@@ -154,8 +121,8 @@ impl Chat {
         let fork = self.host.ready.agent.fork(&from, None, to.clone()).await;
         self.host.session = fork?;
         Ok(format!(
-            "now in session {to}, a fork of {from}; continue the original with: plimsoll chat \
-             --session {from}"
+            "now in session {to}, a fork of {from}; {}",
+            continued(&from)
         ))
     }
 
@@ -188,43 +155,9 @@ impl Chat {
         };
         self.terminal.note(&self.terminal.dim(&told));
     }
-
-    /// Switches to another session, with the settings of its last run.
-    async fn session(&mut self, id: &str) -> Result<String, CliError> {
-        // The current session may not be stored yet.
-        if id == self.host.session.id().as_str() {
-            return Ok(format!("this is session {id}"));
-        }
-        let id = which_session::known(&*self.host.store, id).await?;
-        let mut sources = self.given.clone();
-        resume::restore(&self.host.store, &id, &mut sources).await?;
-        // Its permissions and servers would differ from those of this chat.
-        if !sources.is_configured_as(&self.host.sources) {
-            return Err(CliError::usage(format!(
-                "session {id} was run with another configuration; exit, then continue it with: \
-                 plimsoll chat --session {id}"
-            )));
-        }
-        let was = self.host.model().to_owned();
-        let before = self.host.reopen(id.clone(), sources).await?;
-        self.began = (self.host.model().to_owned(), self.host.sources.clone());
-        let model = match self.host.model() {
-            model if model == was => String::new(),
-            model => format!(", on {model}"),
-        };
-        let last = last_said(self.host.session.view());
-        Ok(format!(
-            "now in session {id}{model} (before: {before}){last}"
-        ))
-    }
 }
 
-/// Returns the user's last message, to recognize a session. Empty if there is none.
-fn last_said(state: &State) -> String {
-    let mut items = state.transcript().items().iter().rev();
-    let last = items.find(|item| matches!(*item.message, Message::User { .. }));
-    match last {
-        Some(item) => format!("; last message: {}", one_line(&item.message.text())),
-        None => String::new(),
-    }
+/// Names the command that continues the former session.
+fn continued(id: &SessionId) -> String {
+    format!("continue the former one with: plimsoll chat --session {id}")
 }

@@ -17,7 +17,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use crate::chat::completion::ChatCompleter;
-use crate::chat::input_event::{InputEvent, WAITING};
+use crate::chat::input_event::{InputLine, WAITING};
 use crate::chat::interrupts::{Interrupts, Press};
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::Gauge;
@@ -89,31 +89,30 @@ impl LineEditor {
         of: Arc<Interrupts>,
         terminal: Arc<Terminal>,
         presses: Sender<Press>,
-    ) -> Receiver<InputEvent> {
+    ) -> Receiver<InputLine> {
         let (lines, receiver) = channel(WAITING);
         let reads = move || {
             let mut reader = self;
-            let left = reader.until_left(&of, &terminal, &lines, &presses);
+            let is_interrupted = reader.until_left(&of, &terminal, &lines, &presses);
             drop(reader);
-            // If the chat is over already, nobody receives this.
-            match left {
-                Some(last) => drop(lines.blocking_send(last)),
-                None => drop(presses.blocking_send(Press::Leave)),
+            if is_interrupted {
+                // If the chat is over already, nobody receives this.
+                let _ = presses.blocking_send(Press::Leave);
             }
+            drop(lines);
         };
         std::thread::spawn(reads);
         receiver
     }
 
-    /// Sends typed lines until the user leaves the chat. Returns the last line or the end of the
-    /// input; `None` if the user left with Ctrl-C.
+    /// Sends typed lines until the user leaves the chat. Returns `true` if that was by Ctrl-C.
     fn until_left(
         &mut self,
         of: &Interrupts,
         terminal: &Terminal,
-        lines: &Sender<InputEvent>,
+        lines: &Sender<InputLine>,
         presses: &Sender<Press>,
-    ) -> Option<InputEvent> {
+    ) -> bool {
         // The text that survives a Ctrl-C, and the cursor in it.
         let mut kept = (String::new(), 0);
         loop {
@@ -132,23 +131,23 @@ impl LineEditor {
                     // If the file cannot be written, the line is remembered until the chat ends.
                     let _ = self.editor.append_history(&self.history);
                     match ChatLine::of(&line) {
-                        ChatLine::Command(Command::Quit, _) => return Some(InputEvent::Line(line)),
+                        ChatLine::Command(Command::Quit, _) => return false,
                         ChatLine::Nothing => continue,
                         _ => {}
                     }
-                    match lines.try_send(InputEvent::Line(line)) {
+                    match lines.try_send(Ok(line)) {
                         Ok(()) => {}
                         Err(TrySendError::Full(_)) => {
                             // Not written above a prompt: there is none at this moment.
                             say!("{WAITING} lines are waiting already; the last one was dropped");
                         }
-                        Err(TrySendError::Closed(_)) => return Some(InputEvent::End),
+                        Err(TrySendError::Closed(_)) => return false,
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
                     let press = of.press(Instant::now(), Press::Warn);
                     match press {
-                        Press::Leave => return None,
+                        Press::Leave => return true,
                         Press::Stop => {}
                         Press::Warn => kept = Default::default(),
                     }
@@ -159,7 +158,7 @@ impl LineEditor {
                     terminal.must("a run is in progress: Ctrl-C stops it, /quit exits");
                 }
                 // Ctrl-D, or the terminal was closed.
-                Err(_) => return Some(InputEvent::End),
+                Err(_) => return false,
             }
         }
     }
@@ -176,13 +175,7 @@ impl Completer for EditorState {
         pos: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let before = line.get(..pos).unwrap_or(line);
-        let (at, found) = self.words.complete(before);
-        let pair = |word: String| Pair {
-            display: word.clone(),
-            replacement: word,
-        };
-        Ok((at, found.into_iter().map(pair).collect()))
+        self.words.complete(line.get(..pos).unwrap_or(line))
     }
 }
 

@@ -10,7 +10,6 @@ pub(crate) mod parse;
 pub(crate) mod prompt;
 mod replay;
 mod run_input;
-mod save;
 pub(crate) mod templates;
 
 use std::io::{self, IsTerminal};
@@ -21,11 +20,11 @@ use tokio::sync::mpsc::channel;
 
 use crate::agent::{self, UserSide};
 use crate::args::ChatArgs;
-use crate::ask::{Ask, AtTerminal, Nobody, Person};
+use crate::ask::{self, Ask};
 use crate::attach::Recipient;
 use crate::chat::completion::ChatCompleter;
 use crate::chat::editor::LineEditor;
-use crate::chat::input_event::{InputEvent, PRESSES};
+use crate::chat::input_event::PRESSES;
 use crate::chat::interrupts::{Interrupts, Press};
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
@@ -47,13 +46,10 @@ use crate::which_session;
 /// The state of a chat.
 struct Chat {
     host: SessionHost,
-    /// The settings that the command gave.
-    given: Sources,
-    /// The model and the settings that this chat began its session with.
+    /// The model and the settings that this chat began with.
     began: (String, Sources),
     input: RunInput,
     terminal: Arc<Terminal>,
-    templates: Arc<Templates>,
     /// The exit code of the last run.
     code: u8,
 }
@@ -76,21 +72,17 @@ impl Chat {
     async fn open(args: &ChatArgs) -> Result<Self, CliError> {
         let store = agent::store().await?;
         let id = which_session::of_run(&store, &args.session).await?;
-        let mut given = args.sources.clone();
-        given.consent(args.yes);
-        let mut sources = given.clone();
+        let mut sources = args.sources.clone();
+        sources.consent(args.yes);
         resume::restore(&store, &id, &mut sources).await?;
-        let prepared = agent::prepare(&sources, args.quiet, store.clone(), None).await?;
-        let settings = prepared.config.settings();
+        let config = agent::resolve(&sources, args.quiet).await?;
+        let settings = config.settings();
         let root = &settings.root;
         let templates = Arc::new(Templates::of(root));
         let gauge = Arc::new(Gauge::new(colours()));
         let data = paths::data()?;
         let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-        let completer = || {
-            let model = prepared.choice.model.provider.model().to_owned();
-            ChatCompleter::new(Arc::clone(&templates), root, model)
-        };
+        let completer = || ChatCompleter::new(Arc::clone(&templates));
         let line_editor = has_terminal
             .then(|| LineEditor::open(&data, Arc::clone(&gauge), completer()))
             .flatten();
@@ -103,28 +95,16 @@ impl Chat {
         };
         let previews = Arc::new(Previews::new(root));
         let (asks, questions) = channel(1);
-        let person: Arc<dyn Person> = if terminal.is_live() {
-            Arc::new(AtTerminal {
-                terminal: Arc::clone(&terminal),
-                previews: Arc::clone(&previews),
-                chat: Some(asks),
-            })
-        } else {
-            Arc::new(Nobody(Arc::clone(&terminal)))
-        };
+        let person = ask::person(&terminal, &previews, terminal.is_live(), Some(asks));
         let gate = Ask::new(root, settings.permission_mode(), &previews, person)?;
-        let gate = Arc::new(gate);
-        let observer = Arc::new(EventPrinter::new(
-            Arc::clone(&terminal),
-            Some(Arc::clone(&gauge)),
-            previews,
-        ));
+        let (shows, used) = (Arc::clone(&terminal), Some(Arc::clone(&gauge)));
         let user = UserSide {
-            gate_of_sub_agents: Arc::clone(&gate) as _,
-            gate,
-            observer,
+            gate: Arc::new(gate),
+            observer: Arc::new(EventPrinter::new(shows, used, previews)),
+            schema: None,
         };
-        let host = SessionHost::open(prepared, sources, store, id, user).await?;
+        let ready = agent::build(config, &sources, user, args.quiet, store.clone(), None).await?;
+        let host = SessionHost::open(ready, sources, store, id).await?;
         let keys = Arc::new(Interrupts {
             gauge: Arc::clone(&gauge),
             last: Default::default(),
@@ -135,8 +115,7 @@ impl Chat {
         } else {
             Press::Leave
         };
-        input_event::signals(press.clone(), Arc::clone(&keys), idle)
-            .map_err(|error| CliError::failed(format!("Ctrl-C cannot be handled: {error}")))?;
+        input_event::signals(press.clone(), Arc::clone(&keys), idle);
         terminal.note(&terminal.dim(&host.headline()));
         let view = host.session.view();
         if args.session.is_made() && view.runs() == 0 && view.transcript().items().is_empty() {
@@ -154,7 +133,6 @@ impl Chat {
             None => input_event::piped(),
         };
         Ok(Self {
-            given,
             began: (host.model().to_owned(), host.sources.clone()),
             host,
             input: RunInput {
@@ -163,14 +141,13 @@ impl Chat {
                 questions,
                 terminal: Arc::clone(&terminal),
                 gauge,
-                templates: Arc::clone(&templates),
+                templates,
                 asked: None,
                 held: Default::default(),
                 leaving: false,
                 pressed: false,
             },
             terminal,
-            templates,
             code: error::DONE,
         })
     }
@@ -186,9 +163,9 @@ impl Chat {
         }
         while !self.input.leaving {
             match self.input.next().await {
-                ChatEvent::Typed(InputEvent::Line(line)) => self.line(&line).await?,
-                ChatEvent::Typed(InputEvent::Bad(text)) => self.complain(&CliError::failed(text)),
-                ChatEvent::Typed(InputEvent::End) => self.input.leaving = true,
+                ChatEvent::Typed(Some(Ok(line))) => self.line(&line).await?,
+                ChatEvent::Typed(Some(Err(stop))) => self.complain(&stop),
+                ChatEvent::Typed(None) => self.input.leaving = true,
                 ChatEvent::Press(Press::Leave) => self.input.leave(),
                 ChatEvent::Press(Press::Warn) => {
                     self.terminal.must("Ctrl-C again or Ctrl-D exits");
@@ -208,7 +185,7 @@ impl Chat {
     }
 
     async fn line(&mut self, line: &str) -> Result<(), CliError> {
-        let done = match self.templates.order(line) {
+        let done = match self.input.templates.order(line) {
             ChatLine::Nothing => Ok(()),
             // Without an active run, the message starts one.
             ChatLine::Say(text) | ChatLine::Command(Command::Later, text) => {

@@ -1,5 +1,7 @@
 //! [`ChatLine`]: parses a line of a chat: a message or a command. All commands are in one table.
 
+use plimsoll::context::nearest;
+
 /// A parsed line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ChatLine {
@@ -51,15 +53,11 @@ commands! {
     Context "context" "" "show what fills the context window";
     Diff "diff" "" "show the files that the session changed";
     Cost "cost" "" "show the tokens and the cost of the session";
-    Pins "pins" "" "list the pinned rules";
     Pin "pin" "RULE" "pin RULE: it is never evicted or shortened";
     Undo "undo" "" "undo the last run; offers to restore its files";
     Fork "fork" "[NAME]" "continue in a copy of this session";
     Model "model" "[PROVIDER/NAME]" "switch to another model, or show the current one";
-    Session "session" "[ID]" "switch to another session, or show the current one";
     New "new" "" "start a new session; this one is kept";
-    Sessions "sessions" "[WORDS]" "list this folder's sessions, or search for WORDS";
-    Save "save" "FILE" "save the chat as JSON, or as text to an .md FILE";
     Quit "quit" "" "exit, as Ctrl-D does";
 }
 
@@ -121,12 +119,8 @@ impl ChatLine {
 }
 
 fn unknown(name: &str) -> String {
-    let distance = |command: &SlashCommand| strsim::damerau_levenshtein(command.name, name);
-    let near = COMMANDS
-        .iter()
-        .min_by_key(|command| (distance(command), command.name));
-    let near = near.filter(|near| distance(near) <= 2 && distance(near) < near.name.len());
-    let hint = near.map_or_else(String::new, |near| format!("did you mean /{}? ", near.name));
+    let near = nearest(name, COMMANDS.iter().map(|command| command.name));
+    let hint = near.map_or_else(String::new, |near| format!("did you mean /{near}? "));
     format!(
         "there is no command /{name}; {hint}/help lists all commands, and //{name} sends the line \
          to the model"
@@ -167,7 +161,7 @@ mod tests {
                 "/later\tand the tests",
                 command(Command::Later, "and the tests"),
             ),
-            ("/save a b.md", command(Command::Save, "a b.md")),
+            ("/pin a b.md", command(Command::Pin, "a b.md")),
             (
                 "/model openai/gpt-5",
                 command(Command::Model, "openai/gpt-5"),
@@ -205,7 +199,7 @@ mod tests {
             ("/quti", "did you mean /quit?"),
             ("/exit", "did you mean /quit?"),
             ("/usr/bin is empty", "//usr/bin sends the line"),
-            ("/save", "/save needs FILE"),
+            ("/pin", "/pin needs RULE"),
             ("/undo it", "/undo takes no argument"),
             ("/", "there is no command /"),
         ] {

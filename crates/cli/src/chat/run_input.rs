@@ -4,13 +4,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use plimsoll::{Part, Remote};
+use plimsoll::Remote;
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 
 use crate::ask::{PendingQuestion, Reply};
 use crate::attach::Recipient;
-use crate::chat::input_event::InputEvent;
+use crate::chat::input_event::InputLine;
 use crate::chat::interrupts::Press;
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
@@ -19,7 +19,7 @@ use crate::terminal::Terminal;
 
 /// The user's input, and the question that waits for it.
 pub(crate) struct RunInput {
-    pub(crate) lines: Receiver<InputEvent>,
+    pub(crate) lines: Receiver<InputLine>,
     pub(crate) presses: Receiver<Press>,
     pub(crate) questions: Receiver<PendingQuestion>,
     pub(crate) terminal: Arc<Terminal>,
@@ -38,7 +38,8 @@ pub(crate) struct RunInput {
 /// An event between runs.
 pub(crate) enum ChatEvent {
     Press(Press),
-    Typed(InputEvent),
+    /// `None` at the end of the input.
+    Typed(Option<InputLine>),
 }
 
 impl RunInput {
@@ -48,12 +49,12 @@ impl RunInput {
             return ChatEvent::Press(press);
         }
         if let Some(line) = self.held.pop_front() {
-            return ChatEvent::Typed(InputEvent::Line(line));
+            return ChatEvent::Typed(Some(Ok(line)));
         }
         tokio::select! {
             biased;
             Some(press) = self.presses.recv() => ChatEvent::Press(press),
-            typed = self.lines.recv() => ChatEvent::Typed(typed.unwrap_or(InputEvent::End)),
+            typed = self.lines.recv() => ChatEvent::Typed(typed),
         }
     }
 
@@ -64,14 +65,14 @@ impl RunInput {
         let event = self.next().await;
         self.gauge.doing(ChatActivity::Idle);
         match event {
-            ChatEvent::Typed(InputEvent::Line(line)) => {
+            ChatEvent::Typed(Some(Ok(line))) => {
                 let reply = Reply::of(&line);
                 if reply.is_none() {
                     self.held.push_front(line);
                 }
                 return reply;
             }
-            ChatEvent::Typed(InputEvent::End) => self.leaving = true,
+            ChatEvent::Typed(None) => self.leaving = true,
             ChatEvent::Press(Press::Leave) => self.leave(),
             _ => {}
         }
@@ -107,9 +108,9 @@ impl RunInput {
                     self.terminal.must(&text);
                 }
                 typed = self.lines.recv(), if listens => match typed {
-                    Some(InputEvent::Line(line)) => self.line(line, remote, recipient).await,
-                    Some(InputEvent::Bad(text)) => self.terminal.must(&text),
-                    Some(InputEvent::End) | None => self.quit(remote).await,
+                    Some(Ok(line)) => self.line(line, remote, recipient).await,
+                    Some(Err(stop)) => self.terminal.must(&stop.text),
+                    None => self.quit(remote).await,
                 },
                 // Neither input nor questions can arrive: the current work ends by itself.
                 else => std::future::pending().await,
@@ -126,93 +127,68 @@ impl RunInput {
         }
     }
 
+    /// Handles a line: an answer to the open question, a message, or a command. A message instead of an
+    /// answer is sent first, and the call is skipped. A command leaves the question open.
     async fn line(&mut self, line: String, remote: &Remote, recipient: &Recipient) {
-        if let Some(asked) = self.asked.take() {
-            let reply = Reply::of(&line);
-            let order = self.templates.order(&line);
-            let answers = reply.is_some()
-                || matches!(
-                    order,
-                    ChatLine::Say(_) | ChatLine::Command(Command::Quit, _)
-                );
-            match asked.is_closed() {
-                // The question stays, and the line is a command.
-                false if !answers => self.asked = Some(asked),
-                is_closed => {
-                    self.gauge.doing(ChatActivity::Working);
-                    if !is_closed {
-                        return self.answer(asked, reply, order, remote, recipient).await;
-                    }
-                    if reply.is_some() {
-                        return self.terminal.must("that question is no longer asked");
-                    }
+        let parsed = self.templates.order(&line);
+        let reply = Reply::of(&line);
+        let is_answer = reply.is_some() || matches!(parsed, ChatLine::Say(_));
+        let asked = self.asked.take_if(|_| is_answer);
+        if asked.is_some() {
+            self.gauge.doing(ChatActivity::Working);
+        }
+        match (asked, reply) {
+            (Some(asked), Some(reply)) => {
+                if asked.send(reply).is_err() {
+                    self.terminal.must("that question is no longer asked");
                 }
+            }
+            (asked, _) => {
+                self.act(parsed, line, remote, recipient).await;
+                // An error means that the call waits no longer.
+                let _ = asked.map(|asked| asked.send(Reply::Overtaken));
             }
         }
-        match self.templates.order(&line) {
-            ChatLine::Command(Command::Later, text) => {
-                if let Some(parts) = self.message(text, recipient)
-                    && !remote.follow_up(parts).await
-                {
-                    self.held.push_back(line);
-                }
+    }
+
+    /// Sends a message, or executes a command. If the run has just ended, the line is held for the next
+    /// one.
+    async fn act(
+        &mut self,
+        parsed: ChatLine,
+        line: String,
+        remote: &Remote,
+        recipient: &Recipient,
+    ) {
+        let (text, is_later) = match parsed {
+            ChatLine::Say(text) => (text, false),
+            ChatLine::Command(Command::Later, text) => (text, true),
+            ChatLine::Command(Command::Quit, _) => return self.quit(remote).await,
+            ChatLine::Nothing => return,
+            ChatLine::Unknown(text) => return self.terminal.must(&text),
+            ChatLine::Command(..) => {
+                return self.terminal.must(
+                    "this command works only between runs; a plain line steers this run, /later \
+                     TEXT is sent after its answer, Ctrl-C stops it",
+                );
             }
-            ChatLine::Nothing => {}
-            ChatLine::Say(text) => self.steer(text, remote, recipient).await,
-            ChatLine::Command(Command::Quit, _) => self.quit(remote).await,
-            ChatLine::Unknown(text) => self.terminal.must(&text),
-            ChatLine::Command(..) => self.terminal.must(
-                "this command works only between runs; a plain line steers this run, /later TEXT \
-                 is sent after its answer, Ctrl-C stops it",
-            ),
+        };
+        let message = match recipient.message(text) {
+            Ok(message) => message,
+            Err(why) => return self.terminal.must(&format!("plimsoll: {why}")),
+        };
+        let is_taken = if is_later {
+            remote.follow_up(message).await
+        } else {
+            remote.steer(message).await
+        };
+        if !is_taken {
+            self.held.push_back(line);
         }
     }
 
     async fn quit(&mut self, remote: &Remote) {
         self.leaving = true;
         remote.interrupt().await;
-    }
-
-    /// Steers the run. If it has just ended, the message begins the next one.
-    async fn steer(&mut self, text: String, remote: &Remote, recipient: &Recipient) {
-        let Some(parts) = self.message(text.clone(), recipient) else {
-            return;
-        };
-        if !remote.steer(parts).await {
-            let slash = if text.starts_with('/') { "/" } else { "" };
-            self.held.push_back(format!("{slash}{text}"));
-        }
-    }
-
-    /// Builds a message with its images. If the images cannot be sent, returns `None` after
-    /// printing the reason.
-    fn message(&self, text: String, recipient: &Recipient) -> Option<Vec<Part>> {
-        let message = recipient.message(text);
-        message
-            .inspect_err(|why| self.terminal.must(&format!("plimsoll: {why}")))
-            .ok()
-    }
-
-    /// Answers a question by a line.
-    async fn answer(
-        &mut self,
-        asked: oneshot::Sender<Reply>,
-        reply: Option<Reply>,
-        order: ChatLine,
-        remote: &Remote,
-        recipient: &Recipient,
-    ) {
-        let reply = match (reply, order) {
-            (Some(reply), _) => reply,
-            (None, ChatLine::Command(Command::Quit, _)) => return self.quit(remote).await,
-            // The model is to read the message first, so the call is skipped.
-            (None, ChatLine::Say(text)) => {
-                self.steer(text, remote, recipient).await;
-                Reply::Overtaken
-            }
-            (None, _) => Reply::More,
-        };
-        // An error means that the call waits no longer.
-        let _ = asked.send(reply);
     }
 }

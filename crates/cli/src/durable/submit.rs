@@ -90,9 +90,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     let output = AgentOutput::new(id, outcome?);
     screen.run.check()?;
     let answer = Some(output.text.as_str());
-    screen
-        .run
-        .close(config.settings(), &output, answer, false)?;
+    screen.run.close(config.settings(), &output, answer)?;
     let has_more = output.reason.is_limit() || output.reason == EndReason::Interrupted;
     if has_more && !screen.run.is_quiet {
         let id = &output.session_id;

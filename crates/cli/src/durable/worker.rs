@@ -78,8 +78,8 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
     let kept = Arc::new(store.clone());
-    let prepared = agent::prepare(&sources, false, kept, None).await?;
-    let gate: Arc<dyn Gate> = match prepared.config.settings().permission_mode() {
+    let config = agent::resolve(&sources, false).await?;
+    let gate: Arc<dyn Gate> = match config.settings().permission_mode() {
         PermissionMode::Yes => Arc::new(AllowAll),
         _ => Arc::new(PostgresGate::new(store.clone())),
     };
@@ -88,16 +88,18 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
             note!("note: {text}");
         }
     };
+    let user = UserSide {
+        gate,
+        observer: Arc::new(warnings),
+        schema: None,
+    };
     let ReadyAgent {
         agent,
         config,
         choice,
         mcp,
-    } = prepared.build(&UserSide {
-        gate_of_sub_agents: Arc::clone(&gate),
-        gate,
-        observer: Arc::new(warnings),
-    })?;
+        ..
+    } = agent::build(config, &sources, user, false, kept, None).await?;
     let options = WorkerOptions {
         identity_keys: args.identity_keys.clone(),
         on_database: Some(Box::new(tell)),

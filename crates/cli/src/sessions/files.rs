@@ -59,7 +59,7 @@ pub(crate) async fn run(
     if !args.diff {
         return list(store, id, args.json).await;
     }
-    let colours = Terminal::direct(false).answer_colours();
+    let colours = Terminal::direct(false).colours();
     for line in changed_lines(store, id, colours).await? {
         out!("{line}");
     }

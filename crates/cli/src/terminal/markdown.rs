@@ -1,49 +1,93 @@
-//! Renders the inline elements of Markdown: emphasis, code and links of one line, and the cells of a
-//! table.
+//! Renders one line of Markdown, or a table.
 //!
 //! Without colours, the marks of the source are kept: `**bold**`, `` `code` ``.
 
-use console::Style;
-use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+use console::{Style, measure_text_width};
+use pulldown_cmark::{Alignment, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
+use crate::terminal::stream::PageStyle;
 use crate::terminal::style::{Colours, DIM, PLAIN};
-use crate::terminal::table::Table;
+use crate::terminal::table;
+use crate::terminal::text::wrap;
 
-/// Renders one line in a style.
-pub(super) fn inline(line: &str, style: Style, colours: Colours) -> String {
-    let mut writer = InlineWriter::new(style, colours);
-    for event in Parser::new_ext(line, Options::ENABLE_STRIKETHROUGH) {
-        writer.see(event);
+/// Maximum length of a thematic break, in columns.
+const RULE: usize = 40;
+
+/// Renders a line of text: a heading, a thematic break, or words behind the marks of quotes and lists.
+pub(super) fn line(line: &str, page: PageStyle) -> Vec<String> {
+    let PageStyle { width, colours } = page;
+    let text = line.trim_start();
+    let indent = " ".repeat(line.len() - text.len());
+    // The beginning of the first row, and of the others.
+    let (mut first, mut rest) = (indent.clone(), indent.clone());
+    let mut writer = InlineWriter::new(PLAIN, colours);
+    for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
+        match event {
+            Event::Rule => return vec![colours.paint(DIM, &"─".repeat(RULE.min(width)))],
+            Event::Start(Tag::BlockQuote(_)) => {
+                let mark = colours.paint(DIM, "│ ");
+                first.push_str(&mark);
+                rest.push_str(&mark);
+                writer.open("", Style::dim);
+            }
+            Event::Start(Tag::List(number)) => {
+                let mark = match (number, colours) {
+                    (Some(number), _) => format!("{number}. "),
+                    (None, Colours::None) => "- ".to_owned(),
+                    (None, Colours::Ansi) => "• ".to_owned(),
+                };
+                rest.push_str(&" ".repeat(measure_text_width(&mark)));
+                first.push_str(&mark);
+            }
+            Event::Start(Tag::Heading { level, .. }) => {
+                writer.open("", Style::bold);
+                if level == HeadingLevel::H1 {
+                    writer.open("", Style::underlined);
+                }
+                if colours == Colours::None {
+                    first.push_str(&"#".repeat(level as usize));
+                    first.push(' ');
+                }
+            }
+            event => writer.see(event),
+        }
     }
     // The definition of a link is no text for the parser.
-    if writer.line.is_empty() {
-        writer.text(line);
+    if writer.line.is_empty() && first == indent {
+        writer.text(text);
     }
-    writer.line
+    // A mark without a text behind it, such as the `>` between two paragraphs of a quote.
+    if writer.line.is_empty() {
+        return vec![first.trim_end().to_owned()];
+    }
+    wrap(&writer.line, width, &first, &rest)
 }
 
-/// Renders the lines of a table. Returns `None` if they are not one.
+/// Renders the lines of a table. Returns `None` if they are not one, or if it is too wide.
 pub(super) fn table(lines: &str, width: usize, colours: Colours) -> Option<Vec<String>> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
     let mut writer = InlineWriter::new(PLAIN, colours);
-    let mut table: Option<Table> = None;
+    let mut columns = None;
+    let (mut rows, mut row) = (Vec::new(), Vec::new());
     for event in Parser::new_ext(lines, options) {
-        match (event, &mut table) {
-            (Event::Start(Tag::Table(columns)), None) => table = Some(Table::new(columns)),
-            (Event::Start(Tag::TableHead), _) => writer.open("", Style::bold),
-            (Event::End(TagEnd::TableCell), Some(table)) => {
-                table.cell(std::mem::take(&mut writer.line));
+        match event {
+            Event::Start(Tag::Table(alignments)) => columns = Some(alignments),
+            Event::Start(Tag::TableHead) => writer.open("", Style::bold),
+            Event::End(TagEnd::TableCell) => row.push(std::mem::take(&mut writer.line)),
+            Event::End(TagEnd::TableHead) => {
+                writer.close("");
+                rows.push(std::mem::take(&mut row));
             }
-            (Event::End(end @ (TagEnd::TableHead | TagEnd::TableRow)), Some(table)) => {
-                if end == TagEnd::TableHead {
-                    writer.close("");
-                }
-                table.end_row();
-            }
-            (event, _) => writer.see(event),
+            Event::End(TagEnd::TableRow) => rows.push(std::mem::take(&mut row)),
+            event => writer.see(event),
         }
     }
-    table.map(|table| table.rows(width, colours))
+    let columns = columns?.into_iter().map(|alignment| match alignment {
+        Alignment::None | Alignment::Left => console::Alignment::Left,
+        Alignment::Center => console::Alignment::Center,
+        Alignment::Right => console::Alignment::Right,
+    });
+    table::rows(&rows, &columns.collect::<Vec<_>>(), width, colours)
 }
 
 struct InlineWriter {
@@ -139,9 +183,13 @@ impl InlineWriter {
 mod tests {
     use super::*;
 
+    fn shown(text: &str, colours: Colours) -> String {
+        line(text, PageStyle { width: 80, colours }).join("\n")
+    }
+
     #[test]
     fn colours_stand_for_marks() {
-        for (line, plain, coloured) in [
+        for (text, plain, coloured) in [
             (
                 "**a** *b* `c`",
                 "**a** *b* `c`",
@@ -155,15 +203,15 @@ mod tests {
             ("a <b> & &amp; \\*", "a <b> & & *", "a <b> & & *"),
             ("[1]: http://a", "[1]: http://a", "[1]: http://a"),
         ] {
-            assert_eq!(inline(line, PLAIN, Colours::None), plain);
-            assert_eq!(inline(line, PLAIN, Colours::Ansi), coloured);
+            assert_eq!(shown(text, Colours::None), plain);
+            assert_eq!(shown(text, Colours::Ansi), coloured);
         }
     }
 
     #[test]
     fn links_are_followed_by_their_addresses() {
         let links = "[docs](http://x.y) <http://x.y> ![cat](c.png)";
-        let shown = "docs (http://x.y) http://x.y image: cat (c.png)";
-        assert_eq!(inline(links, PLAIN, Colours::None), shown);
+        let expected = "docs (http://x.y) http://x.y image: cat (c.png)";
+        assert_eq!(shown(links, Colours::None), expected);
     }
 }

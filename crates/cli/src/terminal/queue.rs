@@ -21,9 +21,6 @@ pub(crate) enum Op {
     End,
     /// The status line; `None` removes it.
     Status(Option<String>),
-    /// A question. The cursor stays behind it, and nothing more is written until the question is
-    /// answered or dropped.
-    Ask(String, Receiver<()>),
     /// Answered once all earlier operations are written.
     Flush(SyncSender<()>),
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
 use console::{Term, measure_text_width};
@@ -141,7 +141,6 @@ impl Screen {
             }
             Op::Status(status) => self.status = status,
             Op::End => self.end_text(),
-            Op::Ask(text, answered) => self.ask(&text, &answered),
             Op::Flush(written) => {
                 self.draw();
                 // The waiting side may have given up.
@@ -257,21 +256,6 @@ impl Screen {
         let frame = SPINNER.get(self.frame % SPINNER.len());
         let frame = frame.filter(|_| self.printer.is_none());
         frame.map(|frame| format!("{frame} ")).unwrap_or_default()
-    }
-
-    /// Asks a question in place of the status line, and waits for the answer.
-    fn ask(&mut self, question: &str, answered: &Receiver<()>) {
-        self.end_text();
-        self.begin(RowKind::Note);
-        let status = self.status.take();
-        self.draw();
-        // Rows have no trailing blanks, so one is written between the question and the answer.
-        let rows = rows_of(question, self.width).join("\n");
-        self.print(&format!("{rows} "));
-        if answered.recv().is_err() {
-            self.print("\n");
-        }
-        self.status = status;
     }
 }
 

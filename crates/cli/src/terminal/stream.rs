@@ -5,17 +5,11 @@
 
 use std::ops::ControlFlow;
 
-use console::measure_text_width;
-
-use crate::terminal::highlight::Highlighter;
 use crate::terminal::markdown;
-use crate::terminal::style::{Colours, DIM, PLAIN};
-use crate::terminal::text::wrap;
+use crate::terminal::style::Colours;
 
 /// Indentation of code.
 const CODE: &str = "  ";
-/// Maximum length of a thematic break, in columns.
-const RULE: usize = 40;
 /// Maximum size of a line or a table, in bytes. A larger one is ended early.
 const MAX_OPEN: usize = 16 * 1024;
 
@@ -46,7 +40,7 @@ struct CodeBlock {
     /// The marks that open it. As many close it.
     fence: String,
     indent: usize,
-    highlighter: Highlighter,
+    is_diff: bool,
 }
 
 impl MarkdownStream {
@@ -101,7 +95,7 @@ impl MarkdownStream {
         if line.trim().is_empty() {
             self.gap = true;
         } else {
-            rows.extend(self.separated(text_rows(line, page)));
+            rows.extend(self.separated(markdown::line(line, page)));
         }
         rows
     }
@@ -121,9 +115,11 @@ impl MarkdownStream {
             }
             Some(code) => {
                 // The terminal breaks a line that is too long, so that it is copied whole.
-                let line = code
-                    .highlighter
-                    .line(line.get(indent.min(code.indent)..).unwrap_or(line));
+                let line = line.get(indent.min(code.indent)..).unwrap_or(line);
+                let line = match code.is_diff {
+                    true => page.colours.diff_line(line),
+                    false => line.to_owned(),
+                };
                 let margin = " ".repeat(code.indent);
                 let row = format!("{margin}{CODE}{line}").trim_end().to_owned();
                 ControlFlow::Break(self.separated(vec![row]))
@@ -134,7 +130,7 @@ impl MarkdownStream {
                 self.code = Some(CodeBlock {
                     fence: fence.to_owned(),
                     indent,
-                    highlighter: Highlighter::new(info.trim(), page.colours),
+                    is_diff: matches!(info.trim(), "diff" | "patch"),
                 });
                 ControlFlow::Break(rows)
             }
@@ -150,7 +146,7 @@ impl MarkdownStream {
         let rows = markdown::table(&lines, page.width, page.colours);
         let rows = rows.unwrap_or_else(|| {
             let lines = lines.lines();
-            lines.flat_map(|line| text_rows(line, page)).collect()
+            lines.flat_map(|line| markdown::line(line, page)).collect()
         });
         self.separated(rows)
     }
@@ -163,83 +159,6 @@ impl MarkdownStream {
         self.has_rows = true;
         rows
     }
-}
-
-/// Renders a line of text: a heading, a thematic break, or words behind the marks of quotes and lists.
-fn text_rows(line: &str, page: PageStyle) -> Vec<String> {
-    let PageStyle { width, colours } = page;
-    let mut text = line.trim_start();
-    let mut first = " ".repeat(line.len() - text.len());
-    let mut rest = first.clone();
-    let mut style = PLAIN;
-    while let Some(quoted) = text.strip_prefix('>') {
-        let mark = colours.paint(DIM, "│ ");
-        first.push_str(&mark);
-        rest.push_str(&mark);
-        (text, style) = (quoted.trim_start(), DIM);
-    }
-    if is_rule(text) {
-        return vec![colours.paint(DIM, &"─".repeat(RULE.min(width)))];
-    }
-    if let Some((bullet, item)) = list_item(text, colours) {
-        rest.push_str(&" ".repeat(measure_text_width(&bullet)));
-        first.push_str(&bullet);
-        text = item;
-    }
-    if let Some((level, title)) = heading(text) {
-        style = if level == 1 {
-            style.bold().underlined()
-        } else {
-            style.bold()
-        };
-        if colours == Colours::None {
-            first.push_str(&"#".repeat(level));
-            first.push(' ');
-        }
-        text = title;
-    }
-    // A mark without a text behind it, such as the `>` between two paragraphs of a quote.
-    if text.is_empty() {
-        return vec![first.trim_end().to_owned()];
-    }
-    wrap(
-        &markdown::inline(text, style, colours),
-        width,
-        &first,
-        &rest,
-    )
-}
-
-fn is_rule(text: &str) -> bool {
-    let mark = text.chars().next().unwrap_or_default();
-    let marks = text.chars().filter(|c| !c.is_whitespace());
-    "-*_".contains(mark) && marks.clone().all(|c| c == mark) && marks.count() >= 3
-}
-
-/// Returns the mark of a list item as it is shown, and the text behind it.
-fn list_item(text: &str, colours: Colours) -> Option<(String, &str)> {
-    if let Some(item) = text.strip_prefix(['-', '*', '+'])
-        && (item.is_empty() || item.starts_with(' '))
-    {
-        let bullet = if colours == Colours::None {
-            "- "
-        } else {
-            "• "
-        };
-        return Some((bullet.to_owned(), item.trim_start()));
-    }
-    let digits = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let item = digits.strip_prefix(['.', ')'])?.strip_prefix(' ')?;
-    let mark = text.len() - item.len();
-    (digits.len() < text.len()).then(|| (text.chars().take(mark).collect(), item.trim_start()))
-}
-
-/// Returns the level of a heading, from 1, and its text.
-fn heading(text: &str) -> Option<(usize, &str)> {
-    let title = text.trim_start_matches('#');
-    let level = text.len() - title.len();
-    let is_heading = (1..=6).contains(&level) && title.starts_with(' ');
-    is_heading.then(|| (level, title.trim_start()))
 }
 
 #[cfg(test)]

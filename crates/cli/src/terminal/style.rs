@@ -15,9 +15,6 @@ pub(crate) const BOLD: Style = PLAIN.bold();
 pub(crate) const DIM: Style = PLAIN.dim();
 pub(crate) const RED: Style = PLAIN.red();
 pub(crate) const GREEN: Style = PLAIN.green();
-pub(crate) const YELLOW: Style = PLAIN.yellow();
-pub(crate) const BLUE: Style = PLAIN.blue();
-pub(crate) const MAGENTA: Style = PLAIN.magenta();
 pub(crate) const CYAN: Style = PLAIN.cyan();
 
 impl Colours {
@@ -28,6 +25,17 @@ impl Colours {
         }
         let style = style.force_styling(self == Self::Ansi);
         style.apply_to(text).to_string()
+    }
+
+    /// Returns a line of a unified diff in the colour of its mark.
+    pub(crate) fn diff_line(self, line: &str) -> String {
+        let style = match line.chars().next() {
+            Some('+') => GREEN,
+            Some('-') => RED,
+            Some('@') => CYAN,
+            _ => PLAIN,
+        };
+        self.paint(style, line)
     }
 }
 

@@ -56,7 +56,7 @@ fn what_is_wrong_is_answered_by_one_error_that_says_what_helps() {
             "session/new",
             json!({"cwd": "src", "mcpServers": []}),
             -32602,
-            "`src` is relative; give an absolute path",
+            "src is not a folder; give the absolute path",
         ),
         (
             "session/new",
@@ -68,7 +68,7 @@ fn what_is_wrong_is_answered_by_one_error_that_says_what_helps() {
             "session/new",
             json!({"cwd": work, "mcpServers": [sse]}),
             -32602,
-            "SSE, which is not supported",
+            "a transport that is not supported",
         ),
         (
             "session/load",

@@ -137,7 +137,7 @@ fn two_interrupts_leave_and_the_session_can_be_carried_on() {
 fn an_interrupt_with_nothing_under_way_leaves() {
     let (home, fake) = (Home::with_notes(), Fake::new([FakeAnswer::say("Hello.")]));
     let mut chat = Chat::start(&home, &fake, &[]);
-    chat.say("/session");
+    chat.say("/model");
     chat.out();
     chat.interrupt();
     assert_eq!(chat.wait().code, Some(130));
@@ -201,7 +201,7 @@ fn a_session_with_nothing_but_a_pin_belongs_to_its_folder() {
     let fake = Fake::new([]);
     let pinned = Chat::start(&home, &fake, &["--session", "pinned"]);
     pinned.lines("/pin Be brief.\n");
-    let said = Chat::start(&home, &fake, &["--continue"]).lines("/pins\n");
+    let said = Chat::start(&home, &fake, &["--continue"]).lines("/context\n");
     assert_eq!(said.code, Some(0), "{}", said.err);
-    assert!(said.out.contains("Be brief."), "{}", said.out);
+    assert!(said.out.contains("\npins "), "{}", said.out);
 }

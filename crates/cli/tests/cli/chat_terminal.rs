@@ -59,7 +59,6 @@ fn a_line_that_is_typed_while_it_works_steers_it() {
     chat.until("Allow? [y]es, [a]lways `echo ran` in this project, [n]o");
     chat.until_prompt("?");
     chat.keys("Use tabs.\r");
-    chat.until("skipped: the model reads your message first");
     chat.until("delivered: Use tabs.");
     chat.until("With tabs.");
     chat.until("cached)");
@@ -92,11 +91,9 @@ fn a_question_is_answered_by_a_line() {
     chat.until("this command works only between runs");
     chat.until_prompt("?");
     chat.keys("y\r");
-    chat.until("· allowed");
     chat.until("[a]lways `echo ran-2` in this project, [n]o");
     chat.until_prompt("?");
     chat.keys("no, use make\r");
-    chat.until("· denied");
     chat.until("[a]lways `echo ran-3` in this project, [n]o");
     chat.until_prompt("?");
     chat.keys("always\r");
@@ -121,34 +118,28 @@ fn a_question_is_answered_by_a_line() {
 }
 
 #[test]
-fn one_answer_or_message_is_for_all_calls_that_wait() {
+fn one_answer_is_for_all_calls_that_wait() {
     let home = Home::with_notes();
     let both = [
         ("bash", "{\"command\":\"echo one two\"}"),
         ("bash", "{\"command\":\"echo one three\"}"),
     ];
-    for (answer, results) in [
-        ("p\r", ["one two", "one three"]),
-        ("Wait.\r", ["read it first"; 2]),
-    ] {
-        let fake = Fake::new([FakeAnswer::call(&both), FakeAnswer::say("done")]);
-        let args = [&WINDOW[..], &["--max-parallel-tools", "2"]].concat();
-        let mut chat = Terminal::chat(&home, &fake, &args, &[], 200);
-        chat.until_prompt(">");
-        chat.keys("Run both.\r");
-        chat.until("[p]attern `echo one *` in this project, [n]o");
-        chat.until_prompt("?");
-        chat.keys(answer);
-        chat.until("done");
-        chat.until("cached)");
-        chat.until_prompt(">");
-        let screen = chat.screen();
-        assert_eq!(screen.matches("Allow?").count(), 1, "{screen}");
-        let sent = messages(&fake.asked()[1]);
-        for (result, part) in sent[3..].iter().zip(results) {
-            assert!(result.1.contains(part), "{result:?}");
-        }
-        std::fs::remove_file(home.data().join("approvals.json")).unwrap_or_default();
+    let fake = Fake::new([FakeAnswer::call(&both), FakeAnswer::say("done")]);
+    let args = [&WINDOW[..], &["--max-parallel-tools", "2"]].concat();
+    let mut chat = Terminal::chat(&home, &fake, &args, &[], 200);
+    chat.until_prompt(">");
+    chat.keys("Run both.\r");
+    chat.until("[p]attern `echo one *` in this project, [n]o");
+    chat.until_prompt("?");
+    chat.keys("p\r");
+    chat.until("done");
+    chat.until("cached)");
+    chat.until_prompt(">");
+    let screen = chat.screen();
+    assert_eq!(screen.matches("Allow?").count(), 1, "{screen}");
+    let sent = messages(&fake.asked()[1]);
+    for (result, part) in sent[3..].iter().zip(["one two", "one three"]) {
+        assert!(result.1.contains(part), "{result:?}");
     }
 }
 
@@ -324,25 +315,20 @@ fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
 }
 
 #[test]
-fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
-    for (columns, cells, variables) in [
-        (40, 37, [("NO_COLOR", "")]),
-        (60, 57, [("NO_COLOR", "")]),
-        (80, 60, [("NO_COLOR", "")]),
-        (120, 60, [("NO_COLOR", "1")]),
-    ] {
+fn context_is_a_table_that_fits_the_terminal() {
+    for columns in [40, 60, 80, 120] {
         let home = Home::with_notes();
         let fake = Fake::new([
             FakeAnswer::call(&[("read", "{\"path\":\"notes.txt\"}")]),
             FakeAnswer::say("Forty-two."),
         ]);
-        let mut chat = Terminal::chat(&home, &fake, &WINDOW, &variables, columns);
+        let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], columns);
         chat.until_prompt(">");
         chat.keys("Which number?\r");
         chat.until("cached)");
         chat.until_prompt(">");
         chat.keys("/context\r");
-        chat.until("kept for the answer");
+        chat.until("answer reserve");
         chat.until_prompt(">");
         let screen = chat.screen();
         let (_, picture) = screen.split_once("> /context\n").unwrap();
@@ -351,32 +337,13 @@ fn context_is_a_picture_of_the_window_that_fits_the_terminal() {
             lines[0].contains(" of ") && lines[0].contains(" tokens, "),
             "{screen}"
         );
-        let bar: Vec<char> = lines[1].trim_start().chars().collect();
-        assert_eq!(bar.len(), cells, "{screen}");
-        let is_coloured = variables[0].1.is_empty();
-        assert_eq!(bar[0], if is_coloured { '█' } else { 'T' }, "{screen}");
-        assert_eq!(bar[cells - 1], '·', "{screen}");
-        assert!(bar.contains(&'┊'), "{screen}");
-        assert!(lines[2].starts_with("  ┊ compacts at "), "{screen}");
-        for (row, name) in [
-            "system prompt",
-            "tools",
-            "user",
-            "assistant",
-            "tool results",
-        ]
-        .iter()
-        .enumerate()
-        {
-            let text: String = lines[4 + row].chars().skip(4).collect();
-            assert!(text.starts_with(name), "{screen}");
-        }
-        assert!(lines[9].ends_with(" %") || columns == 40, "{screen}");
-        let widest = lines
-            .iter()
-            .map(|line| line.trim_end().chars().count())
-            .max();
-        assert!(widest < Some(columns.into()), "{screen}");
-        assert_eq!(chat.raw().contains("\u{1b}[34m█"), is_coloured);
+        assert!(lines[1].starts_with("compacts at "), "{screen}");
+        let table = &lines[2..11];
+        assert!(table[8].starts_with("answer reserve "), "{screen}");
+        let widths = table.iter().map(|line| line.trim_end().chars().count());
+        let mut widths: Vec<usize> = widths.collect();
+        widths.dedup();
+        assert_eq!(widths.len(), 1, "{screen}");
+        assert!(widths[0] < usize::from(columns), "{screen}");
     }
 }

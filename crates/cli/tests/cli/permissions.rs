@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::command::Home;
 use super::fake::{Fake, FakeAnswer};
+use super::runs::messages;
 use super::terminal::Terminal;
 
 const WINDOW: [&str; 2] = ["--max-context", "20000"];
@@ -54,21 +55,33 @@ fn a_change_is_shown_before_a_person_is_asked_about_it() {
 }
 
 #[test]
-fn a_long_change_is_shown_in_full_on_request() {
+fn a_long_change_is_shown_in_full() {
     let rows: String = (0..90).map(|n| format!("row {n}\\n")).collect();
     let write = format!(r#"{{"path":"long.txt","content":"{rows}"}}"#);
     let write = FakeAnswer::call(&[("write", &write)]);
     let (home, fake) = (home(), Fake::new([write, FakeAnswer::say("Done.")]));
     let args = [WINDOW[0], WINDOW[1], "Write it."];
     let mut run = Terminal::run(&home, &fake, &args, 100);
-    run.until("  … 31 more lines\nAllow?");
-    run.until("[m]ore: the whole change, [N]o:");
-    assert!(!run.screen().contains("+row 89"), "{}", run.screen());
-    run.keys("m\r");
     run.until("  +row 89\nAllow?");
     run.keys("y\r");
     assert_eq!(run.end(), Some(0), "{}", run.screen());
     assert!(home.work().join("long.txt").exists());
+}
+
+#[test]
+fn a_message_instead_of_an_answer_is_the_reason_for_a_no() {
+    let call = FakeAnswer::call(&[("bash", r#"{"command":"cargo test"}"#)]);
+    let (home, fake) = (home(), Fake::new([call, FakeAnswer::say("Done.")]));
+    let mut run = Terminal::run(&home, &fake, &[WINDOW[0], WINDOW[1], "Test it."], 100);
+    run.until("[N]o:");
+    run.keys("Use make.\r");
+    assert_eq!(run.end(), Some(0), "{}", run.screen());
+    let (role, text) = messages(&fake.asked()[1]).pop().unwrap();
+    assert_eq!(role, "tool");
+    assert!(
+        text.contains("did not allow this call, and says: Use make."),
+        "{text}"
+    );
 }
 
 #[test]

@@ -132,26 +132,7 @@ fn a_chat_prints_how_to_carry_on_and_takes_a_new_name() {
     let said = feed(home.command(command.split(' ')), b"Second.\n").done();
     assert_eq!(said.out, "two\n", "{}", said.err);
     assert!(!said.err.contains("this session is new"), "{}", said.err);
-
-    // Another session is continued with its own model.
-    let other = says(&["four"]);
-    let url = other.url();
-    let flags = ["--model", "openai-compatible/other", "--base-url", &url];
-    let args = [&["run", "--session", "o"][..], &flags, &["Hi."]].concat();
-    home.run(args).done();
-    let said = feed(
-        home.command(["chat", "--session", "new"]),
-        b"/session o\n/model\n/session new\nThird.\n",
-    );
-    let said = said.done();
-    assert!(
-        said.out
-            .contains("now in session o, on openai-compatible/other"),
-        "{}",
-        said.out
-    );
-    assert!(said.out.contains("the model is openai-compatible/other"));
-    assert_eq!(messages(&fake.asked()[2])[3].1, "Second.");
+    assert_eq!(messages(&fake.asked()[1])[3].1, "Second.");
 }
 
 #[test]
