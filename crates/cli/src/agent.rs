@@ -220,11 +220,8 @@ fn adapt(settings: &mut AgentSettings, fit: ModelLimits) {
     *identical = identical.or(fit.max_identical_tool_calls);
     // A server that answers one call at a time takes longer for a summary.
     if fit.one_at_a_time && settings.summarizer.is_none() {
-        settings.builder.driver.summary_timeout = settings
-            .builder
-            .driver
-            .summary_timeout
-            .or(Some(LOCAL_SUMMARY));
+        let timeout = &mut settings.builder.driver.summary_timeout;
+        timeout.get_or_insert(LOCAL_SUMMARY);
     }
 }
 

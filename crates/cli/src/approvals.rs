@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use plimsoll::permissions::{CallTarget, Permission, PermissionRule, Permissions, Question};
@@ -22,6 +21,8 @@ use crate::write::replace_private;
 const FILE: &str = "approvals.json";
 /// Maximum size of the file in bytes. A larger one is considered damaged.
 const MAX_FILE: u64 = 1024 * 1024;
+/// The tool whose approval is that of all edits of files.
+const EDIT: &str = "edit";
 /// Maximum length of a stored command, in bytes.
 const MAX_COMMAND: usize = 200;
 
@@ -33,11 +34,9 @@ pub(crate) struct Approvals {
     project: String,
     previews: Arc<Previews>,
     approved: Mutex<Vec<Approval>>,
-    /// Whether edits are allowed without a question until the session ends.
-    edits: AtomicBool,
 }
 
-/// An approval of a tool or of commands.
+/// An approval of a tool or of commands. That of [`EDIT`] is for all edits, until the session ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Approval {
     tool: String,
@@ -51,18 +50,9 @@ pub(crate) struct Approval {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Offer {
     /// The meaning of "always".
-    pub(crate) always: Option<Always>,
+    pub(crate) always: Option<Approval>,
     /// A wider approval of similar commands.
-    pub(crate) pattern: Option<Always>,
-}
-
-/// An approval beyond one call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Always {
-    /// An approval that is stored for the project.
-    Project(Approval),
-    /// Edits of files, in this session.
-    Edits,
+    pub(crate) pattern: Option<Approval>,
 }
 
 impl Approvals {
@@ -85,7 +75,6 @@ impl Approvals {
             project,
             previews,
             approved: Mutex::new(approved),
-            edits: AtomicBool::new(false),
         }
     }
 
@@ -94,21 +83,23 @@ impl Approvals {
         if question.is_protected {
             return false;
         }
-        if is_edit(question) && self.edits.load(Ordering::SeqCst) {
-            return true;
-        }
-        let name = &question.call.name;
         let Some((arguments, target)) = self.target(question) else {
             return false;
         };
         let is_command = matches!(target, CallTarget::Command(_));
-        let approved = lock(&self.approved);
-        let rules = approved
-            .iter()
+        let name = &question.call.name;
+        let allows = |approval: &Approval| match &approval.command {
             // A tool that runs commands is approved only per command.
-            .filter(|approval| approval.tool == *name && approval.command.is_some() == is_command)
-            .map(Approval::rule);
-        Permissions::new(rules).decide(name, &arguments, &target) == Some(Permission::Allow)
+            None => !is_command,
+            Some(command) => {
+                let rule = PermissionRule::new(name, Permission::Allow);
+                let rules = Permissions::new([rule.with_argument(&format!("command={command}"))]);
+                rules.decide(name, &arguments, &target) == Some(Permission::Allow)
+            }
+        };
+        let approved = lock(&self.approved);
+        let mut approved = approved.iter();
+        approved.any(|approval| approval.tool == tool(question) && allows(approval))
     }
 
     /// Returns what a question offers. Nothing if it has to be asked each time.
@@ -116,17 +107,9 @@ impl Approvals {
         if question.is_protected {
             return Offer::default();
         }
-        if is_edit(question) {
-            return Offer {
-                always: Some(Always::Edits),
-                pattern: None,
-            };
-        }
-        let of = |command: Option<String>| {
-            Always::Project(Approval {
-                tool: question.call.name.clone(),
-                command,
-            })
+        let of = |command: Option<String>| Approval {
+            tool: tool(question).to_owned(),
+            command,
         };
         match self.target(question) {
             None => Offer::default(),
@@ -155,12 +138,11 @@ impl Approvals {
             Reply::Pattern => offer.pattern,
             _ => None,
         };
-        let approval = match chosen {
-            None => return,
-            Some(Always::Edits) => return self.edits.store(true, Ordering::SeqCst),
-            Some(Always::Project(approval)) => approval,
-        };
+        let Some(approval) = chosen else { return };
         lock(&self.approved).push(approval.clone());
+        if approval.tool == EDIT {
+            return;
+        }
         if let Err(error) = self.remember(approval) {
             say!("it is allowed until the end, but not remembered: {error}");
         }
@@ -197,26 +179,13 @@ impl Approvals {
 }
 
 impl Approval {
-    fn rule(&self) -> PermissionRule {
-        let rule = PermissionRule::new(&self.tool, Permission::Allow);
-        match &self.command {
-            Some(command) => rule.with_argument(&format!("command={command}")),
-            None => rule,
-        }
-    }
-}
-
-impl Always {
     /// Describes the approval in a few words.
     pub(crate) fn label(&self) -> String {
-        match self {
-            Self::Edits => "edits in this session".to_owned(),
-            Self::Project(Approval {
-                command: Some(command),
-                ..
-            }) => format!("`{}` in this project", clean(command)),
-            Self::Project(Approval { tool, .. }) => format!("`{}` in this project", clean(tool)),
+        if self.tool == EDIT {
+            return "edits in this session".to_owned();
         }
+        let name = self.command.as_ref().unwrap_or(&self.tool);
+        format!("`{}` in this project", clean(name))
     }
 }
 
@@ -233,7 +202,16 @@ fn pattern_of(command: &str) -> Option<String> {
 
 /// Checks whether a call changes a file with a built-in tool.
 pub(crate) fn is_edit(question: &Question) -> bool {
-    matches!(question.call.name.as_str(), "write" | "edit")
+    matches!(question.call.name.as_str(), "write" | EDIT)
+}
+
+/// Returns the name by which a call is approved.
+fn tool(question: &Question) -> &str {
+    if is_edit(question) {
+        EDIT
+    } else {
+        &question.call.name
+    }
 }
 
 /// Reads the approvals of all projects.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::approvals::{Always, Approvals, Offer, is_edit};
+use crate::approvals::{Approval, Approvals, Offer, is_edit};
 use crate::diff::Previews;
 use crate::error::CliError;
 use crate::lock;
@@ -189,8 +189,8 @@ fn prompt(question: &Question, offer: &Offer) -> String {
     } else {
         String::new()
     };
-    let label = |key: &str, always: &Option<Always>| {
-        let label = always.as_ref().map(Always::label);
+    let label = |key: &str, approval: &Option<Approval>| {
+        let label = approval.as_ref().map(Approval::label);
         label.map_or_else(String::new, |label| format!(", {key} {label}"))
     };
     let always = label("[a]lways", &offer.always);

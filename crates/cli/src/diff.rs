@@ -112,10 +112,14 @@ impl Previews {
     }
 
     /// Returns the change that a call would make to a file, if any.
-    pub(crate) fn diff(&self, tool: &str, arguments: &str) -> Option<Diff> {
+    pub(crate) fn change(&self, tool: &str, arguments: &str) -> Option<FileChange> {
         let arguments = serde_json::from_str(arguments).ok()?;
-        let change = self.toolbox.as_ref()?.preview(tool, &arguments)?;
-        Diff::of(&change.ok()?)
+        self.toolbox.as_ref()?.preview(tool, &arguments)?.ok()
+    }
+
+    /// Returns that change as a diff.
+    pub(crate) fn diff(&self, tool: &str, arguments: &str) -> Option<Diff> {
+        Diff::of(&self.change(tool, arguments)?)
     }
 
     /// Returns the text of a question: the change of a file, or all arguments of the call.

@@ -110,12 +110,7 @@ impl Calls {
 
     /// Describes a call before it runs.
     pub(super) fn describe(&self, name: &str, arguments: &str) -> ToolCallUpdateFields {
-        let arguments_json = serde_json::from_str(arguments).ok();
-        let change = arguments_json.as_ref().and_then(|arguments| {
-            let change = self.previews.toolbox()?.preview(name, arguments)?;
-            change.ok()
-        });
-        self.described(name, arguments, change)
+        self.described(name, arguments, self.previews.change(name, arguments))
     }
 
     /// Describes a call of the past. Its change is known only from its arguments.

@@ -125,13 +125,12 @@ impl AcpServer {
             None => new_session_id(),
         };
         let name = schema::SessionId::new(id.as_str());
-        let sources = self.sources_in(&folder, given).map_err(refused)?;
+        let sources = self.sources_in(&folder, given)?;
         // A client that lost its state may load a session that is still open.
         self.shut(&name).await;
         if lock(&self.sessions).len() >= MAX_SESSIONS {
-            return Err(refused(CliError::failed(format!(
-                "{MAX_SESSIONS} sessions are open; close one first"
-            ))));
+            let why = format!("{MAX_SESSIONS} sessions are open; close one first");
+            return Err(CliError::failed(why).into());
         }
         let outbox = Outbox {
             client,
@@ -139,8 +138,7 @@ impl AcpServer {
             permits: Arc::clone(&self.permits),
         };
         let store = Arc::clone(&self.store);
-        let opened = OpenSession::open(store, outbox, id, sources, &folder, is_new).await;
-        let session = opened.map_err(refused)?;
+        let session = OpenSession::open(store, outbox, id, sources, &folder, is_new).await?;
         lock(&self.sessions).insert(name, Arc::clone(&session));
         Ok(session)
     }
@@ -159,8 +157,7 @@ impl AcpServer {
         self: Arc<Self>,
         request: ListSessionsRequest,
     ) -> Result<ListSessionsResponse, Error> {
-        let all = list::sessions(&*self.store, false).await;
-        let all = all.map_err(refused)?.into_iter();
+        let all = list::sessions(&*self.store, false).await?.into_iter();
         let sessions = all.filter_map(|list::ListedSession { info, folder, .. }| {
             let folder = folder?;
             let is_wanted = request.cwd.as_ref().is_none_or(|cwd| *cwd == folder);
@@ -179,9 +176,7 @@ impl AcpServer {
     ) -> Result<SetSessionModeResponse, Error> {
         let session = self.session(&request.session_id)?;
         let mode = request.mode_id.0.parse::<PermissionMode>();
-        session
-            .gate
-            .set_mode(mode.map_err(|error| refused(CliError::usage(error)))?);
+        session.gate.set_mode(mode.map_err(CliError::usage)?);
         Ok(SetSessionModeResponse::new())
     }
 
@@ -193,8 +188,8 @@ impl AcpServer {
         let session = self.session(&request.session_id)?;
         let cancels = session.cancels();
         Ok(async move {
-            let ended = session.prompt(request.prompt, cancels).await;
-            ended.map(PromptResponse::new).map_err(refused)
+            let ended = session.prompt(request.prompt, cancels).await?;
+            Ok(PromptResponse::new(ended))
         })
     }
 
@@ -233,10 +228,8 @@ impl AcpServer {
 
     /// Returns the session in the store with this id.
     async fn known(&self, id: &schema::SessionId) -> Result<SessionId, Error> {
-        let known =
-            SessionId::new(id.0.as_ref()).map_err(|error| refused(CliError::usage(error)))?;
-        let info = self.store.head(&known).await;
-        match info.map_err(|error| refused(CliError::failed(error)))? {
+        let known = SessionId::new(id.0.as_ref()).map_err(CliError::usage)?;
+        match self.store.head(&known).await.map_err(CliError::failed)? {
             Some(_) => Ok(known),
             None => Err(unknown(
                 id,
@@ -266,13 +259,14 @@ impl AcpServer {
     }
 }
 
-/// Converts an error to one of the protocol.
-fn refused(stop: CliError) -> Error {
-    let code = match stop.code {
-        error::USAGE => ErrorCode::INVALID_PARAMS,
-        _ => ErrorCode::INTERNAL_ERROR,
-    };
-    Error::new(code, stop.text)
+impl From<CliError> for Error {
+    fn from(stop: CliError) -> Self {
+        let code = match stop.code {
+            error::USAGE => ErrorCode::INVALID_PARAMS,
+            _ => ErrorCode::INTERNAL_ERROR,
+        };
+        Self::new(code, stop.text)
+    }
 }
 
 fn unknown(id: &schema::SessionId, text: String) -> Error {

@@ -31,15 +31,9 @@ pub(crate) struct Templates {
 impl Templates {
     /// Creates the templates of the user, and those of the project in `root` if it is trusted.
     pub(crate) fn of(root: &Path) -> Self {
-        let project = trust::project(root).is_trusted().then_some(root);
-        Self::new(paths::config().ok().as_deref(), project)
-    }
-
-    /// Creates the templates of the user, whose configuration directory is `settings`, and of the
-    /// project in `root`.
-    fn new(settings: Option<&Path>, root: Option<&Path>) -> Self {
-        let users = settings.map(|folder| folder.join(USERS));
-        let project = root.map(|root| root.join(PROJECT));
+        let users = paths::config().ok().map(|folder| folder.join(USERS));
+        let is_trusted = trust::project(root).is_trusted();
+        let project = is_trusted.then(|| root.join(PROJECT));
         Self {
             folders: users.into_iter().chain(project).collect(),
         }
@@ -167,7 +161,9 @@ mod tests {
         fs::write(prompts.join("review.md"), "Review it.").unwrap();
         fs::write(prompts.join("cost.md"), "never").unwrap();
         fs::write(prompts.join("empty.md"), "\n").unwrap();
-        let templates = Templates::new(None, Some(folder.path()));
+        let templates = Templates {
+            folders: vec![prompts],
+        };
         assert_eq!(templates.names(), ["empty", "review"]);
         let review = ChatLine::Say("Review it.".to_owned());
         assert_eq!(templates.order("/review"), review);
