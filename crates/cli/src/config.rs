@@ -3,9 +3,7 @@
 
 use std::path::Path;
 
-use plimsoll::config::{
-    self, AgentConfig, CONFIG_FILE, Config, ConfigError, Import, Origin,
-};
+use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, ConfigError, Import, Origin};
 use plimsoll::context::{Counts, FALLBACK_WINDOW, Threshold, ViewLimits};
 use plimsoll::providers::{ModelFacts, ModelRef};
 use plimsoll::tokens::Calibration;

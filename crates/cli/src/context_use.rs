@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use console::Term;
-use plimsoll::context::{Contents, Share, WindowUse};
-use plimsoll::machine::{Entry, State};
+use plimsoll::context::{Share, WindowUse};
+use plimsoll::machine::Entry;
 use plimsoll::store::SqliteStore;
 use plimsoll::{Session, SessionStore, Tokens};
 
@@ -24,18 +24,6 @@ pub(crate) async fn of_session(
 ) -> Result<Vec<String>, CliError> {
     let log = store.load(session.id()).await?;
     Ok(of_window(&session.window_use(), &log))
-}
-
-/// Describes a view whose window and tools are unknown, line by line.
-pub(crate) fn of_view(system: Tokens, state: &State, log: &[Entry]) -> Vec<String> {
-    let of = WindowUse {
-        system,
-        view: Contents::of(state),
-        used: system + state.transcript().tokens(),
-        ..WindowUse::default()
-    };
-    let headline = format!("{} tokens, without the schemas of the tools", of.used);
-    lines(&of, headline, log)
 }
 
 fn of_window(of: &WindowUse, log: &[Entry]) -> Vec<String> {
@@ -112,6 +100,8 @@ fn percent(tokens: Tokens, all: Tokens) -> String {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll::context::Contents;
+
     use super::*;
 
     fn share(messages: usize, tokens: u64) -> Share {

@@ -63,3 +63,38 @@ pub(crate) fn effect(policy: &Policy, view: &Transcript, budget: &Budget) -> Str
     ));
     lines.join("\n")
 }
+
+/// Draws one character per message, or per group of messages if there are many.
+fn strip(marks: &[Mark]) -> String {
+    let group = marks.len().div_ceil(COLUMNS).max(1);
+    let sign = |marks: &[Mark]| {
+        let all = |wanted: Mark| marks.iter().all(|mark| *mark == wanted);
+        if marks.contains(&Mark::Summary) {
+            'S'
+        } else if all(Mark::Kept) {
+            '█'
+        } else if all(Mark::Gone) {
+            '·'
+        } else {
+            '▒'
+        }
+    };
+    marks.chunks(group).map(sign).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_strip_is_short_however_long_the_chat() {
+        assert_eq!(strip(&[]), "");
+        let marks = [Mark::Kept, Mark::Summary, Mark::Gone, Mark::Shortened];
+        assert_eq!(strip(&marks), "█S·▒");
+        let mut many = vec![Mark::Kept; 400];
+        many.extend([Mark::Gone; 600]);
+        let strip = strip(&many);
+        assert!(strip.chars().count() <= COLUMNS);
+        assert!(strip.starts_with('█') && strip.ends_with('·'));
+    }
+}

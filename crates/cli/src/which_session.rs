@@ -1,16 +1,13 @@
 //! Finds the session that a command names: by a whole name, a shortened one, or as the newest of
 //! this folder.
 
-use console::Term;
 use plimsoll::SessionId;
 use plimsoll::session::new_session_id;
 use plimsoll::store::{SessionReader, SqliteStore};
 
 use crate::ask;
 use crate::error::CliError;
-use crate::listing;
 use crate::sessions::list::{self, ListedSession};
-use crate::sessions::search;
 
 /// Minimum length of a shortened name, in characters.
 const SHORTEST: usize = 3;

@@ -120,11 +120,6 @@ async fn places(
     places.collect()
 }
 
-/// Returns the heading, and aligned lines for the first places of each session.
-pub(crate) fn lines(found: &[Vec<SearchHit>], width: Option<usize>) -> Vec<String> {
-    listing::columns(HEADING, cells(found), width)
-}
-
 fn cells(found: &[Vec<SearchHit>]) -> impl Iterator<Item = [String; 4]> {
     let places = found.iter().flat_map(|places| places.iter().take(SHOWN));
     places.map(|place| {
