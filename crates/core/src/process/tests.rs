@@ -408,7 +408,9 @@ async fn holds_a_server() {
         return;
     };
     let path = Path::new(&path).display();
-    let script = format!("trap '' TERM; exec 9>'{path}'; echo ready >&9; {FOR_EVER} & wait");
+    // A parent that dies in the middle of its start cannot name the child to the watchdog.
+    let script =
+        format!("trap '' TERM; exec 9>'{path}'; sleep 0.5; echo ready >&9; {FOR_EVER} & wait");
     let mut server = sh(&script).serve(Bytes(100)).unwrap();
     server.exited().await;
 }

@@ -271,7 +271,6 @@ async fn whoever_writes_summaries_must_have_a_price_under_a_limit_of_money() {
         let mut session = captain.session(id("s")).await.unwrap();
         let options = ParallelOptions {
             limits: Some(limits()),
-            ..ParallelOptions::default()
         };
         let branches = vec![Branch::new(scout(priced)), Branch::new(scout(priced))];
         let first = PickFirst;

@@ -568,7 +568,7 @@ async fn limits_fall_back_one_by_one_in_any_order() {
         let own = ExecutionLimits {
             max_turns: Some(7),
             max_tool_calls: Some(u64::MAX),
-            ..wanted.clone()
+            ..wanted
         };
         assert_eq!(limits_of(&store, "s").await, own);
         session.run("go").await.unwrap();

@@ -520,13 +520,7 @@ async fn who_cannot_be_paid_for_does_not_begin() {
         ..ExecutionLimits::turns(3)
     };
     let branches = saying(&["North.", "East."]);
-    let asked = agent_loop_parallel(
-        &mut session,
-        "?",
-        branches,
-        &TokenEfficient,
-        options(money.clone()),
-    );
+    let asked = agent_loop_parallel(&mut session, "?", branches, &TokenEfficient, options(money));
     let outcome = asked.await.unwrap();
     assert_eq!(ends(&outcome), ["died", "died"]);
     assert!(
