@@ -38,14 +38,17 @@ pub enum Failure {
         /// The evidence.
         message: String,
     },
-    /// The request alone exceeds the provider's limit per minute. The run treats it as an overflow of a
-    /// window that is valid for this session.
+    /// The request alone exceeds the provider's limit per minute. If waiting does not help either, the
+    /// run treats it as an overflow of a window that is valid for this session.
     #[error("the request has more tokens than the provider takes in a minute: {message}")]
     SoftWindow {
         /// The request's size as the provider counts.
         used: Option<Tokens>,
         /// The provider's limit per minute.
         limit: Tokens,
+        /// Milliseconds to wait if the same request may pass later, because most of it may then be read
+        /// from the cache, which does not count. `None` if waiting does not help.
+        retry_after_ms: Option<u64>,
         /// The provider's text.
         message: String,
     },
@@ -118,7 +121,13 @@ impl Failure {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::RateLimited { .. } | Self::Transient { .. } | Self::Garbled { .. }
+            Self::RateLimited { .. }
+                | Self::Transient { .. }
+                | Self::Garbled { .. }
+                | Self::SoftWindow {
+                    retry_after_ms: Some(_),
+                    ..
+                }
         )
     }
 
@@ -135,9 +144,9 @@ impl Failure {
     #[must_use]
     pub fn retry_after_ms(&self) -> Option<u64> {
         match self {
-            Self::RateLimited { retry_after_ms, .. } | Self::Transient { retry_after_ms, .. } => {
-                *retry_after_ms
-            }
+            Self::RateLimited { retry_after_ms, .. }
+            | Self::Transient { retry_after_ms, .. }
+            | Self::SoftWindow { retry_after_ms, .. } => *retry_after_ms,
             _ => None,
         }
     }

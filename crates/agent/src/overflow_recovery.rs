@@ -121,6 +121,7 @@ impl Run {
                 used,
                 limit,
                 message,
+                ..
             } => {
                 let message = format!(
                     "by its rate limit, which lets {limit} tokens through in a minute: {message}"

@@ -44,6 +44,10 @@ const SURELY_LARGE: Tokens = Tokens(32_768);
 /// This size if the window is unknown: half of the smallest window in use.
 const UNKNOWN_WINDOW: Tokens = Tokens(1_024);
 
+/// The count of a request may be too low by one part in 20 of the limit per minute. Making a
+/// request smaller once is better than having it refused forever.
+const UNSURE_PART: u64 = 20;
+
 /// The header in which Bedrock names the kind of error. The body does not contain it.
 const ERROR_TYPE: &str = "x-amzn-errortype";
 
@@ -94,13 +98,23 @@ impl RequestFacts {
         self.weight.is_some_and(|weight| weight < least)
     }
 
-    /// Checks whether the request alone exceeds the limit per minute. Cached input does not count towards
-    /// it, and everything except the messages since the previous request may be cached.
+    /// Checks whether the request alone exceeds the limit per minute.
     fn exceeds(&self, limit: Tokens) -> bool {
-        let previous = self.previous.unwrap_or(Tokens::ZERO);
-        self.weight
-            .is_some_and(|weight| weight.minus(previous) > limit)
+        self.weight.is_some_and(|weight| weight > sure_part(limit))
     }
+
+    /// Checks whether the request may still succeed in another minute. Cached input does not count
+    /// towards the limit, and everything except the messages since the previous request may be
+    /// cached.
+    fn may_pass(&self, limit: Tokens) -> bool {
+        let new = self.weight.zip(self.previous);
+        new.is_some_and(|(weight, previous)| weight.minus(previous) <= sure_part(limit))
+    }
+}
+
+/// Returns the part of a limit per minute that a request fits into despite counting errors.
+fn sure_part(limit: Tokens) -> Tokens {
+    limit.minus(Tokens(limit.0 / UNSURE_PART))
 }
 
 impl CallContext<'_> {
@@ -228,11 +242,19 @@ impl CallContext<'_> {
             Verdict::SoftWindow { limit, requested } => Failure::SoftWindow {
                 used: self.facts.max_output.map(|output| requested.minus(output)),
                 limit,
+                retry_after_ms: None,
                 message,
             },
             Verdict::PerMinute { limit } if self.facts.exceeds(limit) => Failure::SoftWindow {
-                used: self.facts.weight,
+                used: self
+                    .facts
+                    .weight
+                    .map(|weight| weight.max(limit + Tokens(1))),
                 limit,
+                retry_after_ms: self
+                    .facts
+                    .may_pass(limit)
+                    .then(|| retry_after_ms().unwrap_or_default()),
                 message,
             },
             Verdict::BodyTooLarge => Failure::BodyTooLarge { message },

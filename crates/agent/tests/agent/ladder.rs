@@ -118,6 +118,7 @@ fn a_minutes_allowance_is_the_line_for_this_session_alone() {
     stage.refuse(Failure::SoftWindow {
         used: Some(Tokens(used)),
         limit: Tokens(8_192),
+        retry_after_ms: None,
         message: "Limit 8192, Requested 12000".into(),
     });
     assert!(counted(&stage) <= 8_192, "{}", counted(&stage));
@@ -152,6 +153,7 @@ fn a_minutes_allowance_is_the_line_for_this_session_alone() {
     stage.refuse(Failure::SoftWindow {
         used: Some(Tokens(sent)),
         limit: Tokens(4_500),
+        retry_after_ms: None,
         message: "Limit 4500".into(),
     });
     let again = &stage.requests.last().unwrap().request;
