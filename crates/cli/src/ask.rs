@@ -280,6 +280,17 @@ pub(crate) async fn line(question: &str) -> String {
     next_line().await
 }
 
+/// Asks the user at the terminal for the number of one of these things, which were listed.
+pub(crate) async fn number<T>(listed: Vec<T>) -> Option<T> {
+    let answer = line("Number [1]: ").await;
+    let number = match answer.trim() {
+        // At the end of the input, there is not even a line break.
+        "" if !answer.is_empty() => Some(1),
+        number => number.parse::<usize>().ok(),
+    };
+    number.and_then(|number| listed.into_iter().nth(number.checked_sub(1)?))
+}
+
 /// Reads the next line of standard input. At the end of the input, it is empty. If the question is no
 /// longer asked by then, the line answers the next one.
 async fn next_line() -> String {

@@ -90,7 +90,7 @@ fn main() -> ExitCode {
         Command::Count(args) if args.exact => wait_for(count::exact(args)),
         Command::Count(args) => count::run(args),
         Command::Repair(args) => repair::run(args),
-        Command::Rescue(args) => rescue::run(args),
+        Command::Rescue(args) => wait_for(rescue::run(args)),
         Command::Config(args) => config::run(args),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),

@@ -112,13 +112,7 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
     for (number, line) in (1..).zip(lines) {
         list::note(&format!("{number:>2}  {line}"));
     }
-    let answer = ask::line("Number [1]: ").await;
-    let number = match answer.trim() {
-        // At the end of the input, there is not even a line break.
-        "" if !answer.is_empty() => Some(1),
-        number => number.parse::<usize>().ok(),
-    };
-    let chosen = number.and_then(|number| sessions.into_iter().nth(number.checked_sub(1)?));
+    let chosen = ask::number(sessions).await;
     chosen.map(|session| session.info.id).ok_or_else(|| {
         CliError::usage("no session was chosen; `plimsoll sessions search WORDS` finds others")
     })

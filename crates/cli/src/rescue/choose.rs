@@ -12,7 +12,7 @@ use super::diagnosis::Diagnosis;
 use crate::error::{CliError, DONE};
 use crate::listing::{self, minute};
 use crate::terminal::text::counted;
-use crate::{paths, stdout};
+use crate::{ask, paths, stdout};
 
 /// Number of the newest sessions that are listed, and among which one is chosen.
 const LISTED: usize = 20;
@@ -101,8 +101,9 @@ pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
 }
 
 /// Chooses the session to rescue among the newest ones: those of this folder, if there are any, and of
-/// these the newest one with something wrong. Never chooses a copy with nothing wrong.
-pub(super) fn broken(from: Option<Agent>) -> Result<Candidate, CliError> {
+/// these the one with something wrong. If there are several, the user chooses at the terminal, and the
+/// newest is taken without one. Never chooses a copy with nothing wrong.
+pub(super) async fn broken(from: Option<Agent>) -> Result<Candidate, CliError> {
     let found = logs::find(&paths::variable, from).into_iter().take(LISTED);
     let mut sessions: Vec<FoundSession> = found.map(FoundSession::of).collect();
     if sessions.is_empty() {
@@ -118,14 +119,27 @@ pub(super) fn broken(from: Option<Agent>) -> Result<Candidate, CliError> {
     if sessions.iter().any(is_here) {
         sessions.retain(is_here);
     }
-    let wrong = sessions.iter().filter(|session| is_wrong(session)).count();
-    if wrong > 1 {
-        note!("the newest of {wrong} sessions with faults; `plimsoll rescue --list` lists them");
+    if sessions.iter().any(is_wrong) {
+        sessions.retain(is_wrong);
+    } else {
+        // The newest one shows that nothing is wrong.
+        sessions.truncate(1);
     }
-    // If nothing is wrong with any, the newest one shows that.
-    let newest_wrong = sessions.iter().position(is_wrong).unwrap_or_default();
-    let chosen = sessions.into_iter().nth(newest_wrong);
-    chosen.map(|session| session.candidate).ok_or_else(|| {
+    let count = sessions.len();
+    if count > 1 && ask::can_ask() {
+        for (number, session) in (1..).zip(&sessions) {
+            note!("{number:>2}  {}", session.lines().join("\n    "));
+        }
+        let chosen = ask::number(sessions).await;
+        return chosen.map(|session| session.candidate).ok_or_else(|| {
+            CliError::usage("no session was chosen; `plimsoll rescue --list` lists them")
+        });
+    }
+    if count > 1 {
+        note!("the newest of {count} sessions with faults; `plimsoll rescue --list` lists them");
+    }
+    let newest = sessions.into_iter().next();
+    newest.map(|session| session.candidate).ok_or_else(|| {
         CliError::failed(
             "there are only copies that Plimsoll wrote, and nothing is wrong with them; to rescue one \
              again, name it: `plimsoll rescue --list` lists them",

@@ -66,7 +66,7 @@ pub(crate) fn agent(name: &str) -> Result<Agent, String> {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &RescueArgs) -> Result<u8, CliError> {
+pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
     if args.list {
         return choose::list(args);
     }
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &RescueArgs) -> Result<u8, CliError> {
     }
     let chosen = match &args.session {
         Some(name) => choose::named(name, args.from)?,
-        None => choose::broken(args.from)?,
+        None => choose::broken(args.from).await?,
     };
     let log = SessionLog::read(&chosen.path, chosen.session.as_deref())?;
     let (diagnosis, chat) = Diagnosis::of(log, chat_file::reasoning(args.drop_thinking));

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::command::{CommandOutput, Home, feed};
+use super::terminal::{END, Terminal};
 
 const CODEX: &str = "rollout-2026-11-01T10-00-00-01a2108d-0000-7000-8000-000000000001.jsonl";
 const CLAUDE: &str = ".claude/projects/-home-me-lamp/5e551011-0000-4000-8000-000000000001.jsonl";
@@ -268,7 +269,7 @@ fn the_broken_session_of_this_folder_is_taken_and_never_a_copy() {
         assert!(said.out.contains("00000000-broken"), "{}", said.out);
         assert!(said.out.contains("The repaired copy"), "{}", said.out);
     }
-    // Of two broken ones, the newest is taken.
+    // Of two broken ones, the newest is taken without a terminal.
     let second = format!("{folder}/00000000-second.jsonl");
     put_of(&home, &second, "claude-code.jsonl", "here");
     let said = here(&[]).done();
@@ -278,6 +279,29 @@ fn the_broken_session_of_this_folder_is_taken_and_never_a_copy() {
         "{}",
         said.err
     );
+    // At a terminal, one of the two is chosen.
+    let at_terminal = |keys: &str, code: i32| {
+        let mut command = home.command(["rescue", "--dry-run"]);
+        command.current_dir(home.work().join("here"));
+        let work = home.work();
+        let mut terminal = Terminal::start(command, &[("HOME", work.to_str().unwrap())], 100);
+        terminal.until("Number [1]:");
+        let list = terminal.screen();
+        assert!(list.starts_with(" 1  00000000-second\n"), "{list}");
+        assert!(list.contains("\n 2  00000000-broken\n"), "{list}");
+        assert!(
+            !list.contains("other") && !list.contains("healthy"),
+            "{list}"
+        );
+        terminal.keys(keys);
+        assert_eq!(terminal.end(), Some(code), "{}", terminal.screen());
+        terminal.screen().replace(&list, "")
+    };
+    assert!(at_terminal("\r", 0).contains("00000000-second"));
+    assert!(at_terminal("2\r", 0).contains("00000000-broken"));
+    for keys in ["3\r", END] {
+        assert!(at_terminal(keys, 2).contains("no session was chosen"));
+    }
 }
 
 #[test]
