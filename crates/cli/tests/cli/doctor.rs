@@ -76,9 +76,10 @@ fn every_wire_is_explained() {
 fn a_model_that_chat_does_not_go_all_the_way_with_is_explained_over_responses() {
     let home = Home::new();
     for model in ["openai/gpt-5.6-terra", "openai/gpt-5-pro"] {
-        let told = report(&home, "OPENAI_API_KEY", model);
-        assert_eq!(told["explained"]["wire"], "OpenAI Responses", "{model}");
-        assert_eq!(told["faults"], json!([]), "{model}");
+        let args = ["doctor", "--model", model];
+        let said = with_key(&home, "OPENAI_API_KEY", &args).done();
+        let words = "  wire      OpenAI Responses, by the profile ";
+        assert!(said.out.contains(words), "{model}: {}", said.out);
     }
 }
 
