@@ -6,13 +6,15 @@ pub(crate) mod filter;
 
 use std::io::BufRead;
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{self, ScopedJoinHandle, available_parallelism};
 
 use clap::Args;
 
 use crate::error::{CliError, DONE, FAILED};
 use crate::input::{self, InputChat};
 
-use compact_chat::CompactSettings;
+use compact_chat::{CompactSettings, CompactedChat};
 
 const EXAMPLES: &str = include_str!("../help/compact.txt").trim_ascii_end();
 
@@ -63,22 +65,47 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// Compacts one request per line. If a line fails, its answer is the error, and the following lines
-/// are still compacted.
+/// Compacts one request per line on all cores, and prints the answers in the order of the lines. If a
+/// line fails, its answer is the error, and the other lines are still compacted.
 fn lines(how: &CompactSettings<'_>, mut input: Box<dyn BufRead>) -> Result<u8, CliError> {
-    let mut code = DONE;
     let lines = std::iter::from_fn(|| input::line(&mut input));
-    for (number, line) in (1..).zip(lines) {
-        let answer = line.map(InputChat::of_body).and_then(|chat| {
-            let compacted = how.compact(&chat)?;
-            compacted.report(&format!("line {number}: "));
-            Ok(compacted.json.trim().to_owned())
-        });
-        let answer = answer.unwrap_or_else(|stop| {
-            code = FAILED;
-            serde_json::json!({ "error": stop.text }).to_string()
-        });
+    thread::scope(|scope| {
+        // Each line has a thread of its own. The bound limits their number.
+        let (order, answers) = sync_channel(available_parallelism().map_or(1, usize::from));
+        let printer = scope.spawn(move || print(answers));
+        for line in lines {
+            let answer = scope.spawn(move || how.compact(&InputChat::of_body(line?)));
+            // If nobody reads the output, the printer has ended.
+            if order.send(answer).is_err() {
+                break;
+            }
+        }
+        drop(order);
+        printer.join().unwrap_or_else(|_| Err(panicked()))
+    })
+}
+
+/// Prints the answers in their order. Returns the exit code.
+fn print(
+    answers: Receiver<ScopedJoinHandle<'_, Result<CompactedChat, CliError>>>,
+) -> Result<u8, CliError> {
+    let mut code = DONE;
+    for (number, answer) in (1..).zip(answers) {
+        let answer = match answer.join().map_err(|_| panicked())? {
+            Ok(compacted) => {
+                compacted.report(&format!("line {number}: "));
+                compacted.json.trim().to_owned()
+            }
+            Err(stop) => {
+                code = FAILED;
+                serde_json::json!({ "error": stop.text }).to_string()
+            }
+        };
         out!("{answer}");
     }
     Ok(code)
+}
+
+fn panicked() -> CliError {
+    CliError::failed("a line could not be compacted")
 }

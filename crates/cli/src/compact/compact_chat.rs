@@ -17,13 +17,13 @@ use crate::input::InputChat;
 use crate::terminal::text::counted;
 
 /// A compacted chat.
-pub(super) struct CompactedChat<'t> {
-    pub(super) json: Cow<'t, str>,
+pub(super) struct CompactedChat {
+    pub(super) json: String,
     notes: Vec<String>,
     explained: Option<String>,
 }
 
-impl CompactedChat<'_> {
+impl CompactedChat {
     /// Prints the notes and the explanation to standard error.
     pub(super) fn report(&self, prefix: &str) {
         for note in &self.notes {
@@ -57,7 +57,7 @@ impl<'a> CompactSettings<'a> {
     }
 
     /// Repairs a chat and compacts it to its budget.
-    pub(super) fn compact<'t>(&self, input: &'t InputChat) -> Result<CompactedChat<'t>, CliError> {
+    pub(super) fn compact(&self, input: &InputChat) -> Result<CompactedChat, CliError> {
         let args = self.args;
         let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
         let (mut chat, target) = chat_file::read(input, model, protocol)?;
@@ -100,7 +100,7 @@ impl<'a> CompactSettings<'a> {
             notes.clear();
         }
         Ok(CompactedChat {
-            json,
+            json: json.into_owned(),
             notes,
             explained,
         })
