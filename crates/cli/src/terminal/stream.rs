@@ -5,6 +5,7 @@
 
 use std::ops::ControlFlow;
 
+use crate::terminal::highlight::Highlighter;
 use crate::terminal::markdown;
 use crate::terminal::style::Colours;
 
@@ -40,7 +41,7 @@ struct CodeBlock {
     /// The marks that open it. As many close it.
     fence: String,
     indent: usize,
-    is_diff: bool,
+    highlighter: Highlighter,
 }
 
 impl MarkdownStream {
@@ -116,10 +117,7 @@ impl MarkdownStream {
             Some(code) => {
                 // The terminal breaks a line that is too long, so that it is copied whole.
                 let line = line.get(indent.min(code.indent)..).unwrap_or(line);
-                let line = match code.is_diff {
-                    true => page.colours.diff_line(line),
-                    false => line.to_owned(),
-                };
+                let line = code.highlighter.line(line);
                 let margin = " ".repeat(code.indent);
                 let row = format!("{margin}{CODE}{line}").trim_end().to_owned();
                 ControlFlow::Break(self.separated(vec![row]))
@@ -130,7 +128,7 @@ impl MarkdownStream {
                 self.code = Some(CodeBlock {
                     fence: fence.to_owned(),
                     indent,
-                    is_diff: matches!(info.trim(), "diff" | "patch"),
+                    highlighter: Highlighter::new(info.trim(), page.colours),
                 });
                 ControlFlow::Break(rows)
             }

@@ -15,6 +15,7 @@ pub(crate) const BOLD: Style = PLAIN.bold();
 pub(crate) const DIM: Style = PLAIN.dim();
 pub(crate) const RED: Style = PLAIN.red();
 pub(crate) const GREEN: Style = PLAIN.green();
+pub(crate) const MAGENTA: Style = PLAIN.magenta();
 pub(crate) const CYAN: Style = PLAIN.cyan();
 
 impl Colours {
