@@ -1,4 +1,4 @@
-//! The use of a window as a table: its parts, and the results by tool. `WindowUse` counts the tokens.
+//! The use of a window: a gauge, and a table of its parts and of the results by tool. `WindowUse` counts the tokens.
 
 use std::cmp::Reverse;
 
@@ -10,8 +10,11 @@ use plimsoll::{Session, SessionStore, Tokens};
 
 use crate::error::CliError;
 use crate::listing;
+use crate::status::gauge;
 use crate::terminal::text::clean;
 
+/// Width of the gauge, in cells. It fits a terminal of 40 columns.
+const GAUGE: u64 = 36;
 const HEADING: [&str; 4] = ["part", ">count?2", ">tokens", ">share?1"];
 
 /// A part of the window: its name, the number of its messages or tools, and its size.
@@ -38,15 +41,17 @@ fn of_window(of: &WindowUse, log: &[Entry]) -> Vec<String> {
 }
 
 fn lines(of: &WindowUse, headline: String, log: &[Entry]) -> Vec<String> {
-    let all = of.window_counted.or(of.limit).unwrap_or(of.used);
+    let window = of.window_counted.or(of.limit);
+    let all = window.unwrap_or(of.used);
     let rows = parts(of).into_iter().map(|(name, count, tokens)| {
         let count = count.map_or_else(String::new, |count| count.to_string());
         [name, count, tokens.to_string(), percent(tokens, all)]
     });
     let width = listing::width_of(&Term::stdout());
+    let gauge = window.map(|window| gauge(of.used, of.trigger, window, GAUGE));
     let trigger = of.trigger.map(|trigger| {
         let end = of.target.map(|target| format!(", ends at {target}"));
-        format!("compacts at {trigger}{}", end.unwrap_or_default())
+        format!("┊ compacts at {trigger}{}", end.unwrap_or_default())
     });
     let last = log.iter().rev().find_map(|entry| match entry {
         // The number of removed messages depends on the view at that time.
@@ -54,7 +59,7 @@ fn lines(of: &WindowUse, headline: String, log: &[Entry]) -> Vec<String> {
         _ => None,
     });
     let table = listing::columns(HEADING, rows, width);
-    let head = [headline].into_iter().chain(trigger);
+    let head = [headline].into_iter().chain(gauge).chain(trigger);
     head.chain(table).chain(last).collect()
 }
 
@@ -137,11 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn every_part_has_a_row() {
+    fn every_part_has_a_row_below_the_gauge() {
         let lines = of_window(&window(), &[]);
         let text = lines.join("\n");
         let expected = "790 of 2000 tokens, 39.5 %\n\
-            compacts at 1400, ends at 900\n\
+            ██████████████░░░░░░░░░░░┊░░░░░░░░░░\n\
+            ┊ compacts at 1400, ends at 900\n\
             part            count  tokens   share\n";
         assert!(text.starts_with(expected), "{text}");
         for row in [

@@ -1,9 +1,12 @@
-//! [`RunStatus`]: the status line of a run.
+//! [`RunStatus`]: the status line of a run, with the gauge of its context.
 
 use plimsoll::{Money, Tokens, Usage};
 
 use crate::outcome::{about, is_worth_telling};
 use crate::terminal::text::SEPARATOR;
+
+/// Width of the gauge, in cells.
+const GAUGE: u64 = 12;
 
 /// The state that the status line shows.
 #[derive(Debug, Default)]
@@ -27,13 +30,13 @@ pub(crate) struct RunStatus {
 impl RunStatus {
     /// Formats the status line, for example:
     ///
-    /// `turn 4 │ 60 %, 1812 of 3000 tokens │ $0.0012 │ the model reads`
+    /// `turn 4 │ ███████░░░┊░ 1812 of 3000 tokens │ $0.0012 │ the model reads`
     pub(crate) fn line(&self) -> String {
         let mut parts = vec![format!("turn {}", self.turn.max(1))];
         parts.push(match self.window {
             Some(window) => {
-                let percent = self.tokens.0.saturating_mul(100) / window.0.max(1);
-                format!("{percent} %, {} of {window} tokens", self.tokens)
+                let gauge = gauge(self.tokens, self.trigger, window, GAUGE);
+                format!("{gauge} {} of {window} tokens", self.tokens)
             }
             None => format!("{} tokens", self.tokens),
         });
@@ -45,6 +48,19 @@ impl RunStatus {
         }
         parts.join(SEPARATOR)
     }
+}
+
+/// Draws a gauge of so many cells, filled up to the current tokens, with a mark at the trigger.
+pub(crate) fn gauge(tokens: Tokens, trigger: Option<Tokens>, window: Tokens, cells: u64) -> String {
+    let cell = |tokens: Tokens| tokens.0.saturating_mul(cells) / window.0.max(1);
+    let filled = cell(tokens);
+    let mark = trigger.map(cell);
+    let cells = (0..cells).map(|at| match at {
+        _ if at < filled => '█',
+        _ if mark == Some(at) => '┊',
+        _ => '░',
+    });
+    cells.collect()
 }
 
 #[cfg(test)]
@@ -65,9 +81,16 @@ mod tests {
         let line = status.line();
         assert_eq!(
             line,
-            "turn 12 │ 40 %, 80000 of 200000 tokens │ $0.0123 │ the model writes"
+            "turn 12 │ ████░░░░░┊░░ 80000 of 200000 tokens │ $0.0123 │ the model writes"
         );
         // Two columns for the spinner, and the last one is left free.
         assert!(line.chars().count() + 2 < 80, "{line}");
+    }
+
+    #[test]
+    fn the_gauge_shows_fill_and_trigger() {
+        let gauge = |tokens, trigger| gauge(Tokens(tokens), trigger, Tokens(1_200), GAUGE);
+        assert_eq!(gauge(600, Some(Tokens(900))), "██████░░░┊░░");
+        assert_eq!(gauge(9_999, None), "█".repeat(12));
     }
 }

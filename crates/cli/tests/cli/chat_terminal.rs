@@ -315,7 +315,7 @@ fn keys_in_the_middle_of_a_stream_hold_nothing_up() {
 }
 
 #[test]
-fn context_is_a_table_that_fits_the_terminal() {
+fn context_is_a_gauge_and_a_table_that_fit_the_terminal() {
     for columns in [40, 60, 80, 120] {
         let home = Home::with_notes();
         let fake = Fake::new([
@@ -337,8 +337,11 @@ fn context_is_a_table_that_fits_the_terminal() {
             lines[0].contains(" of ") && lines[0].contains(" tokens, "),
             "{screen}"
         );
-        assert!(lines[1].starts_with("compacts at "), "{screen}");
-        let table = &lines[2..11];
+        let gauge = lines[1].trim_end();
+        assert!(gauge.starts_with('█') && gauge.contains('┊'), "{screen}");
+        assert!(gauge.ends_with('░'), "{screen}");
+        assert!(lines[2].starts_with("┊ compacts at "), "{screen}");
+        let table = &lines[3..12];
         assert!(table[8].starts_with("answer reserve "), "{screen}");
         let widths = table.iter().map(|line| line.trim_end().chars().count());
         let mut widths: Vec<usize> = widths.collect();
