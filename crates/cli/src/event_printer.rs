@@ -18,7 +18,7 @@ use crate::outcome::plan_text;
 use crate::status::RunStatus;
 use crate::terminal::Terminal;
 use crate::terminal::style::RED;
-use crate::terminal::text::{clean, counted, one_line};
+use crate::terminal::text::{clean, counted, first_clause, one_line};
 use crate::tool_line::{self, CallResult};
 
 /// Indentation of the details of a tool call.
@@ -249,7 +249,7 @@ impl Observer for EventPrinter {
                 let seconds = *wait_ms as f64 / 1_000.0;
                 self.dim(&format!(
                     "try {attempt} in {seconds:.1} s: {}",
-                    one_line(why)
+                    first_clause(why)
                 ));
             }
             Event::Overflow { message, .. } => {

@@ -14,7 +14,7 @@ use super::calls::Calls;
 use crate::event_printer::{StreamedText, below};
 use crate::lock;
 use crate::outcome::plan_text;
-use crate::terminal::text::{clean, one_line};
+use crate::terminal::text::{clean, first_clause};
 
 /// Nanodollars in a dollar.
 const DOLLAR: f64 = 1e9;
@@ -117,7 +117,7 @@ impl Observer for Updates {
                 self.usage(*tokens, *window, None);
             }
             Event::Delta(delta) => self.delta(state, delta),
-            Event::Retrying { why, .. } => self.again(state, &one_line(why)),
+            Event::Retrying { why, .. } => self.again(state, &first_clause(why)),
             Event::Overflow { .. } => self.again(state, "the request was too long"),
             Event::ToolCall {
                 phase,

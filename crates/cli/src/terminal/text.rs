@@ -186,6 +186,11 @@ pub(crate) fn one_line(text: &str) -> String {
     clip(&words.join(" "), LINE)
 }
 
+/// Returns the first clause of an error as one clean line, without the advice behind it.
+pub(crate) fn first_clause(error: &str) -> String {
+    one_line(error.split("; ").next().unwrap_or(error))
+}
+
 /// Encloses a text in a Markdown code fence that no line of the text closes.
 pub(crate) fn fenced(text: &str) -> String {
     let runs = text.split(|c| c != '`').map(str::len);
@@ -270,6 +275,7 @@ mod tests {
     #[test]
     fn long_text_is_one_short_line() {
         assert_eq!(one_line("a\n b\t c"), "a b c");
+        assert_eq!(first_clause("no\nserver; start it; or not"), "no server");
         assert_eq!(one_line("a\u{1b}[2Jb\r\n c"), "a\u{fffd}[2Jb c");
         assert_eq!(
             one_line(&"x".repeat(200)),
