@@ -3,15 +3,18 @@
 use std::cmp::Reverse;
 
 use console::Term;
-use plimsoll::context::{Share, WindowUse};
+use plimsoll::context::{Contents, Share, WindowUse};
 use plimsoll::machine::Entry;
 use plimsoll::store::SqliteStore;
+use plimsoll::tokens::MESSAGE_OVERHEAD;
 use plimsoll::{Session, SessionStore, Tokens};
 
 use crate::error::CliError;
 use crate::listing;
+use crate::sessions::fold;
 use crate::status::gauge;
 use crate::terminal::text::clean;
+use crate::view::started;
 
 /// Width of the gauge, in cells. It fits a terminal of 40 columns.
 const GAUGE: u64 = 36;
@@ -27,6 +30,21 @@ pub(crate) async fn of_session(
 ) -> Result<Vec<String>, CliError> {
     let log = store.load(session.id()).await?;
     Ok(of_window(&session.window_use(), &log))
+}
+
+/// Describes the view of a log. Its tools and window are unknown, because they are not in the log.
+pub(crate) fn of_log(log: &[Entry]) -> Result<Vec<String>, CliError> {
+    let state = fold(log)?;
+    let view = state.transcript();
+    let system = MESSAGE_OVERHEAD + view.counter().text(&started(log).1);
+    let of = WindowUse {
+        system,
+        used: system + view.tokens(),
+        view: Contents::of(&state),
+        ..WindowUse::default()
+    };
+    let headline = format!("{} tokens, without the schemas of the tools", of.used);
+    Ok(lines(&of, headline, log))
 }
 
 fn of_window(of: &WindowUse, log: &[Entry]) -> Vec<String> {
@@ -105,8 +123,6 @@ fn percent(tokens: Tokens, all: Tokens) -> String {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll::context::Contents;
-
     use super::*;
 
     fn share(messages: usize, tokens: u64) -> Share {

@@ -26,6 +26,7 @@ use plimsoll::machine::{Entry, State};
 use plimsoll::store::SessionReader;
 use plimsoll::tokens::{Bpe, Memo};
 
+use crate::context_use;
 use crate::count::preview;
 use crate::error::{CliError, DONE};
 use crate::listing;
@@ -95,7 +96,12 @@ async fn of_any(store: &impl SessionReader, command: &AnyStoreCommand) -> Result
         AnyStoreCommand::Rename { id, title } => rename(store, id, title).await,
         AnyStoreCommand::Delete(args) => removal::delete(store, args).await,
         AnyStoreCommand::Prune(args) => removal::prune(store, args).await,
-        AnyStoreCommand::Show { id, json } => show(store, &known(id).await?, *json).await,
+        AnyStoreCommand::Show { id, context, .. } if *context => {
+            let log = store.load(&known(id).await?).await?;
+            out!("{}", context_use::of_log(&log)?.join("\n"));
+            Ok(DONE)
+        }
+        AnyStoreCommand::Show { id, json, .. } => show(store, &known(id).await?, *json).await,
         AnyStoreCommand::Export(args) => export::run(store, args).await,
         AnyStoreCommand::Runs(of) => runs::list(store, &known(&of.id).await?, of.json).await,
         AnyStoreCommand::Fork { id, at, to } => {

@@ -69,6 +69,9 @@ pub(crate) enum AnyStoreCommand {
         /// Print the view as a chat in OpenAI's format
         #[arg(long)]
         json: bool,
+        /// Show what fills the context, by kind and by tool
+        #[arg(long, conflicts_with = "json")]
+        context: bool,
     },
     /// Print sessions as JSON lines, for `import`: title, forks and whole logs
     Export(super::export::ExportArgs),

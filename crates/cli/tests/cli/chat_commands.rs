@@ -147,6 +147,15 @@ fn context_says_what_fills_the_window() {
     ] {
         assert!(said.out.contains(part), "no `{part}`:\n{}", said.out);
     }
+    let id = said.session();
+    let show = home.run(["sessions", "show", "--context", &id]).done();
+    for part in [
+        " tokens, without the schemas of the tools\n",
+        "\nsystem prompt ",
+        "\ntool results       3  ",
+    ] {
+        assert!(show.out.contains(part), "no `{part}`:\n{}", show.out);
+    }
 }
 
 #[test]
