@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use plimsoll::foreign::{Protocol, Repair, Target, without_half_characters};
-use plimsoll::logs::{self, LogError, SessionLog};
+use plimsoll::logs::{self, SessionLog};
 
 use crate::error::CliError;
 
@@ -99,11 +99,12 @@ pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, CliError> {
     if !path.is_file() {
         return Ok(None);
     }
-    let log = match SessionLog::read(path, None) {
+    match logs::agent_of(path) {
+        Ok(Some(_)) => {}
         // Such a file is read, or rejected, as a chat.
-        Err(LogError::Unknown { .. } | LogError::Read { .. }) => return Ok(None),
-        log => log?,
-    };
+        Ok(None) | Err(_) => return Ok(None),
+    }
+    let log = SessionLog::read(path, None)?;
     for damage in &log.damage {
         say!("skipped line {}: {}", damage.line, damage.what);
     }

@@ -2,8 +2,6 @@
 
 use std::path::Path;
 
-use plimsoll_foreign::Protocol;
-
 /// An agent that writes session logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Agent {
@@ -65,15 +63,6 @@ impl Agent {
             Self::SweAgent => ("swe-agent", "SWE-agent", "message"),
             Self::MiniSweAgent => ("mini-swe-agent", "mini-SWE-agent", "message"),
             Self::CodexExec => ("codex-exec", "`codex exec --json`", "line"),
-        }
-    }
-
-    /// Returns the protocol of the units of the agent's logs.
-    pub(crate) const fn protocol(self) -> Protocol {
-        match self {
-            Self::Codex | Self::CodexExec => Protocol::Responses,
-            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent => Protocol::Chat,
-            Self::ClaudeCode | Self::Opencode | Self::Pi | Self::Gemini => Protocol::Messages,
         }
     }
 

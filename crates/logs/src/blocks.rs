@@ -4,6 +4,7 @@ use plimsoll_context::typed_words;
 use serde_json::{Value, json};
 
 use crate::copy::set;
+use crate::ids::Ids;
 
 /// Returns a text block.
 pub(crate) fn text(text: &str) -> Value {
@@ -34,18 +35,28 @@ pub(crate) fn image(media_type: &str, data: &str) -> Value {
 
 /// Returns the block of a tool call. A call without arguments has an empty object.
 pub(crate) fn call(id: &str, name: impl Into<Value>, input: Option<&Value>) -> Value {
-    let name = name.into();
+    let (id, name) = (wire_id(id), name.into());
     json!({ "type": "tool_use", "id": id, "name": name, "input": arguments(input) })
 }
 
 /// Returns the block of a tool result.
 pub(crate) fn result(id: &str, content: Vec<Value>, is_error: bool) -> Value {
     json!({
-        "type": "tool_result", "tool_use_id": id, "content": content, "is_error": is_error,
+        "type": "tool_result", "tool_use_id": wire_id(id), "content": content, "is_error": is_error,
     })
 }
 
 /// Returns the arguments of a call, or an empty object.
 pub(crate) fn arguments(input: Option<&Value>) -> Value {
     input.cloned().unwrap_or_else(|| json!({}))
+}
+
+/// Returns the id of a call with the characters that Messages allow. pi joins two ids of Responses
+/// with `|`, the only other character that occurs.
+pub(crate) fn wire_id(id: &str) -> String {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !id.is_empty() && id.len() <= 64 && id.chars().all(is_allowed) {
+        return id.to_owned();
+    }
+    format!("call_{}", Ids::new(id.as_bytes()).hex(24))
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use crate::agent::Agent;
 use crate::error::LogError;
 use crate::ids::Ids;
+use crate::input::{EntryPlace, for_each_again};
 use crate::session::{BranchEntry, SessionLog, estimated};
 use crate::{claude_code, codex, gemini, opencode, pi};
 
@@ -39,7 +40,8 @@ pub struct Copy {
 ///
 /// # Errors
 ///
-/// [`LogError::NoCopy`] for agents whose sessions cannot be resumed.
+/// [`LogError::Read`] if the log cannot be read a second time, and [`LogError::NoCopy`] for agents whose
+/// sessions cannot be resumed.
 pub fn copy(
     log: &SessionLog,
     units: &[Unit<'_>],
@@ -47,18 +49,18 @@ pub fn copy(
     ids: &mut Ids,
 ) -> Result<Copy, LogError> {
     let tokens = tokens.map(|tokens| tokens.saturating_sub(after_answer(units)));
-    Ok(match log.agent {
+    match log.agent {
         Agent::ClaudeCode => claude_code::copy::write(log, units, tokens, ids),
         Agent::Codex => codex::copy::write(log, units, ids),
         Agent::Pi => pi::copy::write(log, units, tokens, ids),
         Agent::Gemini => gemini::copy::write(log, units, tokens, ids),
         Agent::Opencode => opencode::copy::write(log, units, tokens, ids),
         agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec) => {
-            return Err(LogError::NoCopy {
+            Err(LogError::NoCopy {
                 agent: agent.title(),
-            });
+            })
         }
-    })
+    }
 }
 
 /// Estimates the tokens behind the last answer. Agents, and [`SessionLog::used_tokens`], add them to the size that the
@@ -77,8 +79,8 @@ pub(crate) struct Group<'u> {
     pub(crate) role: Role,
     /// The number of the entry on the branch of the log; `None` if the units are new.
     entry: Option<usize>,
-    /// The JSON text of the entry.
-    pub(crate) source: Option<&'u str>,
+    /// The place of the entry in the log.
+    pub(crate) place: Option<EntryPlace>,
     /// The units, in order. Empty for an entry that is no message.
     pub(crate) units: Vec<&'u Unit<'u>>,
     /// Whether the entry is copied unchanged.
@@ -90,7 +92,7 @@ impl<'u> Group<'u> {
         Self {
             role: unit.role,
             entry: entry_of(unit),
-            source: None,
+            place: None,
             units: vec![unit],
             same: false,
         }
@@ -140,7 +142,7 @@ fn written<'u>(units: &'u [Unit<'u>]) -> impl Iterator<Item = &'u Unit<'u>> {
 
 /// Returns the entries of the copy: neighbors of one entry together. If a result is part of its call's entry, it
 /// is added there; otherwise the entries that are no messages are at their places.
-pub(crate) fn groups<'u>(log: &'u SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'u>> {
+pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'u>> {
     let is_joined = log.agent.joins_results();
     let mut groups: Vec<Group<'u>> = Vec::new();
     let mut calls: HashMap<&str, usize> = HashMap::new();
@@ -158,7 +160,7 @@ pub(crate) fn groups<'u>(log: &'u SessionLog, units: &'u [Unit<'u>]) -> Vec<Grou
     }
     for group in &mut groups {
         let own = group.entry.and_then(|entry| log.branch.get(entry));
-        group.source = own.map(|own| own.source.as_str());
+        group.place = own.map(|own| own.place);
         group.same = own.is_some_and(|own| group.is_same(own));
     }
     match is_joined {
@@ -168,14 +170,14 @@ pub(crate) fn groups<'u>(log: &'u SessionLog, units: &'u [Unit<'u>]) -> Vec<Grou
 }
 
 /// Adds the entries that are no messages, each before the next message of the log.
-fn with_others<'u>(log: &'u SessionLog, groups: Vec<Group<'u>>) -> Vec<Group<'u>> {
+fn with_others<'u>(log: &SessionLog, groups: Vec<Group<'u>>) -> Vec<Group<'u>> {
     let others = log.branch.iter().enumerate();
     let others = others.filter(|(_, entry)| entry.units == 0);
     let others = others.map(|(at, entry)| {
         let other = Group {
             role: Role::Own,
             entry: Some(at),
-            source: Some(&entry.source),
+            place: Some(entry.place),
             units: Vec::new(),
             same: true,
         };
@@ -189,6 +191,28 @@ fn with_others<'u>(log: &'u SessionLog, groups: Vec<Group<'u>>) -> Vec<Group<'u>
     let mut all: Vec<(usize, Group<'u>)> = others.chain(groups).collect();
     all.sort_by_key(|(at, _)| *at);
     all.into_iter().map(|(_, group)| group).collect()
+}
+
+/// The texts of the entries of a log.
+#[derive(Debug)]
+pub(crate) struct Sources(HashMap<EntryPlace, String>);
+
+impl Sources {
+    /// Reads the entries of the groups again.
+    pub(crate) fn read(path: &Path, groups: &[Group<'_>]) -> Result<Self, LogError> {
+        let wanted: HashSet<EntryPlace> = groups.iter().filter_map(|group| group.place).collect();
+        let mut texts = HashMap::with_capacity(wanted.len());
+        for_each_again(path, &wanted, |entry| {
+            let text = String::from_utf8_lossy(entry.text);
+            texts.insert(entry.place, text.into_owned());
+        })?;
+        Ok(Self(texts))
+    }
+
+    /// Returns the text of a group's entry.
+    pub(crate) fn of(&self, group: &Group<'_>) -> Option<&str> {
+        self.0.get(&group.place?).map(String::as_str)
+    }
 }
 
 /// Returns the keys of a line.
@@ -238,21 +262,31 @@ pub(crate) fn unset(value: &mut Value, keys: &[&str]) {
     }
 }
 
-/// Returns the new content of a changed entry. `own` are its blocks in the log. Those of unchanged units stay, and
-/// `convert` returns the block of another unit, given its content and the block that it was read from.
-pub(crate) fn contents<'u>(
+/// Returns the new content of a changed entry. `own` are its blocks in the log. Blocks that no model sees are kept
+/// at their places, as are those of unchanged units, and `convert` returns the block of another unit, given its content
+/// and the block that it was read from.
+pub(crate) fn merged<'u>(
     own: Option<&Value>,
+    is_unseen: impl Fn(&Value) -> bool,
     units: impl IntoIterator<Item = &'u Unit<'u>>,
     convert: impl Fn(&Value, Option<&Value>) -> Option<Value>,
 ) -> Vec<Value> {
-    let blocks =
-        units
-            .into_iter()
-            .filter_map(|unit| match block_of(unit).and_then(|at| own?.get(at)) {
-                Some(own) if unit.change() == Change::Unchanged => Some(own.clone()),
-                own => convert(unit.value(), own),
-            });
-    blocks.collect()
+    let own = own
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let unseen = own.iter().enumerate().filter(|(_, own)| is_unseen(own));
+    let mut content: Vec<(usize, Value)> = unseen.map(|(at, own)| (at, own.clone())).collect();
+    for unit in units {
+        let at = block_of(unit).unwrap_or(usize::MAX);
+        let block = match own.get(at) {
+            Some(own) if unit.change() == Change::Unchanged => Some(own.clone()),
+            own => convert(unit.value(), own),
+        };
+        content.extend(block.map(|block| (at, block)));
+    }
+    content.sort_by_key(|(at, _)| *at);
+    content.into_iter().map(|(_, block)| block).collect()
 }
 
 /// Returns the text of a tool result.

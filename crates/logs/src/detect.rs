@@ -1,11 +1,17 @@
 //! [`detect`]: determines the agent that wrote a log by the keys at its beginning, independent of
 //! the file name.
 
+use std::fmt;
+
 use plimsoll_wire::__internals::RawObject;
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::agent::Agent;
-use crate::input::{BYTE_ORDER_MARK, Entry, entries};
+use crate::input::BYTE_ORDER_MARK;
 
+/// The number of bytes at the beginning of a log that determine its format.
+pub const HEAD: usize = 256 * 1024;
 /// The number of lines that are examined, since the first ones may be damaged.
 const LINES: usize = 64;
 /// The maximum length of a type, in bytes.
@@ -13,29 +19,42 @@ const SHORT: usize = 128;
 /// The first bytes of an SQLite database.
 pub(crate) const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Returns the agent that wrote a log with this text. Returns `None` for anything
+/// Returns the agent that wrote a log which begins with these bytes. Returns `None` for anything
 /// else, such as a request to a model.
 #[must_use]
-pub fn detect(text: &[u8]) -> Option<Agent> {
-    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
-    if text.starts_with(SQLITE) {
+pub fn detect(head: &[u8]) -> Option<Agent> {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    if head.starts_with(SQLITE) {
         return Some(Agent::Opencode);
     }
-    let lines = text.split(|byte| *byte == b'\n').take(LINES);
-    let mut lines = lines.flat_map(|line| entries(0, line).flatten());
+    let head = head.get(..HEAD.min(head.len())).unwrap_or_default();
+    let lines = head.split(|byte| *byte == b'\n');
+    let lines = lines
+        .map(<[u8]>::trim_ascii)
+        .filter(|line| !line.is_empty());
+    let of_line = lines.take(LINES).find_map(|line| of_keys(&keys(line)));
     // A document over several lines, as written by editors and `JSON.stringify(…, 2)`.
-    let whole = || of_entry(&Entry::parse(0, text).ok()?);
-    lines.find_map(|entry| of_entry(&entry)).or_else(whole)
+    of_line.or_else(|| of_keys(&keys(head)))
 }
 
-fn of_entry(entry: &Entry<'_>) -> Option<Agent> {
-    let has = |name: &str| entry.raw(name).is_some();
-    let kind = entry
-        .raw("type")
-        .filter(|raw| raw.starts_with('"') && raw.len() <= SHORT);
+fn of_keys(keys: &[(String, &str)]) -> Option<Agent> {
+    let has = |name: &str| keys.iter().any(|(key, _)| key == name);
+    let value = |name: &str| {
+        keys.iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, raw)| *raw)
+    };
+    let kind = value("type").filter(|raw| raw.starts_with('"') && raw.len() <= SHORT);
     let kind = kind.unwrap_or_default().trim_matches('"');
-    if has("payload") && !kind.is_empty() {
-        return Some(Agent::Codex);
+    if has("payload") || kind == "session_meta" {
+        let kinds = [
+            "session_meta",
+            "response_item",
+            "event_msg",
+            "turn_context",
+            "compacted",
+        ];
+        return kinds.contains(&kind).then_some(Agent::Codex);
     }
     if has("parentUuid") || has("isSidechain") || kind == "file-history-snapshot" {
         return Some(Agent::ClaudeCode);
@@ -43,11 +62,12 @@ fn of_entry(entry: &Entry<'_>) -> Option<Agent> {
     if kind == "session" && has("id") && (has("cwd") || has("timestamp")) {
         return Some(Agent::Pi);
     }
-    let is_record = kind == "gemini" || has("$set") || has("$rewindTo");
-    if has("sessionId") && has("projectHash") || is_record {
+    if has("sessionId") && has("projectHash") {
         return Some(Agent::Gemini);
     }
-    if let Some(info) = entry.raw("info").filter(|_| has("messages")) {
+    // A trajectory may be cut off in the submission, which is part of `info`.
+    let info = value("info").filter(|info| info.is_empty() || has("messages"));
+    if let Some(info) = info {
         // A session of opencode has an id, which a trajectory does not need.
         let info: RawObject<'_> = serde_json::from_str(info).unwrap_or_default();
         return Some(match info.get("id") {
@@ -71,6 +91,37 @@ fn of_entry(entry: &Entry<'_>) -> Option<Agent> {
     None
 }
 
+/// Returns the keys of the JSON object at the beginning of the text, with the raw texts of their values. The text may be
+/// cut off at any position; a value that is cut off is empty.
+fn keys(text: &[u8]) -> Vec<(String, &str)> {
+    let mut keys = Vec::new();
+    // An error ends the collection.
+    let _ = serde_json::Deserializer::from_slice(text).deserialize_map(KeyCollector(&mut keys));
+    keys
+}
+
+/// Collects the keys of an object.
+struct KeyCollector<'k, 't>(&'k mut Vec<(String, &'t str)>);
+
+impl<'t> Visitor<'t> for KeyCollector<'_, 't> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'t>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            self.0.push((key, ""));
+            let raw = map.next_value::<&RawValue>()?;
+            if let Some((_, value)) = self.0.last_mut() {
+                *value = raw.get();
+            }
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,7 +130,7 @@ mod tests {
     fn formats_are_told_by_their_keys_and_requests_are_left_alone() {
         let table = [
             (
-                r#"{"parentUuid":null,"type":"user","message":{"role":"user"}}"#,
+                r#"{"parentUuid":null,"type":"user","message":{"role":"user"#,
                 Some(Agent::ClaudeCode),
             ),
             (
@@ -87,7 +138,7 @@ mod tests {
                 Some(Agent::ClaudeCode),
             ),
             (
-                r#"{"timestamp":"1","type":"session_meta","payload":{"id":1}}"#,
+                r#"{"timestamp":"1","type":"session_meta","payload":{"id""#,
                 Some(Agent::Codex),
             ),
             (
@@ -95,7 +146,7 @@ mod tests {
                 Some(Agent::Pi),
             ),
             (
-                "{\n  \"sessionId\": \"1\",\n  \"projectHash\": \"2\"}",
+                "{\n  \"sessionId\": \"1\",\n  \"projectHash\": \"2\"",
                 Some(Agent::Gemini),
             ),
             (
@@ -108,6 +159,10 @@ mod tests {
             ),
             (
                 r#"{"info":{},"messages":[{"role":"user","content":"x"}]}"#,
+                Some(Agent::MiniSweAgent),
+            ),
+            (
+                r#"{"info":{"config":{"id":1},"exit_status":"Submitted","submission":"cut off"#,
                 Some(Agent::MiniSweAgent),
             ),
             (
@@ -124,7 +179,7 @@ mod tests {
                 r#"{"environment":"x","trajectory":[],"history":[]}"#,
                 Some(Agent::SweAgent),
             ),
-            ("{\n  \"trajectory\": [\n    ]}", Some(Agent::SweAgent)),
+            ("{\n  \"trajectory\": [\n    {\n", Some(Agent::SweAgent)),
             (
                 r#"{"instance_id":"x","history":[]}"#,
                 Some(Agent::OpenHands),

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use crate::agent::Agent;
 use crate::opencode;
-use crate::session::{SessionLog, text};
+use crate::session::SessionLog;
 
 /// The maximum number of sessions that are examined for each agent.
 pub const MAX_CANDIDATES: usize = 20_000;
@@ -85,7 +85,7 @@ pub fn folders(agent: Agent, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<
 /// Returns the path at which the agent finds the copy of a log: beside the log if that is in a folder of the agent and
 /// its directory exists, and otherwise in the agent's folder for `directory`, in which the copy will be resumed.
 ///
-/// opencode and pi read a copy from any place.
+/// opencode reads a copy from any place.
 #[must_use]
 pub fn place_of_copy(
     log: &SessionLog,
@@ -117,7 +117,13 @@ pub fn place_of_copy(
             let day = day.split(['-', 'T']).skip(1).take(3);
             folder.join(day.collect::<PathBuf>()).join(name)
         }
-        Agent::Gemini if !is_inside => match text(&log.header, "/projectHash") {
+        Agent::Pi if !is_inside => {
+            let project = directory
+                .trim_start_matches('/')
+                .replace(['/', '\\', ':'], "-");
+            folder.join(format!("--{project}--")).join(name)
+        }
+        Agent::Gemini if !is_inside => match &log.project {
             Some(project) => folder.join(project).join("chats").join(name),
             None => copy.to_owned(),
         },

@@ -1,11 +1,12 @@
 //! [`SessionLog::read`]: reads logs of all formats. Each format has its own module.
 
+use std::io::Read;
 use std::path::Path;
 
 use crate::agent::Agent;
-use crate::detect::{SQLITE, detect};
+use crate::detect::{HEAD, detect};
 use crate::error::LogError;
-use crate::input::read_text;
+use crate::input::open;
 use crate::session::SessionLog;
 use crate::{claude_code, codex, gemini, opencode, pi, trajectory};
 
@@ -18,25 +19,31 @@ impl SessionLog {
     /// [`LogError`] with the remedy. Damage inside a log is no error; see
     /// [`damage`](SessionLog::damage).
     pub fn read(path: &Path, session: Option<&str>) -> Result<Self, LogError> {
-        let mut text = read_text(path)?;
-        let agent = detect(&text).ok_or_else(|| LogError::Unknown {
-            path: path.to_owned(),
-        })?;
-        let mut log = Self::new(agent, path);
-        if text.starts_with(SQLITE) {
-            text = opencode::export(path, session)?;
-        }
-        log.replace_halves(&mut text);
-        match agent {
-            Agent::ClaudeCode => claude_code::read(log, &text),
-            Agent::Codex => codex::read(log, &text),
-            Agent::Opencode => opencode::read(log, &text),
-            Agent::Pi => pi::read(log, &text),
-            Agent::Gemini => gemini::read(log, &text),
-            Agent::OpenHands => trajectory::read_openhands(log, &text),
-            Agent::SweAgent => trajectory::read_messages(log, &text, "history"),
-            Agent::MiniSweAgent => trajectory::read_messages(log, &text, "messages"),
-            Agent::CodexExec => codex::exec::read(log, &text),
+        match agent_of(path)? {
+            Some(Agent::ClaudeCode) => claude_code::read(path),
+            Some(Agent::Codex) => codex::read(path),
+            Some(Agent::Opencode) => opencode::read(path, session),
+            Some(Agent::Pi) => pi::read(path),
+            Some(Agent::Gemini) => gemini::read(path),
+            Some(Agent::OpenHands) => trajectory::read_openhands(path),
+            Some(agent @ Agent::SweAgent) => trajectory::read_messages(path, agent, "history"),
+            Some(agent @ Agent::MiniSweAgent) => trajectory::read_messages(path, agent, "messages"),
+            Some(Agent::CodexExec) => codex::exec::read(path),
+            None => Err(LogError::Unknown {
+                path: path.to_owned(),
+            }),
         }
     }
+}
+
+/// Returns the agent that wrote a file, or `None` if it is no session log.
+///
+/// # Errors
+///
+/// The errors of [`open`].
+pub fn agent_of(path: &Path) -> Result<Option<Agent>, LogError> {
+    let mut head = Vec::new();
+    let read = open(path)?.take(HEAD as u64).read_to_end(&mut head);
+    read.map_err(LogError::read(path))?;
+    Ok(detect(&head))
 }

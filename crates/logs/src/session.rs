@@ -5,14 +5,13 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use plimsoll_context::typed_words;
-use plimsoll_foreign::{
-    Chat, LogEntries, Protocol, Repair, Role, Unit, half_characters_repair, replace_half_characters,
-};
+use plimsoll_foreign::{Chat, LogEntries, Protocol, Repair, Role, Unit, half_characters_repair};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::error::LogError;
+use crate::input::EntryPlace;
 
 /// The maximum number of descriptions of damaged lines; further ones are only counted.
 pub const MAX_DAMAGE: usize = 100;
@@ -57,19 +56,16 @@ pub struct SessionLog {
     /// The messages of the active branch. The entry of each is its number on the branch, and the block its place in
     /// the content of the entry.
     pub units: Vec<Unit<'static>>,
-    /// The data of a session beside its messages, in formats that have it.
-    pub(crate) header: Value,
+    /// The folder of a project's chats in Gemini CLI.
+    pub(crate) project: Option<String>,
     /// The entries of the active branch that a copy contains.
     pub(crate) branch: Vec<BranchEntry>,
 }
 
 /// An entry of the active branch.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct BranchEntry {
-    /// The number of its line, from 1. In a document, the index of the message.
-    pub(crate) line: usize,
-    /// Its JSON text. Empty in formats that are not copied.
-    pub(crate) source: String,
+    pub(crate) place: EntryPlace,
     /// The number of its units. An entry without units is no message; it is copied.
     pub(crate) units: usize,
 }
@@ -93,7 +89,7 @@ pub struct Damage {
 }
 
 impl SessionLog {
-    pub(crate) fn new(agent: Agent, path: &Path) -> Self {
+    pub(crate) fn new(agent: Agent, path: &Path, protocol: Protocol) -> Self {
         Self {
             agent,
             path: path.to_owned(),
@@ -107,10 +103,10 @@ impl SessionLog {
             damage: Vec::new(),
             damaged: 0,
             repairs: Vec::new(),
-            protocol: agent.protocol(),
+            protocol,
             instructions: None,
             units: Vec::new(),
-            header: Value::Null,
+            project: None,
             branch: Vec::new(),
         }
     }
@@ -121,7 +117,7 @@ impl SessionLog {
         let instructions = self.instructions.clone().map(Value::from);
         let units = std::mem::take(&mut self.units);
         let name = self.agent.entry();
-        let numbers = self.branch.iter().map(|entry| entry.line).collect();
+        let numbers = self.branch.iter().map(|entry| entry.place.line).collect();
         let log = LogEntries { name, numbers };
         Chat::of_log(self.protocol, log, instructions, units)
     }
@@ -151,19 +147,16 @@ impl SessionLog {
     /// Adds an entry of the active branch. Each unit has its place in the content of the entry.
     pub(crate) fn push(
         &mut self,
-        line: usize,
-        source: &[u8],
+        place: impl Into<EntryPlace>,
         units: impl IntoIterator<Item = (usize, Role, Value)>,
     ) {
-        let (entry, before) = (self.branch.len(), self.units.len());
+        let (place, entry) = (place.into(), self.branch.len());
+        let before = self.units.len();
         let units = units.into_iter();
         let units = units.map(|(block, role, value)| Unit::of_log(entry, block, role, value));
         self.units.extend(units);
-        self.branch.push(BranchEntry {
-            line,
-            source: String::from_utf8_lossy(source).into_owned(),
-            units: self.units.len() - before,
-        });
+        let units = self.units.len() - before;
+        self.branch.push(BranchEntry { place, units });
     }
 
     /// Records the provider's token count for the request whose answer was added last.
@@ -182,14 +175,10 @@ impl SessionLog {
         }
     }
 
-    /// Replaces halves of characters in the text of the log.
-    pub(crate) fn replace_halves(&mut self, text: &mut [u8]) {
-        for (line, text) in (1..).zip(text.split_mut(|byte| *byte == b'\n')) {
-            let count = replace_half_characters(text);
-            if count > 0 && self.repairs.len() < MAX_DAMAGE {
-                let repair = half_characters_repair(count, format!("line {line}"));
-                self.repairs.extend(repair);
-            }
+    /// Records that this many halves of characters were replaced.
+    pub(crate) fn replaced(&mut self, count: usize, place: impl Into<String>) {
+        if self.repairs.len() < MAX_DAMAGE {
+            self.repairs.extend(half_characters_repair(count, place));
         }
     }
 

@@ -1,36 +1,40 @@
 //! Trajectories of OpenHands (event histories), SWE-agent (`.traj`) and mini-SWE-agent
 //! (`.traj.json`): read only, since none of them can resume from a file.
 
-use plimsoll_foreign::Role;
+use std::path::Path;
+
+use plimsoll_foreign::{Protocol, Role};
 use serde_json::{Value, json};
 
+use crate::agent::Agent;
 use crate::copy::set;
 use crate::error::LogError;
-use crate::input::for_each_entry;
+use crate::input::{for_each_entry, open, read_rest};
 use crate::session::{SessionLog, text};
 
 const NOTHING: &str = "its history is empty";
 
 /// Reads a trajectory of SWE-agent or mini-SWE-agent, whose messages are the list with this key.
-pub(crate) fn read_messages(
-    mut log: SessionLog,
-    json: &[u8],
-    key: &str,
-) -> Result<SessionLog, LogError> {
-    let document: Value = serde_json::from_slice(json).unwrap_or_else(|error| {
-        log.damaged(error.line(), error.to_string());
-        Value::Null
-    });
+pub(crate) fn read_messages(path: &Path, agent: Agent, key: &str) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(agent, path, Protocol::Chat);
+    let document = document(&mut log)?;
     log.model = text(&document, "/info/config/model/model_name").map(str::to_owned);
     let entries = document.get(key).and_then(Value::as_array);
     for (at, entry) in entries.into_iter().flatten().enumerate() {
-        log.push(
-            at,
-            &[],
-            message(entry).map(|message| (0, Role::Own, message)),
-        );
+        log.push(at, message(entry).map(|message| (0, Role::Own, message)));
     }
     log.checked(NOTHING)
+}
+
+/// Reads a log that is one JSON document. Damage is recorded in the log.
+fn document(log: &mut SessionLog) -> Result<Value, LogError> {
+    let mut text = Vec::new();
+    let input = open(&log.path)?;
+    read_rest(log, input, &mut text)?;
+    Ok(serde_json::from_slice(&text).unwrap_or_else(|error| {
+        log.damaged(error.line(), error.to_string());
+        Value::Null
+    }))
 }
 
 /// Converts an entry to a message of Chat Completions. Returns `None` for others, such as the note `exit` at the end.
@@ -51,8 +55,9 @@ fn message(entry: &Value) -> Option<Value> {
 }
 
 /// Reads the first event history of a file of OpenHands.
-pub(crate) fn read_openhands(mut log: SessionLog, json: &[u8]) -> Result<SessionLog, LogError> {
-    for_each_entry(&mut log, json, |log, entry| {
+pub(crate) fn read_openhands(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::OpenHands, path, Protocol::Chat);
+    for_each_entry(&mut log, |log, entry| {
         if !log.units.is_empty() {
             return;
         }
@@ -63,13 +68,18 @@ pub(crate) fn read_openhands(mut log: SessionLog, json: &[u8]) -> Result<Session
             Ok(history) => {
                 let events = history.as_array().into_iter().flatten();
                 for (at, event) in events.enumerate() {
-                    let message = event_message(event);
-                    log.push(at, &[], message.map(|message| (0, Role::Own, message)));
+                    log.push(
+                        at,
+                        event_message(event).map(|message| (0, Role::Own, message)),
+                    );
                 }
             }
-            Err(error) => log.damaged(entry.line, format!("its history cannot be read: {error}")),
+            Err(error) => log.damaged(
+                entry.place.line,
+                format!("its history cannot be read: {error}"),
+            ),
         }
-    });
+    })?;
     log.checked(NOTHING)
 }
 

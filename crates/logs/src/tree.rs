@@ -6,40 +6,42 @@ use std::collections::{HashMap, HashSet};
 use plimsoll_foreign::Role;
 use serde_json::Value;
 
-use crate::input::Entry;
+use crate::error::LogError;
+use crate::input::{Entry, EntryPlace, for_each_again};
 use crate::session::SessionLog;
 
+/// The id of an entry, an answer or a call: a hash of its text, since the links of a large log have to fit into
+/// memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct LinkId(blake3::Hash);
+
+impl LinkId {
+    pub(crate) fn of(id: impl AsRef<str>) -> Self {
+        Self(blake3::hash(id.as_ref().as_bytes()))
+    }
+}
+
 /// An entry of a tree.
-#[derive(Debug)]
-pub(crate) struct Node<'a, T> {
-    pub(crate) line: usize,
-    pub(crate) text: &'a [u8],
-    pub(crate) parent: Option<String>,
+#[derive(Debug, Default)]
+pub(crate) struct Node<T> {
+    pub(crate) place: EntryPlace,
+    pub(crate) parent: Option<LinkId>,
     /// Whether it belongs to a sub-agent.
     pub(crate) is_side: bool,
     pub(crate) data: T,
 }
 
 /// The entries of a log, in file order.
-#[derive(Debug)]
-pub(crate) struct Tree<'a, T> {
-    pub(crate) nodes: Vec<Node<'a, T>>,
-    by_id: HashMap<String, usize>,
+#[derive(Debug, Default)]
+pub(crate) struct Tree<T> {
+    pub(crate) nodes: Vec<Node<T>>,
+    by_id: HashMap<LinkId, usize>,
 }
 
-impl<T> Default for Tree<'_, T> {
-    fn default() -> Self {
-        Self {
-            nodes: Vec::new(),
-            by_id: HashMap::new(),
-        }
-    }
-}
-
-impl<'a, T> Tree<'a, T> {
+impl<T> Tree<T> {
     /// Adds an entry. If its id is known, it replaces the entry with this id.
-    pub(crate) fn push(&mut self, id: String, node: Node<'a, T>) {
-        let known = self.find(&id);
+    pub(crate) fn push(&mut self, id: LinkId, node: Node<T>) {
+        let known = self.find(id);
         match known.and_then(|at| self.nodes.get_mut(at)) {
             Some(same) => *same = node,
             None => {
@@ -50,8 +52,8 @@ impl<'a, T> Tree<'a, T> {
     }
 
     /// Returns the index of an entry by its id.
-    pub(crate) fn find(&self, id: &str) -> Option<usize> {
-        self.by_id.get(id).copied()
+    pub(crate) fn find(&self, id: LinkId) -> Option<usize> {
+        self.by_id.get(&id).copied()
     }
 
     /// Returns the branch that ends with an entry, from its beginning. If a parent is missing, or is one of
@@ -63,7 +65,7 @@ impl<'a, T> Tree<'a, T> {
         while let Some((at, node)) = next.and_then(|at| Some((at, self.nodes.get(at)?))) {
             seen.insert(at);
             branch.push(at);
-            let Some(parent) = &node.parent else { break };
+            let Some(parent) = node.parent else { break };
             let known = self.find(parent);
             next = known.filter(|at| !seen.contains(at));
             if next.is_some() {
@@ -80,7 +82,7 @@ impl<'a, T> Tree<'a, T> {
                 }
                 (Some(_), Some(_)) => "its parents form a circle; joined it to the entry before it",
             };
-            log.damaged(node.line, what);
+            log.damaged(node.place.line, what);
         }
         branch.reverse();
         branch
@@ -100,24 +102,34 @@ pub(crate) struct EntryContent {
     pub(crate) answer: Option<(u64, Option<String>)>,
 }
 
-/// Adds the content that `read` returns for each of these entries, in the given order. Entries that cannot be read are
-/// damage.
-pub(crate) fn push_all<T>(
+/// Reads these entries of a log again, and adds the content that `read` returns for each, in the given order.
+/// Entries that cannot be read, or have changed, are damage.
+pub(crate) fn push_again<T>(
     log: &mut SessionLog,
-    nodes: &[&Node<'_, T>],
+    nodes: &[&Node<T>],
     read: impl Fn(&Entry<'_>, &T) -> serde_json::Result<EntryContent>,
-) {
+) -> Result<(), LogError> {
+    let data: HashMap<EntryPlace, &T> = nodes.iter().map(|node| (node.place, &node.data)).collect();
+    let mut contents: HashMap<EntryPlace, serde_json::Result<EntryContent>> = HashMap::new();
+    for_each_again(&log.path, &data.keys().copied().collect(), |entry| {
+        let content = data.get(&entry.place).map(|data| read(entry, data));
+        contents.extend(content.map(|content| (entry.place, content)));
+    })?;
     for node in nodes {
-        let entry = Entry::parse(node.line, node.text);
-        let content = match entry.and_then(|entry| read(&entry, &node.data)) {
-            Ok(content) => content,
-            Err(error) => {
-                log.damaged(node.line, format!("its message cannot be read: {error}"));
+        let line = node.place.line;
+        let content = match contents.remove(&node.place) {
+            Some(Ok(content)) => content,
+            Some(Err(error)) => {
+                log.damaged(line, format!("its message cannot be read: {error}"));
+                continue;
+            }
+            None => {
+                log.damaged(line, "it changed while it was read");
                 continue;
             }
         };
         if content.is_kept || !content.blocks.is_empty() {
-            log.push(node.line, node.text, content.blocks);
+            log.push(node.place, content.blocks);
         }
         log.model = content.model.or(log.model.take());
         if let Some((tokens, error)) = content.answer {
@@ -125,4 +137,5 @@ pub(crate) fn push_all<T>(
             log.report(tokens);
         }
     }
+    Ok(())
 }

@@ -358,7 +358,7 @@ fn a_log_from_elsewhere_is_written_where_its_agent_finds_it() {
         Path::new(file).is_absolute() && Path::new(file).exists(),
         "{command}"
     );
-    assert!(file.contains("/downloads/"), "{command}");
+    assert!(file.contains(".pi/agent/sessions/--"), "{command}");
 }
 
 #[test]

@@ -8,7 +8,8 @@ use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::copy::{Chain, Copy, Group, block_of, groups, keys};
+use crate::copy::{Chain, Copy, Group, Sources, block_of, groups, keys};
+use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::SessionLog;
 
@@ -30,14 +31,15 @@ pub(crate) fn write(
     units: &[Unit<'_>],
     tokens: Option<u64>,
     ids: &mut Ids,
-) -> Copy {
+) -> Result<Copy, LogError> {
     let id = ids.uuid();
     let groups = groups(log, units);
-    let mut template = keys(groups.iter().find_map(|group| group.source));
+    let sources = Sources::read(&log.path, &groups)?;
+    let mut template = keys(groups.iter().find_map(|group| sources.of(group)));
     let mut chain = Chain::default();
     let mut text = String::new();
     for group in &groups {
-        let own = keys(group.source);
+        let own = keys(sources.of(group));
         let (uuid, parent) = chain.next(own.get("uuid"), || ids.uuid());
         // Claude Code finds entries by lines that begin with the parent.
         let mut changes = vec![("parentUuid", Some(parent.to_string()))];
@@ -52,11 +54,11 @@ pub(crate) fn write(
     }
     let title = json!({ "type": "custom-title", "customTitle": log.copy_title(), "sessionId": id });
     text.push_str(&format!("{title}\n"));
-    Copy {
+    Ok(Copy {
         path: log.path.with_file_name(format!("{id}.jsonl")),
         text,
         id,
-    }
+    })
 }
 
 /// Returns the changes of an entry besides its links. A new entry consists of them.

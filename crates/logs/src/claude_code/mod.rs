@@ -1,20 +1,24 @@
 //! Session logs of Claude Code: one JSONL file per session, a tree of entries linked by `parentUuid`. The
 //! messages of sub-agents (sidechains) are ignored.
+//!
+//! The file is read twice: first the links, then the messages of the active branch.
 
 pub(crate) mod copy;
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use plimsoll_foreign::Role;
+use plimsoll_foreign::{Protocol, Role};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, sum, text};
-use crate::tree::{EntryContent, Node, Tree, push_all};
+use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
 
 /// The model name in messages that Claude Code writes itself, such as errors of the API.
 const SYNTHETIC: &str = "<synthetic>";
@@ -40,9 +44,9 @@ struct Links {
     is_message: bool,
     is_boundary: bool,
     /// The id of the answer that the entry belongs to.
-    answer: Option<String>,
-    calls: Vec<String>,
-    results: Vec<String>,
+    answer: Option<LinkId>,
+    calls: Vec<LinkId>,
+    results: Vec<LinkId>,
 }
 
 /// Messages before a compaction that are kept, and the message that they follow.
@@ -69,11 +73,12 @@ struct BlockIds {
 }
 
 /// Reads a log and returns its active branch.
-pub(crate) fn read(mut log: SessionLog, text: &[u8]) -> Result<SessionLog, LogError> {
+pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::ClaudeCode, path, Protocol::Messages);
     let mut tree = Tree::default();
     let mut segments = Vec::new();
     let mut titles = TITLES.map(|_| None);
-    for_each_entry(&mut log, text, |log, entry| {
+    for_each_entry(&mut log, |log, entry| {
         if log.id.is_empty() {
             log.id = entry.text("sessionId").unwrap_or_default();
         }
@@ -85,16 +90,16 @@ pub(crate) fn read(mut log: SessionLog, text: &[u8]) -> Result<SessionLog, LogEr
             }
         }
         segments.extend(take(log, &mut tree, entry, &kind));
-    });
+    })?;
     relink(&mut tree, segments);
     let is_leaf =
-        |node: &Node<'_, Links>| !node.is_side && (node.data.is_message || node.data.is_boundary);
+        |node: &Node<Links>| !node.is_side && (node.data.is_message || node.data.is_boundary);
     let leaf = tree.nodes.iter().rposition(is_leaf);
     let chain = with_parallel(&tree, &tree.branch(leaf, &mut log));
-    let nodes = chain.iter().filter_map(|at| tree.nodes.get(*at));
-    push_all(&mut log, &nodes.collect::<Vec<_>>(), content);
+    let nodes: Vec<&Node<Links>> = chain.iter().filter_map(|at| tree.nodes.get(*at)).collect();
+    push_again(&mut log, &nodes, content)?;
     log.title = titles.into_iter().flatten().next();
-    let is_side = |node: &Node<'_, Links>| node.is_side && node.data.is_message;
+    let is_side = |node: &Node<Links>| node.is_side && node.data.is_message;
     let why = match tree.nodes.iter().any(is_side) {
         true => "it is the log of a sub-agent; name the session that started it",
         false => "it contains no messages; choose another session with --list",
@@ -103,10 +108,10 @@ pub(crate) fn read(mut log: SessionLog, text: &[u8]) -> Result<SessionLog, LogEr
 }
 
 /// Adds an entry to the tree. Returns the messages that a compaction kept.
-fn take<'a>(
+fn take(
     log: &mut SessionLog,
-    tree: &mut Tree<'a, Links>,
-    entry: &Entry<'a>,
+    tree: &mut Tree<Links>,
+    entry: &Entry<'_>,
     kind: &str,
 ) -> Option<Segment> {
     let is_side = entry.raw("isSidechain") == Some("true");
@@ -125,76 +130,83 @@ fn take<'a>(
     if let ("user" | "assistant", Some(message)) = (kind, entry.raw("message")) {
         match data.message(message, kind == "assistant") {
             Ok(()) => data.is_message = true,
-            Err(error) => log.damaged(entry.line, format!("its message cannot be read: {error}")),
+            Err(error) => log.damaged(
+                entry.place.line,
+                format!("its message cannot be read: {error}"),
+            ),
         }
     }
     // An entry without an id cannot be a parent, and is not part of the tree.
-    let node = Node {
-        line: entry.line,
-        text: entry.text,
-        parent: entry.text("parentUuid"),
-        is_side,
-        data,
-    };
-    tree.push(entry.text("uuid")?, node);
+    let id = LinkId::of(entry.text("uuid")?);
+    let parent = entry.text("parentUuid").map(LinkId::of);
+    let place = entry.place;
+    tree.push(
+        id,
+        Node {
+            place,
+            parent,
+            is_side,
+            data,
+        },
+    );
     segment
 }
 
 impl Links {
     fn message(&mut self, message: &str, is_answer: bool) -> serde_json::Result<()> {
         let ids: MessageIds<'_> = serde_json::from_str(message)?;
-        self.answer = ids.id.filter(|_| is_answer);
+        self.answer = ids.id.filter(|_| is_answer).map(LinkId::of);
         if ids.content.get().starts_with('"') {
             return Ok(());
         }
         let blocks: Vec<BlockIds> = serde_json::from_str(ids.content.get())?;
         for block in blocks {
-            self.results.extend(block.tool_use_id);
-            self.calls.extend(block.id.filter(|_| is_answer));
+            self.results.extend(block.tool_use_id.map(LinkId::of));
+            self.calls
+                .extend(block.id.filter(|_| is_answer).map(LinkId::of));
         }
         Ok(())
     }
 }
 
 /// Moves messages that were preserved by a compaction after its summary.
-fn relink(tree: &mut Tree<'_, Links>, segments: Vec<Segment>) {
+fn relink(tree: &mut Tree<Links>, segments: Vec<Segment>) {
     for segment in segments {
-        let anchor = Some(segment.anchor_uuid);
-        let head = tree.find(&segment.head_uuid);
-        if head.is_none() || anchor.as_deref().and_then(|id| tree.find(id)).is_none() {
+        let anchor = LinkId::of(&segment.anchor_uuid);
+        let head = tree.find(LinkId::of(&segment.head_uuid));
+        if head.is_none() || tree.find(anchor).is_none() {
             continue;
         }
         for node in &mut tree.nodes {
-            if node.parent == anchor {
-                node.parent = Some(segment.tail_uuid.clone());
+            if node.parent == Some(anchor) {
+                node.parent = Some(LinkId::of(&segment.tail_uuid));
             }
         }
         if let Some(head) = head.and_then(|at| tree.nodes.get_mut(at)) {
-            head.parent = anchor;
+            head.parent = Some(anchor);
         }
     }
 }
 
 /// Adds the entries beside the chain. An answer consists of several entries, and results of parallel calls
 /// are attached to different ones of these. The complete answer comes before its results.
-fn with_parallel(tree: &Tree<'_, Links>, chain: &[usize]) -> Vec<usize> {
+fn with_parallel(tree: &Tree<Links>, chain: &[usize]) -> Vec<usize> {
     let places = chain.iter().enumerate();
     let places: HashMap<usize, usize> = places.map(|(place, at)| (*at, place)).collect();
     let nodes = tree.nodes.iter().enumerate();
     let nodes = nodes.filter(|(at, node)| !node.is_side || places.contains_key(at));
-    let mut answers: HashMap<&str, usize> = HashMap::new();
+    let mut answers: HashMap<LinkId, usize> = HashMap::new();
     for (place, at) in chain.iter().enumerate() {
-        let node = tree.nodes.get(*at);
-        let answer = node.and_then(|node| node.data.answer.as_deref());
+        let answer = tree.nodes.get(*at).and_then(|node| node.data.answer);
         answer.map(|answer| *answers.entry(answer).or_insert(place));
     }
-    let place_of = |links: &Links| answers.get(links.answer.as_deref()?).copied();
+    let place_of = |links: &Links| answers.get(&links.answer?).copied();
     let calls = nodes.clone().flat_map(|(at, node)| {
         let place = place_of(&node.data);
         let calls = node.data.calls.iter();
-        calls.filter_map(move |call| Some((call, (place?, at))))
+        calls.filter_map(move |call| Some((*call, (place?, at))))
     });
-    let calls: HashMap<&String, (usize, usize)> = calls.collect();
+    let calls: HashMap<LinkId, (usize, usize)> = calls.collect();
     // By the place of the answer, with its results behind it in the order of the calls. A result for several answers
     // follows the last one.
     let active = nodes.filter_map(|(at, node)| {

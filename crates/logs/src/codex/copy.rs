@@ -7,19 +7,23 @@ use plimsoll_foreign::Unit;
 use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
 
-use crate::copy::{Copy, groups, keys};
+use crate::copy::{Copy, Sources, groups, keys, stem};
+use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::SessionLog;
 
+/// The length of a UUID, which is the end of a rollout's name.
+const UUID: usize = 36;
 /// The keys of a payload that may contain the id of the session.
 const IDS: [&str; 3] = ["id", "session_id", "thread_id"];
 
-pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Copy {
+pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Result<Copy, LogError> {
     let id = ids.uuid();
     let groups = groups(log, units);
-    let first = keys(groups.iter().find_map(|group| group.source));
+    let sources = Sources::read(&log.path, &groups)?;
+    let first = keys(groups.iter().find_map(|group| sources.of(group)));
     let mut time = first.get("timestamp").unwrap_or("null");
-    let name = name(time, &id);
+    let name = name(log, time, &id);
     let is_numbered = first.get("ordinal").is_some();
     // Newer logs number their lines without gaps.
     let ordinal = |number: usize| ("ordinal", is_numbered.then(|| number.to_string()));
@@ -41,7 +45,7 @@ pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Copy
         lines.push(new(time, 0, "session_meta", begin.to_string().into()));
     }
     for group in &groups {
-        let own = keys(group.source);
+        let own = keys(sources.of(group));
         time = own.get("timestamp").unwrap_or(time);
         let ordinal = ordinal(lines.len());
         if group.units.is_empty() {
@@ -63,17 +67,22 @@ pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Copy
     });
     let title = title.to_string().into();
     lines.push(new(time, lines.len(), "event_msg", title));
-    Copy {
+    Ok(Copy {
         path: log.path.with_file_name(name),
         text: lines.join("\n") + "\n",
         id,
-    }
+    })
 }
 
 /// Returns the file name of the copy. Codex finds a rollout by a name with the time of its begin and its id.
-fn name(time: &str, id: &str) -> String {
+fn name(log: &SessionLog, time: &str, id: &str) -> String {
+    let name = stem(&log.path);
+    let begin = name.len().checked_sub(UUID).and_then(|at| name.get(..at));
+    if let Some(begin) = begin.filter(|_| !log.id.is_empty() && name.ends_with(&log.id)) {
+        return format!("{begin}{id}.jsonl");
+    }
     let is_time = |byte: u8| byte.is_ascii_digit() || b"-T:".contains(&byte);
-    let time = { time.trim_matches('"') }.get(..19);
+    let time = time.trim_matches('"').get(..19);
     let time = time.filter(|time| time.bytes().all(is_time));
     let time = time.unwrap_or("2000-01-01T00:00:00");
     format!("rollout-{}-{id}.jsonl", time.replace(':', "-"))

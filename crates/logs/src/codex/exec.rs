@@ -1,12 +1,15 @@
 //! The output of `codex exec --json`: JSONL with events of a thread, its turns and their items. It
 //! contains the texts and calls of the agent, but no messages of the user.
 
-use plimsoll_foreign::Role;
+use std::path::Path;
+
+use plimsoll_foreign::{Protocol, Role};
 use serde_json::{Value, json};
 
+use crate::agent::Agent;
 use crate::copy::{set, unset};
 use crate::error::LogError;
-use crate::input::for_each_entry;
+use crate::input::{EntryPlace, for_each_entry};
 use crate::session::{SessionLog, text};
 
 /// The keys of an item that are its result. The others are the arguments of a call.
@@ -19,9 +22,10 @@ const RESULT: [&str; 5] = [
 ];
 
 /// Reads the output of a run, with items that did not end as calls without a result.
-pub(crate) fn read(mut log: SessionLog, json: &[u8]) -> Result<SessionLog, LogError> {
-    let mut open: Vec<(usize, Value)> = Vec::new();
-    for_each_entry(&mut log, json, |log, entry| {
+pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::CodexExec, path, Protocol::Responses);
+    let mut open: Vec<(EntryPlace, Value)> = Vec::new();
+    for_each_entry(&mut log, |log, entry| {
         let value = |key: &str| entry.value(key).unwrap_or_default();
         let item = value("item");
         let is_same = |other: &Value| other.get("id") == item.get("id");
@@ -30,12 +34,12 @@ pub(crate) fn read(mut log: SessionLog, json: &[u8]) -> Result<SessionLog, LogEr
             "item.started" | "item.updated" => {
                 match open.iter_mut().find(|(_, other)| is_same(other)) {
                     Some((_, other)) => *other = item,
-                    None => open.push((entry.line, item)),
+                    None => open.push((entry.place, item)),
                 }
             }
             "item.completed" => {
                 open.retain(|(_, other)| !is_same(other));
-                push(log, entry.line, &item, true);
+                push(log, entry.place, &item, true);
             }
             "error" => log.last_error = entry.text("message"),
             "turn.failed" => {
@@ -44,21 +48,21 @@ pub(crate) fn read(mut log: SessionLog, json: &[u8]) -> Result<SessionLog, LogEr
             "turn.completed" => log.last_error = None,
             _ => {}
         }
-    });
-    for (line, item) in open {
-        push(&mut log, line, &item, false);
+    })?;
+    for (place, item) in open {
+        push(&mut log, place, &item, false);
     }
     log.checked("it contains no items; name the file with the whole output of the run")
 }
 
 /// Adds an item: a message, or a call with the name of the item's type and, if it `ended`, its result.
-fn push(log: &mut SessionLog, line: usize, item: &Value, ended: bool) {
+fn push(log: &mut SessionLog, place: EntryPlace, item: &Value, ended: bool) {
     let kind = text(item, "/type").or(text(item, "/item_type"));
     let kind = match kind.unwrap_or_default() {
         "agent_message" | "assistant_message" => {
             let content = json!([{ "type": "output_text", "text": text(item, "/text") }]);
             let message = json!({ "type": "message", "role": "assistant", "content": content });
-            log.push(line, &[], [(0, Role::Own, message)]);
+            log.push(place, [(0, Role::Own, message)]);
             return;
         }
         // Reasoning and notes of Codex are not part of a history.
@@ -73,16 +77,12 @@ fn push(log: &mut SessionLog, line: usize, item: &Value, ended: bool) {
         }
         unset(&mut arguments, &[key]);
     }
-    let id = format!("exec_{line}");
+    let id = format!("exec_{}", place.line);
     let call = json!({
         "type": "function_call", "call_id": id, "name": kind, "arguments": arguments.to_string(),
     });
     let output =
         json!({ "type": "function_call_output", "call_id": id, "output": result.to_string() });
     let output = ended.then_some((1, Role::Own, output));
-    log.push(
-        line,
-        &[],
-        std::iter::once((0, Role::Own, call)).chain(output),
-    );
+    log.push(place, std::iter::once((0, Role::Own, call)).chain(output));
 }

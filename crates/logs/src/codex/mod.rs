@@ -4,31 +4,37 @@
 pub(crate) mod copy;
 pub(crate) mod exec;
 
-use plimsoll_foreign::{Role, Unit};
+use std::path::Path;
+
+use plimsoll_foreign::{Protocol, Role, Unit};
 use serde_json::{Value, json};
 
+use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::{Entry, for_each_entry};
+use crate::input::{EntryPlace, for_each_entry};
 use crate::session::{SessionLog, text};
 
 /// Events that describe the old history or its failure. Other events are displayed, and copied.
 const NOT_COPIED: [&str; 4] = ["token_count", "error", "stream_error", "context_compacted"];
 
 /// Reads a log and returns the history that Codex would send next.
-pub(crate) fn read(mut log: SessionLog, text: &[u8]) -> Result<SessionLog, LogError> {
-    for_each_entry(&mut log, text, |log, entry| {
+pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::Codex, path, Protocol::Responses);
+    for_each_entry(&mut log, |log, entry| {
         let kind = entry.text("type").unwrap_or_default();
         match entry.value("payload") {
-            Ok(Value::Null) => log.damaged(entry.line, format!("its {kind} is missing")),
-            Ok(payload) => take(log, entry, &kind, payload),
-            Err(error) => log.damaged(entry.line, format!("its {kind} cannot be read: {error}")),
+            Ok(Value::Null) => log.damaged(entry.place.line, format!("its {kind} is missing")),
+            Ok(payload) => take(log, entry.place, &kind, payload),
+            Err(error) => log.damaged(
+                entry.place.line,
+                format!("its {kind} cannot be read: {error}"),
+            ),
         }
-    });
+    })?;
     log.checked("it contains no messages; choose another session with --list")
 }
 
-fn take(log: &mut SessionLog, entry: &Entry<'_>, kind: &str, mut payload: Value) {
-    let (line, source) = (entry.line, entry.text);
+fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value) {
     let owned = |pointer: &str| text(&payload, pointer).map(str::to_owned);
     match kind {
         // A fork repeats the entries of its parent, including the first entry.
@@ -36,30 +42,27 @@ fn take(log: &mut SessionLog, entry: &Entry<'_>, kind: &str, mut payload: Value)
             log.id = owned("/id").unwrap_or_default();
             log.directory = owned("/cwd");
             log.instructions = owned("/base_instructions/text").or(owned("/base_instructions"));
-            log.push(line, source, []);
+            log.push(place, []);
         }
         "session_meta" | "token_usage_record" => {}
         "turn_context" => {
             log.model = owned("/model").or(log.model.take());
             log.directory = owned("/cwd").or(log.directory.take());
-            log.push(line, source, []);
+            log.push(place, []);
         }
         // The state of the working tree, for undo; the model never sees it.
-        "response_item" if text(&payload, "/type") == Some("ghost_snapshot") => {
-            log.push(line, source, [])
-        }
+        "response_item" if text(&payload, "/type") == Some("ghost_snapshot") => log.push(place, []),
         "response_item" => {
             log.last_error = None;
-            log.push(line, source, [(0, Role::Own, payload)]);
+            log.push(place, [(0, Role::Own, payload)]);
         }
         "compacted" => {
             log.reported = None;
             let items = payload.get_mut("replacement_history").map(Value::take);
             if let Some(Value::Array(items)) = items {
                 log.units.clear();
-                log.branch.retain(|entry| entry.units == 0);
                 let items = items.into_iter().enumerate();
-                log.push(line, source, items.map(|(at, item)| (at, Role::Own, item)));
+                log.push(place, items.map(|(at, item)| (at, Role::Own, item)));
                 return;
             }
             // The history becomes the messages of the user and the summary.
@@ -67,10 +70,10 @@ fn take(log: &mut SessionLog, entry: &Entry<'_>, kind: &str, mut payload: Value)
             let summary = text(&payload, "/message").unwrap_or_default();
             let content = json!([{ "type": "input_text", "text": summary }]);
             let item = json!({ "type": "message", "role": "user", "content": content });
-            log.push(line, source, [(0, Role::Own, item)]);
+            log.push(place, [(0, Role::Own, item)]);
         }
-        "event_msg" => event(log, entry, &payload),
-        _ => log.push(line, source, []),
+        "event_msg" => event(log, place, &payload),
+        _ => log.push(place, []),
     }
 }
 
@@ -79,8 +82,7 @@ fn is_of_user(unit: &Unit<'_>) -> bool {
     text(value, "/type") == Some("message") && text(value, "/role") == Some("user")
 }
 
-fn event(log: &mut SessionLog, entry: &Entry<'_>, event: &Value) {
-    let (line, source) = (entry.line, entry.text);
+fn event(log: &mut SessionLog, place: EntryPlace, event: &Value) {
     let number = |pointer: &str| event.pointer(pointer).and_then(Value::as_u64);
     let window = number("/info/model_context_window").or(number("/model_context_window"));
     log.window = window.or(log.window);
@@ -94,7 +96,7 @@ fn event(log: &mut SessionLog, entry: &Entry<'_>, event: &Value) {
         "task_complete" => {
             let error = text(event, "/error/message").map(str::to_owned);
             log.last_error = error.or(log.last_error.take());
-            log.push(line, source, []);
+            log.push(place, []);
         }
         "thread_name_updated" => log.title = text(event, "/thread_name").map(str::to_owned),
         "thread_rolled_back" => {
@@ -107,6 +109,6 @@ fn event(log: &mut SessionLog, entry: &Entry<'_>, event: &Value) {
             }
         }
         kind if NOT_COPIED.contains(&kind) => {}
-        _ => log.push(line, source, []),
+        _ => log.push(place, []),
     }
 }

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use plimsoll_foreign::{Change, Role, Unit};
+use plimsoll_foreign::{Change, Protocol, Role, Unit};
 use serde_json::{Value, json};
 
-use crate::blocks::arguments;
+use super::load;
+use crate::blocks::{arguments, wire_id};
 use crate::copy::{Copy, Group, groups, result_text, set, stem, unset};
+use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
 
@@ -18,9 +20,11 @@ pub(crate) fn write(
     units: &[Unit<'_>],
     tokens: Option<u64>,
     ids: &mut Ids,
-) -> Copy {
+) -> Result<Copy, LogError> {
+    let mut again = SessionLog::new(log.agent, &log.path, Protocol::Messages);
+    let chat = load(&mut again)?;
     let id = ids.uuid();
-    let mut metadata = log.header.clone();
+    let mut metadata = Value::Object(chat.metadata);
     set(&mut metadata, "sessionId", id.clone());
     set(&mut metadata, "summary", log.copy_title());
     unset(&mut metadata, &["memoryScratchpad"]);
@@ -33,15 +37,13 @@ pub(crate) fn write(
     let mut lines = vec![metadata.to_string()];
     let mut time = Value::Null;
     for group in groups(log, units) {
-        let source: Option<Value> = group
-            .source
-            .and_then(|text| serde_json::from_str(text).ok());
-        if let Some(at) = source.as_ref().and_then(|source| source.get("timestamp")) {
+        let source = group.place.and_then(|place| chat.messages.get(place.line));
+        if let Some(at) = source.and_then(|source| source.get("timestamp")) {
             time = at.clone();
         }
         let mut message = match source {
-            Some(source) if group.same => source,
-            source => message(&group, source.as_ref(), &time, ids),
+            Some(source) if group.same => source.clone(),
+            _ => message(&group, source, &time, ids),
         };
         let is_answer = text(&message, "/type") == Some("gemini");
         if let Some(tokens) = tokens.filter(|_| is_answer) {
@@ -55,18 +57,18 @@ pub(crate) fn write(
         .rsplit_once('-')
         .map_or("session-rescued", |(start, _)| start);
     let short: String = id.chars().take(SHORT).collect();
-    Copy {
+    Ok(Copy {
         path: log.path.with_file_name(format!("{start}-{short}.jsonl")),
         text: lines.join("\n") + "\n",
         id,
-    }
+    })
 }
 
 fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Ids) -> Value {
     let own = source.and_then(|source| source.get("toolCalls")?.as_array());
     let own_call = |id: &str| {
         let mut own = own.into_iter().flatten();
-        own.find(|call| text(call, "/id") == Some(id))
+        own.find(|call| text(call, "/id").map(wire_id).as_deref() == Some(id))
     };
     let mut content = Vec::new();
     let mut calls: Vec<(&str, Value)> = Vec::new();

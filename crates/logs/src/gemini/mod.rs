@@ -3,12 +3,17 @@
 
 pub(crate) mod copy;
 
-use plimsoll_foreign::Role;
-use serde_json::{Map, Value};
+use std::collections::HashMap;
+use std::io::BufRead;
+use std::path::Path;
 
+use plimsoll_foreign::{Protocol, Role};
+use serde_json::Value;
+
+use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
-use crate::input::for_each_entry;
+use crate::input::{for_each_entry, open, read_rest};
 use crate::session::{SessionLog, text};
 
 /// The beginning of the texts that Gemini CLI puts behind a message for the files that it names: `@a.rs`.
@@ -17,20 +22,28 @@ const FILES: &str = "--- Content from referenced files ---";
 /// itself.
 const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
 
-/// The messages of a chat by their ids, and its other data.
+/// The messages of a chat, each with its position by id.
 #[derive(Default)]
-struct Chat {
-    messages: Map<String, Value>,
-    metadata: Map<String, Value>,
+pub(super) struct Chat {
+    pub(super) messages: Vec<Value>,
+    places: HashMap<String, usize>,
+    pub(super) metadata: serde_json::Map<String, Value>,
 }
 
 /// Reads a log and returns the messages that Gemini CLI would send next.
-pub(crate) fn read(mut log: SessionLog, json: &[u8]) -> Result<SessionLog, LogError> {
-    let chat = load(&mut log, json);
-    log.header = Value::Object(chat.metadata);
-    let known = |key: &str| text(&log.header, key).map(str::to_owned);
-    (log.id, log.title) = (known("/sessionId").unwrap_or_default(), known("/summary"));
-    for (entry, message) in chat.messages.values().enumerate() {
+pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::Gemini, path, Protocol::Messages);
+    let chat = load(&mut log)?;
+    let known = |key: &str| {
+        chat.metadata
+            .get(key)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    log.id = known("sessionId").unwrap_or_default();
+    log.title = known("summary");
+    log.project = known("projectHash");
+    for (entry, message) in chat.messages.iter().enumerate() {
         take(&mut log, entry, message);
         let tokens = message.pointer("/tokens/total").and_then(Value::as_u64);
         log.report(tokens.unwrap_or_default());
@@ -39,32 +52,44 @@ pub(crate) fn read(mut log: SessionLog, json: &[u8]) -> Result<SessionLog, LogEr
 }
 
 /// Loads the messages in the same way as Gemini CLI.
-fn load(log: &mut SessionLog, json: &[u8]) -> Chat {
+pub(super) fn load(log: &mut SessionLog) -> Result<Chat, LogError> {
     let mut chat = Chat::default();
-    if let Ok(document) = serde_json::from_slice(json) {
+    if let Some(document) = document(log)? {
         chat.update(document);
-        return chat;
+        return Ok(chat);
     }
-    for_each_entry(log, json, |log, entry| match entry.object() {
+    for_each_entry(log, |log, entry| match entry.object() {
         Ok(record) => chat.take(record),
-        Err(error) => log.damaged(entry.line, format!("it cannot be read: {error}")),
-    });
-    chat
+        Err(error) => log.damaged(entry.place.line, format!("it cannot be read: {error}")),
+    })?;
+    Ok(chat)
+}
+
+/// Returns the file as one JSON object over several lines, or `None` if it has another format.
+fn document(log: &mut SessionLog) -> Result<Option<serde_json::Map<String, Value>>, LogError> {
+    let mut input = open(&log.path)?;
+    let mut first = Vec::new();
+    let read = input.read_until(b'\n', &mut first);
+    read.map_err(LogError::read(&log.path))?;
+    if serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok() {
+        return Ok(None);
+    }
+    read_rest(log, input, &mut first)?;
+    Ok(serde_json::from_slice(&first).ok())
 }
 
 impl Chat {
-    fn take(&mut self, mut record: Map<String, Value>) {
+    fn take(&mut self, mut record: serde_json::Map<String, Value>) {
         if let Some(id) = record.get("$rewindTo").and_then(Value::as_str) {
-            let mut is_kept = self.messages.contains_key(id);
-            self.messages.retain(|own, _| {
-                is_kept &= own != id;
-                is_kept
-            });
+            let from = self.places.get(id).copied().unwrap_or_default();
+            self.messages.truncate(from);
+            self.places.retain(|_, at| *at < from);
         } else if record.get("id").is_some_and(Value::is_string) {
             self.put(record.into());
         } else if let Some(Value::Object(update)) = record.shift_remove("$set") {
             if update.get("messages").is_some_and(Value::is_array) {
                 self.messages.clear();
+                self.places.clear();
             }
             self.update(update);
         } else {
@@ -72,18 +97,25 @@ impl Chat {
         }
     }
 
-    fn update(&mut self, mut update: Map<String, Value>) {
+    fn update(&mut self, mut update: serde_json::Map<String, Value>) {
         if let Some(Value::Array(messages)) = update.shift_remove("messages") {
-            messages.into_iter().for_each(|message| self.put(message));
+            for message in messages {
+                self.put(message);
+            }
         }
         self.metadata.extend(update);
     }
 
     /// Adds or replaces a message: a message is written again whenever it is extended.
     fn put(&mut self, message: Value) {
-        let own = id_of(&message).map(str::to_owned);
-        let id = own.unwrap_or_else(|| format!("#{}", self.messages.len()));
-        self.messages.insert(id, message);
+        let id = id_of(&message).map(str::to_owned);
+        let known = id.as_ref().and_then(|id| self.places.get(id));
+        if let Some(one) = known.and_then(|at| self.messages.get_mut(*at)) {
+            *one = message;
+            return;
+        }
+        self.places.extend(id.map(|id| (id, self.messages.len())));
+        self.messages.push(message);
     }
 }
 
@@ -93,8 +125,6 @@ fn id_of(message: &Value) -> Option<&str> {
 
 /// Adds a message: its content, its calls and their results.
 fn take(log: &mut SessionLog, entry: usize, message: &Value) {
-    let source = message.to_string();
-    let source = source.as_bytes();
     let content = message.get("content").unwrap_or(&Value::Null);
     let of = |role: Role| {
         parts(content)
@@ -119,7 +149,7 @@ fn take(log: &mut SessionLog, entry: usize, message: &Value) {
                     }
                     (at, role, block)
                 });
-                log.push(entry, source, typed);
+                log.push(entry, typed);
             }
         }
         Some("gemini") => {
@@ -136,11 +166,7 @@ fn take(log: &mut SessionLog, entry: usize, message: &Value) {
             });
             let answered = calls.iter().enumerate();
             let answered = answered.filter_map(|(at, call)| Some((at, Role::User, result(call)?)));
-            log.push(
-                entry,
-                source,
-                of(Role::Assistant).chain(asked).chain(answered),
-            );
+            log.push(entry, of(Role::Assistant).chain(asked).chain(answered));
         }
         Some("error") => log.last_error = Some(texts(content)),
         _ => {}

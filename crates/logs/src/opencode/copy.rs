@@ -4,9 +4,10 @@
 use plimsoll_foreign::{Change, Role, Unit};
 use serde_json::{Value, json};
 
-use super::OpencodeMessage;
-use crate::blocks::arguments;
-use crate::copy::{Copy, Group, contents, groups, result_text, set, unset};
+use super::{OpencodeMessage, is_seen, load};
+use crate::blocks::{arguments, wire_id};
+use crate::copy::{Copy, Group, groups, merged, result_text, set, unset};
+use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
 
@@ -19,10 +20,14 @@ pub(crate) fn write(
     units: &[Unit<'_>],
     tokens: Option<u64>,
     ids: &mut Ids,
-) -> Copy {
-    let groups = groups(log, units);
+) -> Result<Copy, LogError> {
+    let mut again = SessionLog::new(log.agent, &log.path, log.protocol);
+    let export = load(
+        &mut again,
+        Some(log.id.as_str()).filter(|id| !id.is_empty()),
+    )?;
     let mut writer = OpencodeWriter {
-        next: first_number(groups.first()),
+        next: first_number(&export.messages),
         session: String::new(),
         ids,
         tokens,
@@ -32,28 +37,30 @@ pub(crate) fn write(
     };
     let id = writer.id("ses");
     writer.session.clone_from(&id);
-    let messages = groups.iter().map(|group| writer.message(group));
+    let groups = groups(log, units);
+    let messages = groups.iter().map(|group| {
+        let source = group
+            .place
+            .and_then(|place| export.messages.get(place.line));
+        writer.message(group, source)
+    });
     let messages: Vec<Value> = messages.collect();
-    let mut info = log.header.clone();
+    let mut info = export.info;
     set(&mut info, "id", id.clone());
     set(&mut info, "title", log.copy_title());
     unset(&mut info, &["revert", "share", "parentID", "summary"]);
-    Copy {
+    Ok(Copy {
         path: log.path.with_file_name(format!("rescued-{id}.json")),
         text: json!({ "info": info, "messages": messages }).to_string() + "\n",
         id,
-    }
-}
-
-/// Returns the message of a group in the log.
-fn source(group: &Group<'_>) -> Option<OpencodeMessage> {
-    serde_json::from_str(group.source?).ok()
+    })
 }
 
 /// Returns the number in the first id of a session, at which the numbers of its copy begin.
-fn first_number(first: Option<&Group<'_>>) -> u64 {
-    let first = first.and_then(source);
-    let id = first.as_ref().and_then(|first| first.of("/id"));
+fn first_number(messages: &[OpencodeMessage]) -> u64 {
+    let id = messages
+        .first()
+        .and_then(|message| text(&message.info, "/id"));
     let digits = id.and_then(|id| id.split_once('_')?.1.get(..SORTED));
     let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     number.unwrap_or(1)
@@ -79,14 +86,10 @@ impl OpencodeWriter<'_> {
         format!("{kind}_{:012x}{random}", self.next & 0xffff_ffff_ffff)
     }
 
-    fn message(&mut self, group: &Group<'_>) -> Value {
-        let source = source(group);
+    fn message(&mut self, group: &Group<'_>, source: Option<&OpencodeMessage>) -> Value {
         let is_answer = group.role == Role::Assistant;
         let template = if is_answer { &self.answer } else { &self.user };
-        let mut info = source
-            .as_ref()
-            .map_or(template, |source| &source.info)
-            .clone();
+        let mut info = source.map_or(template, |source| &source.info).clone();
         let id = self.id("msg");
         set(&mut info, "id", id.clone());
         set(&mut info, "sessionID", self.session.clone());
@@ -106,8 +109,8 @@ impl OpencodeWriter<'_> {
             self.user.clone_from(&info);
         }
         let mut parts = match source {
-            Some(source) if group.same => source.parts,
-            source => parts(group, source),
+            Some(source) if group.same => source.parts.clone(),
+            _ => parts(group, source),
         };
         for part in &mut parts {
             set(part, "id", self.id("prt"));
@@ -119,13 +122,13 @@ impl OpencodeWriter<'_> {
 }
 
 /// Returns the parts of a changed message.
-fn parts(group: &Group<'_>, source: Option<OpencodeMessage>) -> Vec<Value> {
+fn parts(group: &Group<'_>, source: Option<&OpencodeMessage>) -> Vec<Value> {
     let (results, others) = group.results_and_others();
-    let own = source.map(|source| Value::Array(source.parts));
-    let mut parts = contents(own.as_ref(), others, part);
+    let own = source.map(|source| Value::Array(source.parts.clone()));
+    let mut parts = merged(own.as_ref(), |own| !is_seen(own), others, part);
     for result in results {
         let id = text(result.value(), "/tool_use_id");
-        let is_call = |part: &&mut Value| text(part, "/callID") == id;
+        let is_call = |part: &&mut Value| text(part, "/callID").map(wire_id).as_deref() == id;
         if let Some(part) = parts.iter_mut().find(is_call)
             && result.change() != Change::Unchanged
         {
@@ -135,7 +138,8 @@ fn parts(group: &Group<'_>, source: Option<OpencodeMessage>) -> Vec<Value> {
     parts
 }
 
-/// Returns the part of a changed block. A call keeps everything except its arguments and its id.
+/// Returns the part of a changed block. A call keeps everything except its arguments, and its id if that was
+/// changed.
 fn part(block: &Value, own: Option<&Value>) -> Option<Value> {
     let of = |pointer: &str| text(block, pointer);
     match of("/type")? {
@@ -149,7 +153,9 @@ fn part(block: &Value, own: Option<&Value>) -> Option<Value> {
             let new =
                 || json!({ "type": "tool", "tool": of("/name"), "callID": of("/id"), "state": {} });
             let mut part = own.cloned().unwrap_or_else(new);
-            set(&mut part, "callID", of("/id"));
+            if text(&part, "/callID").map(wire_id).as_deref() != of("/id") {
+                set(&mut part, "callID", of("/id"));
+            }
             let input = arguments(block.get("input"));
             if let Some(state) = part.get_mut("state") {
                 set(state, "input", input);

@@ -3,36 +3,46 @@
 
 pub(crate) mod copy;
 
+use std::io::Read;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_foreign::Role;
+use plimsoll_foreign::{Protocol, Role};
 use rusqlite::{Connection, OpenFlags};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::agent::Agent;
 use crate::blocks;
+use crate::detect::SQLITE;
 use crate::error::LogError;
 use crate::find::MAX_CANDIDATES;
+use crate::input::{open, read_rest};
 use crate::session::{SessionLog, sum, text};
 
 /// The text that opencode sends instead of a cleared result.
 const CLEARED: &str = "[Old tool result content cleared]";
 
-/// A session in the format of `opencode export`, whose messages are not parsed yet.
+/// A session in the format of `opencode export`.
+pub(super) struct Export {
+    pub(super) info: Value,
+    pub(super) messages: Vec<OpencodeMessage>,
+}
+
+/// A session whose messages are not parsed yet.
 #[derive(Deserialize)]
-struct Export<'a> {
+struct RawExport<'a> {
     info: Value,
     #[serde(borrow)]
     messages: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
-struct OpencodeMessage {
-    info: Value,
+pub(super) struct OpencodeMessage {
+    pub(super) info: Value,
     #[serde(default)]
-    parts: Vec<Value>,
+    pub(super) parts: Vec<Value>,
 }
 
 /// Returns the ids of the sessions in a database with the times of their last changes, the newest
@@ -62,79 +72,74 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// Returns a session of a database as the text of an export.
-pub(crate) fn export(path: &Path, session: Option<&str>) -> Result<Vec<u8>, LogError> {
-    let text = from_database(path, session).map_err(|error| LogError::Database {
-        path: path.to_owned(),
-        why: match error {
-            rusqlite::Error::QueryReturnedNoRows => "there is no such session in it".to_owned(),
-            error => error.to_string(),
-        },
-    });
-    text.map(String::into_bytes)
-}
-
 /// Reads a session and returns the messages that opencode would send next.
-pub(crate) fn read(mut log: SessionLog, json: &[u8]) -> Result<SessionLog, LogError> {
-    let export: serde_json::Result<Export<'_>> = serde_json::from_slice(json);
-    let export = export.map_err(|error| LogError::Empty {
-        path: log.path.clone(),
-        agent: log.agent.title(),
-        why: format!("it is damaged ({error}); write it again with `opencode export ID`"),
-    })?;
+pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::Opencode, path, Protocol::Messages);
+    let mut export = load(&mut log, session)?;
+    let summarized = export.messages.iter().rfind(|message| is_summary(message));
+    let summarized = summarized.and_then(|summary| summary.info.get("parentID").cloned());
+    leave_open_summaries(&mut export.messages, summarized.as_ref());
     let of_session = |key: &str| text(&export.info, key).map(str::to_owned);
     log.id = of_session("/id").unwrap_or_default();
     log.directory = of_session("/directory");
     log.title = of_session("/title");
-    let reverted = of_session("/revert/messageID");
-    let messages = (1..).zip(&export.messages).map(|(row, message)| {
-        // A message that cannot be read is empty.
+    let reverted = text(&export.info, "/revert/messageID");
+    let is_request = |message: &OpencodeMessage| {
+        summarized.is_some() && message.info.get("id") == summarized.as_ref()
+    };
+    let from = export
+        .messages
+        .iter()
+        .position(is_request)
+        .unwrap_or_default();
+    for (entry, message) in export.messages.iter().enumerate().skip(from) {
+        if reverted.is_some() && text(&message.info, "/id") == reverted {
+            break;
+        }
+        take(&mut log, entry, message);
+        let of = |pointer: &str| message.info.pointer(pointer);
+        let parts = sum(of("/tokens"), &["input", "output"]);
+        let parts = parts.saturating_add(sum(of("/tokens/cache"), &["read", "write"]));
+        log.report(of("/tokens/total").and_then(Value::as_u64).unwrap_or(parts));
+    }
+    log.checked("it contains no messages; choose another session with --list")
+}
+
+/// Loads a session from a database or an export. A message that cannot be read is empty.
+pub(super) fn load(log: &mut SessionLog, session: Option<&str>) -> Result<Export, LogError> {
+    let mut text = Vec::new();
+    let mut input = open(&log.path)?;
+    let head = input.by_ref().take(SQLITE.len() as u64);
+    let read = { head }.read_to_end(&mut text);
+    read.map_err(LogError::read(&log.path))?;
+    if text == SQLITE {
+        let read = from_database(&log.path, session).map_err(|error| LogError::Database {
+            path: log.path.clone(),
+            why: match error {
+                rusqlite::Error::QueryReturnedNoRows => "there is no such session in it".to_owned(),
+                error => error.to_string(),
+            },
+        });
+        text = read?.into_bytes();
+        input = Box::new(std::io::empty());
+    }
+    read_rest(log, input, &mut text)?;
+    let export: serde_json::Result<RawExport<'_>> = serde_json::from_slice(&text);
+    let export = export.map_err(|error| LogError::Empty {
+        path: log.path.clone(),
+        agent: Agent::Opencode.title(),
+        why: format!("it is damaged ({error}); write it again with `opencode export ID`"),
+    })?;
+    let messages = (1..).zip(export.messages).map(|(row, message)| {
         serde_json::from_str(message.get()).unwrap_or_else(|error| {
             log.damaged(row, format!("its message cannot be read: {error}"));
             OpencodeMessage::default()
         })
     });
-    let messages: Vec<OpencodeMessage> = messages.collect();
-    let summarized = messages.iter().rfind(|message| is_summary(message));
-    let summarized = summarized.and_then(|summary| summary.of("/parentID"));
-    let is_request =
-        |message: &OpencodeMessage| summarized.is_some() && message.of("/id") == summarized;
-    let from = messages.iter().position(is_request).unwrap_or_default();
-    let mut pending = None;
-    let active = messages.iter().zip(&export.messages).enumerate();
-    for (entry, (message, source)) in active.skip(from) {
-        let id = message.of("/id");
-        if id.is_some() && id == reverted.as_deref() {
-            break;
-        }
-        // opencode would answer a request for a summary again, which it sent when it died.
-        if message.asks_for_summary() && id != summarized {
-            pending = id;
-        }
-        let is_pending = pending.is_some() && [id, message.of("/parentID")].contains(&pending);
-        let units = if is_pending {
-            Vec::new()
-        } else {
-            message.units()
-        };
-        log.push(entry, source.get().as_bytes(), units);
-        if message.of("/role") != Some("user") {
-            let error = message
-                .of("/error/data/message")
-                .or(message.of("/error/name"));
-            log.last_error = error.map(str::to_owned);
-            log.model = message
-                .of("/modelID")
-                .map(str::to_owned)
-                .or(log.model.take());
-            let of = |pointer: &str| message.info.pointer(pointer);
-            let parts = sum(of("/tokens"), &["input", "output"]);
-            let parts = parts.saturating_add(sum(of("/tokens/cache"), &["read", "write"]));
-            log.report(of("/tokens/total").and_then(Value::as_u64).unwrap_or(parts));
-        }
-    }
-    log.header = export.info;
-    log.checked("it contains no messages; choose another session with --list")
+    Ok(Export {
+        info: export.info,
+        messages: messages.collect(),
+    })
 }
 
 /// The data of a session, with the keys that `opencode export` writes.
@@ -175,50 +180,60 @@ fn is_summary(message: &OpencodeMessage) -> bool {
     message.info.get("summary") == Some(&Value::Bool(true)) && is_done
 }
 
-impl OpencodeMessage {
-    /// Returns a text in its data.
-    fn of(&self, pointer: &str) -> Option<&str> {
-        text(&self.info, pointer)
-    }
-
-    /// Checks whether it asks for a summary of the session.
-    fn asks_for_summary(&self) -> bool {
-        let mut parts = self.parts.iter();
-        parts.any(|part| text(part, "/type") == Some("compaction"))
-    }
-
-    /// Returns its blocks, each with the number of its part.
-    fn units(&self) -> Vec<(usize, Role, Value)> {
-        let parts = self.parts.iter().enumerate();
-        if self.of("/role") == Some("user") {
-            let blocks =
-                parts.filter_map(|(at, part)| Some((at, Role::User, message_block(part)?)));
-            return blocks.collect();
+/// Empties the requests for summaries except the one that was answered, with what was written of their answers:
+/// opencode would answer the request again, which it sent when it died.
+fn leave_open_summaries(messages: &mut [OpencodeMessage], summarized: Option<&Value>) {
+    let is_request = |part: &Value| text(part, "/type") == Some("compaction");
+    let open = messages
+        .iter()
+        .filter(|message| message.parts.iter().any(is_request));
+    let open = open.filter_map(|message| message.info.get("id"));
+    let open: Vec<Value> = open.filter(|id| Some(*id) != summarized).cloned().collect();
+    for message in messages {
+        let ids = ["id", "parentID"].map(|key| message.info.get(key));
+        if ids.into_iter().flatten().any(|id| open.contains(id)) {
+            message.parts.clear();
         }
-        let answers = parts
-            .clone()
-            .filter_map(|(at, part)| Some((at, Role::Assistant, answer_block(part)?)));
-        let results = parts.filter_map(|(at, part)| Some((at, Role::User, result(part)?)));
-        answers.chain(results).collect()
     }
 }
 
-/// Returns the text or the call in a part of an answer.
-fn answer_block(part: &Value) -> Option<Value> {
-    match text(part, "/type")? {
+/// Adds a message. The number of a block is that of its part.
+fn take(log: &mut SessionLog, entry: usize, message: &OpencodeMessage) {
+    let parts = message.parts.iter().enumerate();
+    let info = |pointer: &str| text(&message.info, pointer);
+    if info("/role") == Some("user") {
+        let blocks = parts.filter_map(|(at, part)| Some((at, Role::User, message_block(part)?)));
+        log.push(entry, blocks);
+        return;
+    }
+    let error = info("/error/data/message").or(info("/error/name"));
+    log.last_error = error.map(str::to_owned);
+    log.model = info("/modelID").map(str::to_owned).or(log.model.take());
+    let answer = |part: &Value| match text(part, "/type")? {
         "text" => message_block(part),
         "tool" => {
             let id = text(part, "/callID").unwrap_or_default();
-            let name = text(part, "/tool").unwrap_or_default();
-            let input = part.pointer("/state/input");
+            let input = part
+                .pointer("/state/input")
+                .filter(|input| input.is_object());
             Some(blocks::call(
                 id,
-                name,
-                input.filter(|input| input.is_object()),
+                text(part, "/tool").unwrap_or_default(),
+                input,
             ))
         }
         _ => None,
-    }
+    };
+    let answered = parts
+        .clone()
+        .filter_map(|(at, part)| Some((at, Role::Assistant, answer(part)?)));
+    let results = parts.filter_map(|(at, part)| Some((at, Role::User, result(part)?)));
+    log.push(entry, answered.chain(results));
+}
+
+/// Checks whether a model sees a part.
+pub(super) fn is_seen(part: &Value) -> bool {
+    text(part, "/type") == Some("tool") || message_block(part).is_some()
 }
 
 /// Returns the content of a part as a block of Messages.

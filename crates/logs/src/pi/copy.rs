@@ -6,8 +6,9 @@ use plimsoll_foreign::{Role, Unit};
 use plimsoll_wire::__internals::RawObject;
 use serde_json::{Value, json};
 
-use crate::blocks::arguments;
-use crate::copy::{Chain, Copy, Group, contents, groups, keys, set, stem, unset};
+use crate::blocks::{arguments, wire_id};
+use crate::copy::{Chain, Copy, Group, Sources, block_of, groups, keys, merged, set, stem, unset};
+use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
 
@@ -19,13 +20,14 @@ pub(crate) fn write(
     units: &[Unit<'_>],
     tokens: Option<u64>,
     ids: &mut Ids,
-) -> Copy {
+) -> Result<Copy, LogError> {
     let id = ids.uuid();
     let groups = groups(log, units);
+    let sources = Sources::read(&log.path, &groups)?;
     let name = stem(&log.path);
     let time = name.split_once('_').map_or("rescued", |(time, _)| time);
     let path = log.path.with_file_name(format!("{time}_{id}.jsonl"));
-    let first = keys(groups.iter().find_map(|group| group.source));
+    let first = keys(groups.iter().find_map(|group| sources.of(group)));
     let time = first.get("timestamp").unwrap_or("\"\"").to_owned();
     let header = json!({
         "type": "session", "version": VERSION, "id": id, "timestamp": time.trim_matches('"'),
@@ -41,15 +43,15 @@ pub(crate) fn write(
         text: format!("{header}\n"),
     };
     for group in &groups {
-        writer.group(group);
+        writer.group(group, sources.of(group));
     }
     let title = json!({ "type": "session_info", "name": log.copy_title() }).to_string();
     writer.line(&keys(Some(&title)), None);
-    Copy {
+    Ok(Copy {
         path,
         text: writer.text,
         id,
-    }
+    })
 }
 
 struct PiWriter<'a> {
@@ -59,8 +61,8 @@ struct PiWriter<'a> {
     chain: Chain,
     /// The time of the last entry, as JSON.
     time: String,
-    /// The tools of calls, by their ids.
-    calls: HashMap<String, String>,
+    /// The original ids and the tools of calls, by their ids in the chat.
+    calls: HashMap<String, (String, String)>,
     text: String,
 }
 
@@ -80,19 +82,15 @@ impl PiWriter<'_> {
         self.text.push('\n');
     }
 
-    fn group(&mut self, group: &Group<'_>) {
-        let own = keys(group.source);
+    fn group(&mut self, group: &Group<'_>, source: Option<&str>) {
+        let own = keys(source);
         let mut message: Value = own
             .get("message")
             .and_then(|raw| serde_json::from_str(raw).ok())
             .unwrap_or_default();
-        // pi repeats the tools of calls with their results.
-        for unit in &group.units {
-            let of = |key: &str| Some(text(unit.value(), key)?.to_owned());
-            self.calls.extend(of("/id").zip(of("/name")));
-        }
+        self.remember(group, &message);
         // The first kept entry of a compaction may be missing in the copy.
-        if group.same && own.get("type") != Some("\"compaction\"") {
+        if group.same && source.is_some() && own.get("type") != Some("\"compaction\"") {
             let changed = self.measure(&mut message, group);
             self.line(&own, changed.then_some(&message));
             return;
@@ -106,7 +104,8 @@ impl PiWriter<'_> {
         if others.is_empty() {
             return;
         }
-        let content = contents(message.get("content"), others, own_block);
+        let is_unseen = |own: &Value| super::block(own).is_none();
+        let content = merged(message.get("content"), is_unseen, others, own_block);
         match (group.role, text(&message, "/role")) {
             (Role::Assistant, Some("assistant")) | (_, Some("user")) => {}
             (Role::Assistant, _) => message = answer(self.log),
@@ -120,9 +119,25 @@ impl PiWriter<'_> {
         self.line(&own, Some(&message));
     }
 
+    /// Records the calls of a group, since pi repeats their tools with their results.
+    fn remember(&mut self, group: &Group<'_>, message: &Value) {
+        for unit in &group.units {
+            let of = |key: &str| text(unit.value(), key);
+            if let (Some("tool_use"), Some(id), Some(name)) = (of("/type"), of("/id"), of("/name"))
+            {
+                let own = block_of(unit).and_then(|at| message.get("content")?.get(at));
+                let own = own.and_then(|own| text(own, "/id"));
+                let own = own.filter(|own| wire_id(own) == id).unwrap_or(id);
+                let call = (own.to_owned(), name.to_owned());
+                self.calls.insert(id.to_owned(), call);
+            }
+        }
+    }
+
     fn result(&self, block: &Value, source: &Value) -> Value {
         let id = text(block, "/tool_use_id").unwrap_or_default();
-        let name = self.calls.get(id).map_or("", String::as_str);
+        let known = self.calls.get(id);
+        let (own, name) = known.map_or((id, ""), |(own, name)| (own.as_str(), name.as_str()));
         let mut message = source.clone();
         if !message.is_object() {
             message = json!({ "timestamp": 0 });
@@ -136,7 +151,7 @@ impl PiWriter<'_> {
             _ => json!([]),
         };
         set(&mut message, "role", "toolResult");
-        set(&mut message, "toolCallId", id);
+        set(&mut message, "toolCallId", own);
         set(&mut message, "toolName", name);
         set(&mut message, "content", content);
         let is_error = block.get("is_error") == Some(&Value::Bool(true));
@@ -183,7 +198,8 @@ fn usage(tokens: u64) -> Value {
     })
 }
 
-/// Converts a block of Messages to pi's format. A call keeps everything except its arguments and its id.
+/// Converts a block of Messages to pi's format. A call keeps everything except its arguments, and its id if that
+/// was changed.
 fn own_block(block: &Value, own: Option<&Value>) -> Option<Value> {
     let of = |pointer: &str| text(block, pointer);
     Some(match of("/type")? {
@@ -203,7 +219,9 @@ fn own_block(block: &Value, own: Option<&Value>) -> Option<Value> {
                 || json!({ "type": "toolCall", "id": of("/id"), "name": of("/name") }),
             );
             set(&mut call, "arguments", arguments(block.get("input")));
-            set(&mut call, "id", of("/id"));
+            if text(&call, "/id").map(wire_id).as_deref() != of("/id") {
+                set(&mut call, "id", of("/id"));
+            }
             call
         }
         _ => return None,

@@ -1,31 +1,38 @@
 //! Sessions of pi: JSONL, a tree of entries linked by `parentId` (since version 2). The active branch ends
 //! with the last entry.
+//!
+//! The file is read twice: first the links, then the messages of the active branch.
 
 pub(crate) mod copy;
 
-use plimsoll_foreign::Role;
+use std::path::Path;
+
+use plimsoll_foreign::{Protocol, Role};
 use serde_json::{Value, json};
 
+use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, sum, text};
-use crate::tree::{EntryContent, Node, Tree, push_all};
+use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
 
 /// The parts of an answer's usage, besides their sum.
 const USAGE: [&str; 4] = ["input", "output", "cacheRead", "cacheWrite"];
 
 /// The type of an entry, and the first entry that a compaction kept.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Links {
     kind: String,
-    kept: Option<String>,
+    kept_id: Option<LinkId>,
+    kept_index: Option<usize>,
 }
 
 /// Reads a log and returns the messages that pi would send next.
-pub(crate) fn read(mut log: SessionLog, text: &[u8]) -> Result<SessionLog, LogError> {
-    let mut tree: Tree<'_, Links> = Tree::default();
-    for_each_entry(&mut log, text, |log, entry| {
+pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
+    let mut log = SessionLog::new(Agent::Pi, path, Protocol::Messages);
+    let mut tree: Tree<Links> = Tree::default();
+    for_each_entry(&mut log, |log, entry| {
         let kind = entry.text("type").unwrap_or_default();
         match kind.as_str() {
             "session" => {
@@ -37,50 +44,58 @@ pub(crate) fn read(mut log: SessionLog, text: &[u8]) -> Result<SessionLog, LogEr
             "session_info" => log.title = entry.text("name").filter(|name| !name.is_empty()),
             _ => {}
         }
-        // In version 1, entries have no ids: each follows the one before it.
+        // Version 1 has no ids: each entry follows the previous one.
         let index = tree.nodes.len();
         let own = entry.text("id");
         let before = index.checked_sub(1).filter(|_| own.is_none());
-        let node = Node {
-            line: entry.line,
-            text: entry.text,
-            parent: entry
-                .text("parentId")
-                .or(before.map(|before| format!("#{before}"))),
-            is_side: false,
-            data: Links {
-                kind,
-                kept: entry.text("firstKeptEntryId"),
-            },
+        let before = before.map(|before| format!("#{before}"));
+        let kept_index = entry
+            .value("firstKeptEntryIndex")
+            .unwrap_or_default()
+            .as_u64();
+        let data = Links {
+            kind,
+            kept_id: entry.text("firstKeptEntryId").map(LinkId::of),
+            // The index includes the header.
+            kept_index: kept_index.and_then(|at| usize::try_from(at).ok()?.checked_sub(1)),
         };
-        tree.push(own.unwrap_or_else(|| format!("#{index}")), node);
-    });
+        let node = Node {
+            place: entry.place,
+            parent: entry.text("parentId").or(before).map(LinkId::of),
+            is_side: false,
+            data,
+        };
+        tree.push(LinkId::of(own.unwrap_or_else(|| format!("#{index}"))), node);
+    })?;
     let path = tree.branch(tree.nodes.len().checked_sub(1), &mut log);
     let nodes = active(&tree, &path);
-    push_all(&mut log, &nodes, |entry, _| content(entry));
+    push_again(&mut log, &nodes, |entry, _| content(entry))?;
     log.checked("it contains no messages; choose another session with --list")
 }
 
 /// Returns the active entries of a branch: the newest summary first, then the entries that it kept
 /// and that are no messages, then those behind it.
-fn active<'t, 'a>(tree: &'t Tree<'a, Links>, path: &[usize]) -> Vec<&'t Node<'a, Links>> {
+fn active<'t>(tree: &'t Tree<Links>, path: &[usize]) -> Vec<&'t Node<Links>> {
     let path = path
         .iter()
         .filter_map(|at| Some((*at, tree.nodes.get(*at)?)));
-    let path: Vec<(usize, &Node<'a, Links>)> = path.collect();
-    let is_compaction = |(_, node): &(usize, &Node<'a, Links>)| node.data.kind == "compaction";
+    let path: Vec<(usize, &Node<Links>)> = path.collect();
+    let is_compaction = |(_, node): &(usize, &Node<Links>)| node.data.kind == "compaction";
     let newest = path.iter().rposition(is_compaction);
     let Some((at, compaction)) = newest.and_then(|at| Some((at, path.get(at)?))) else {
         return path.iter().map(|(_, node)| *node).collect();
     };
-    let first = compaction.1.data.kept.as_deref();
-    let first = first.and_then(|id| tree.find(id));
+    let kept = &compaction.1.data;
+    let first = kept
+        .kept_id
+        .and_then(|id| tree.find(id))
+        .or(kept.kept_index);
     let (before, after) = path.split_at(at);
     let from = before.iter().position(|(index, _)| Some(*index) == first);
-    let stays = |place: usize, entry: &(usize, &Node<'a, Links>)| {
+    let stays = |place: usize, entry: &(usize, &Node<Links>)| {
         let is_message =
             ["message", "custom_message", "branch_summary"].contains(&entry.1.data.kind.as_str());
-        !is_message || from.is_none_or(|from| place >= from)
+        !is_message || from.is_some_and(|from| place >= from)
     };
     let before = before.iter().enumerate();
     // The newer compaction includes the older one.
@@ -128,7 +143,7 @@ fn message(message: &Value) -> EntryContent {
     };
     match string("role") {
         "user" => read.blocks = message_blocks(of("content"), Role::User),
-        "custom" => read.blocks = of_host(of("content")),
+        "custom" | "hookMessage" => read.blocks = of_host(of("content")),
         "assistant" => {
             read.blocks = message_blocks(of("content"), Role::Assistant);
             read.model = of("model").as_str().map(str::to_owned);
@@ -153,6 +168,9 @@ fn message(message: &Value) -> EntryContent {
                 string("output")
             );
             read.blocks = message_blocks(&text.into(), Role::User);
+        }
+        "branchSummary" | "compactionSummary" => {
+            read.blocks = message_blocks(&summarized(string("summary")), Role::User);
         }
         _ => {}
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use plimsoll_logs::{Agent, Ids, LogError, MAX_DAMAGE, SessionLog, copy, find};
+use plimsoll_logs::{Agent, Ids, LogError, MAX_DAMAGE, SessionLog, agent_of, copy, find};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
@@ -413,7 +413,7 @@ fn a_copy_leaves_out_a_message_that_cannot_be_read() {
 }
 
 #[test]
-fn a_line_of_50_megabytes_is_read() {
+fn a_line_of_50_megabytes_is_read_and_a_longer_one_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let line = |bytes: usize| {
         format!(
@@ -422,10 +422,21 @@ fn a_line_of_50_megabytes_is_read() {
         )
     };
     let start = r#"{"type":"session_meta","payload":{"id":"1"}}"#;
-    let text = [start.to_owned(), line(50_000_000), line(2)].join("\n");
+    let text = [
+        start.to_owned(),
+        line(50_000_000),
+        line(70_000_000),
+        line(2),
+    ]
+    .join("\n");
     let path = written(&folder, "long.jsonl", text);
     let mut log = SessionLog::read(&path, None).unwrap();
-    assert_eq!(log.damaged, 0);
+    assert_eq!((log.damaged, log.damage[0].line), (1, 3));
+    assert!(
+        log.damage[0].what.contains("longer than"),
+        "{:?}",
+        log.damage
+    );
     let chat = log.take_chat();
     assert_eq!(chat.units.len(), 2);
     assert!(
@@ -509,10 +520,7 @@ fn sessions_are_found_where_the_environment_says_the_newest_first() {
     assert_eq!(found, [codex, gemini, claude.clone(), pi]);
     let only = find(&variable, Some(Agent::ClaudeCode));
     assert_eq!(only.len(), 1);
-    assert_eq!(
-        SessionLog::read(&claude, None).unwrap().agent,
-        Agent::ClaudeCode
-    );
+    assert_eq!(agent_of(&claude).unwrap(), Some(Agent::ClaudeCode));
     assert!(find(&|_| None, None).is_empty());
 }
 
