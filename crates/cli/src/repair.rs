@@ -29,6 +29,9 @@ pub(crate) struct RepairArgs {
     /// Remove all reasoning, for when the provider refuses a signature
     #[arg(long)]
     drop_thinking: bool,
+    /// Print the reason for each repair to stderr
+    #[arg(long, conflicts_with_all = ["json", "quiet"])]
+    explain: bool,
     /// Print the repairs to stderr as one line of JSON
     #[arg(long)]
     json: bool,
@@ -51,6 +54,9 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     } else if !args.quiet {
         for repair in &repairs {
             say!("repaired: {repair}");
+            if args.explain {
+                note!("  because {}", repair.reason());
+            }
         }
     }
     // An unchanged chat is returned byte for byte, including white space around it.

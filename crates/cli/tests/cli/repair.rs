@@ -206,3 +206,20 @@ fn what_is_no_chat_is_said() {
         assert_eq!(said.out, "");
     }
 }
+
+#[test]
+fn the_reason_for_a_repair_is_explained() {
+    let home = Home::new();
+    let call = json!({"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}});
+    let messages = json!([
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": null, "tool_calls": [call]},
+    ]);
+    home.file("chat.json", chat(&messages));
+    let said = home.run(["repair", "--explain", "chat.json"]).done();
+    assert_eq!(
+        said.err,
+        "plimsoll: repaired: messages[1]: call `a` has no result; closed it as aborted (unanswered)\n\
+         \x20 because each tool call must have one result\n"
+    );
+}

@@ -39,6 +39,29 @@ pub struct Repair {
     pub done: String,
 }
 
+impl Repair {
+    /// Returns the rule of providers that the repair restores.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        match self.fix {
+            "shapes" => "values must have the type and the place that the API defines",
+            "images" => "images must not exceed the provider's limit for bytes",
+            "ids" => "each tool call must have an id of its own, in the provider's form",
+            "orphans" => "each result must answer one earlier tool call",
+            "unanswered" => "each tool call must have one result",
+            "order" => "results must stand directly behind their calls",
+            "hosted" => "a call of the provider's own tool must have its result",
+            "empty" => "messages and texts must not be empty",
+            "thinking" => "thinking must be signed, complete and unchanged since it was signed",
+            "roles" => "messages must have the order of roles that the server requires",
+            "last" => "the last message must be one that the model answers",
+            "reasoning" => "the server requires reasoning back with tool calls",
+            "breakpoints" => "a request must not have more than four breakpoints of the cache",
+            _ => "settings must fit the messages",
+        }
+    }
+}
+
 /// A repaired request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairedRequest {
