@@ -36,7 +36,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(request) = serde_json::from_str::<Value>(&repaired.request)
         && request.get("model").is_some()
     {
-        let left = without_template(&target).validate(&request).into_iter();
+        let left = target.validate(&request).into_iter();
         // Breakpoints of the cache are settings, which are not repaired.
         let left = left.filter(|fault| fault.rule != "AM11");
         let left = left.filter(|fault| {
@@ -56,16 +56,6 @@ fuzz_target!(|data: &[u8]| {
     );
     assert_eq!(again.request, repaired.request);
 });
-
-/// Returns a target without the order of roles that only chat templates require, which is not repaired.
-fn without_template(target: &Target) -> Target {
-    let mut target = target.clone();
-    if let Target::Chat(dialect) = &mut target {
-        (dialect.merges_roles, dialect.system_first) = (false, false);
-        (dialect.needs_user, dialect.parallel_calls) = (false, true);
-    }
-    target
-}
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
     mutate(data, size, max_size, seed)

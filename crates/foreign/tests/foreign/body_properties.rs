@@ -19,7 +19,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::cutting::{fixed, policies, weighs};
-use crate::judged::without_template;
 use crate::random_chats::{Step, chat, claude, history, step};
 use crate::targets::{chats, claudes, responses};
 use plimsoll_testkit::recorded_sessions;
@@ -102,7 +101,7 @@ fn judge(
     if sent.is_array() || sent.get("model").is_none() {
         sent = json!({"model": "m", "max_tokens": 1, target.list(): if sent.is_array() { sent } else { sent[target.list()].take() }});
     }
-    let mut faults = without_template(target).validate(&sent);
+    let mut faults = target.validate(&sent);
     faults.retain(|fault| {
         fault.place.starts_with(target.list()) || fault.place.starts_with("system")
     });

@@ -11,16 +11,6 @@ use serde_json::{Value, json};
 /// The keys beside the list of a history that count.
 const KEYS: [&str; 6] = ["messages", "input", "system", "tools", "thinking", "store"];
 
-/// Returns a target without the order of roles that only chat templates require, which is not repaired.
-pub(crate) fn without_template(target: &Target) -> Target {
-    let mut target = target.clone();
-    if let Target::Chat(dialect) = &mut target {
-        (dialect.merges_roles, dialect.system_first) = (false, false);
-        (dialect.needs_user, dialect.parallel_calls) = (false, true);
-    }
-    target
-}
-
 /// Returns the faults of the messages of a request. A history is judged as a request that may end with
 /// the model's message.
 pub(crate) fn faults(text: &str, target: &Target) -> Vec<String> {
@@ -30,7 +20,7 @@ pub(crate) fn faults(text: &str, target: &Target) -> Vec<String> {
         request = json!({key: request});
     }
     let is_history = request.get("model").is_none();
-    let mut target = without_template(target);
+    let mut target = target.clone();
     let keys = request.as_object_mut().unwrap();
     if is_history {
         keys.retain(|key, _| KEYS.contains(&key.as_str()));

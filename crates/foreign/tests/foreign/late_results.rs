@@ -230,6 +230,29 @@ fn a_cut_keeps_a_batch_of_several_kinds_whole() {
     }
 }
 
+/// A result that stands before its call finds it, and keeps its content.
+#[test]
+fn a_result_before_its_call_finds_it() {
+    let call = json!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"});
+    let output = json!({"type": "function_call_output", "call_id": "c", "output": "8431"});
+    let block = json!({"type": "tool_use", "id": "c", "name": "f", "input": {}});
+    let result = json!({"type": "tool_result", "tool_use_id": "c", "content": "8431"});
+    for (protocol, list) in [
+        (1, json!([user("q"), output, call])),
+        (
+            2,
+            json!([user("q"), {"role": "user", "content": [result]},
+            {"role": "assistant", "content": [block]}]),
+        ),
+    ] {
+        let target = &targets()[protocol];
+        let request = json!({"model": "m", "max_tokens": 9, target.list(): list}).to_string();
+        let repaired = repaired(&request, target).request;
+        assert!(repaired.contains("8431"), "{request}\n{repaired}");
+        assert!(!repaired.contains(CLOSED_CALL), "{request}\n{repaired}");
+    }
+}
+
 /// Nothing of the model stands behind the result: the call is still the newest one.
 #[test]
 fn a_late_result_at_the_end_can_be_cut() {
