@@ -180,7 +180,9 @@ pub mod __internals {
     pub mod anthropic {
         pub use crate::anthropic::MARK;
         pub use crate::anthropic::hosted::{beta_of, family_of};
-        pub use crate::anthropic::pause::{OpenCalls, calls_server, goes_on_from, named_caller};
+        pub use crate::anthropic::pause::{
+            OpenCalls, calls_server, goes_on_from, is_passed_through, named_caller,
+        };
         pub use crate::anthropic::render::{CONTEXT_MANAGEMENT, FILES};
     }
 

@@ -1,5 +1,6 @@
 //! The shapes of Messages.
 
+use plimsoll_wire::__internals::anthropic::is_passed_through;
 use plimsoll_wire::__internals::is_word;
 use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::prompt_texts;
@@ -143,8 +144,7 @@ fn block(value: Value, role: Role) -> Option<Value> {
         "tool_result" if !is_answer => Some(result(value)),
         "tool_use" if is_answer => Some(call(value)),
         "thinking" | "redacted_thinking" if is_answer => Some(value),
-        "search_result" | "container_upload" | "compaction" => Some(value),
-        kind if kind.ends_with("_tool_use") || kind.ends_with("_tool_result") => Some(value),
+        kind if is_passed_through(kind) => Some(value),
         _ if is_answer => None,
         _ => said_part(&value).map(|text| text_block(&text)),
     }

@@ -137,8 +137,8 @@ pub(super) fn is_paused(messages: &[&Message]) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct ServerCalls {
     waiting: OpenCalls<At>,
-    /// Calls outside the model's messages, which no result can follow.
-    outside: Vec<At>,
+    /// Calls outside the model's messages, which no result can follow, and results without a call.
+    single: Vec<At>,
     /// The number of messages that were read.
     messages: usize,
 }
@@ -159,11 +159,11 @@ impl ServerCalls {
         matches!(messages.last(), Some(Message::ToolResult(_))) && self.waiting.goes_on()
     }
 
-    /// Returns the calls without a result that the API would refuse. Returns their places, not their
-    /// ids: another call with the same id may have its result.
-    pub(super) fn unanswered<'a>(&self, messages: &[&'a Message]) -> Vec<(At, &'a Opaque)> {
+    /// Returns the calls without a result, and the results without a call, that the API would refuse. Returns their
+    /// places, not their ids: another call with the same id may have its result.
+    pub(super) fn unpaired<'a>(&self, messages: &[&'a Message]) -> Vec<(At, &'a Opaque)> {
         let refused = self.waiting.refused().map(|(_, at)| at);
-        let calls = self.outside.iter().chain(refused);
+        let calls = self.single.iter().chain(refused);
         let calls = calls.filter_map(|at| match messages.get(at.0)?.parts().get(at.1)? {
             Part::Opaque(opaque) => Some((*at, opaque)),
             _ => None,
@@ -199,9 +199,9 @@ impl ServerCalls {
                 Part::ToolCall(call) if is_turn => waiting.host_call(caller(call).as_deref()),
                 Part::Opaque(opaque) => match block(opaque) {
                     Some(HostedBlock::Call(id)) if is_turn => waiting.call(&id, at),
-                    Some(HostedBlock::Call(_)) => self.outside.push(at),
-                    Some(HostedBlock::Result(id)) if is_turn => {
-                        waiting.result(&id);
+                    Some(HostedBlock::Call(_)) => self.single.push(at),
+                    Some(HostedBlock::Result(id)) if is_turn && !waiting.result(&id) => {
+                        self.single.push(at);
                     }
                     _ if is_turn => waiting.other(),
                     _ => {}
@@ -217,6 +217,12 @@ impl ServerCalls {
 /// Returns `true` if a block of this type calls one of the provider's own tools.
 pub fn calls_server(kind: &str) -> bool {
     matches!(kind, "server_tool_use" | "mcp_tool_use")
+}
+
+/// Returns `true` if an answer may have a block of this type, which is passed through.
+pub fn is_passed_through(kind: &str) -> bool {
+    let is_of_tool = kind.ends_with("_tool_use") || kind.ends_with("_tool_result");
+    is_of_tool || matches!(kind, "search_result" | "container_upload" | COMPACTION)
 }
 
 /// Returns `true` if an assistant turn continues from a block of this type. Then it is not a prefill.

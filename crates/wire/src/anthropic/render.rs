@@ -53,14 +53,15 @@ impl RequestRenderer for MessagesProfile {
         };
         let mut trace = Trace::new(input, &tools, self);
         let mut without = thinking::judge(input.model, &mut trace, messages, self);
-        let mut settings = Settings::of(input, self, loop_lacks_thinking(messages, &without));
+        let unpaired = server_calls.unpaired(messages);
+        let lacks = loop_lacks_thinking(messages, &without, &unpaired);
+        let mut settings = Settings::of(input, self, lacks);
         if !settings.thinks && !self.unasked_thinking {
             leave_out_all(&mut without, messages);
         }
-        let unanswered = server_calls.unanswered(messages);
         let mut parts = MessagesParts {
             without: &without,
-            unanswered: &unanswered,
+            unpaired: &unpaired,
             files: false,
         };
         let rules = ServerRules {

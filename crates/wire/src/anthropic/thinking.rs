@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::pause;
-use super::write::says;
+use super::pause::At;
+use super::write::{says, sent};
 use super::{MessagesProfile, ORIGIN, ThinkingStyle};
 use crate::object::Object;
 use crate::prompt_texts;
@@ -253,11 +254,28 @@ fn judge_message(
 
 /// Checks whether the tool loop at the end of a request began without thinking: at the first assistant turn
 /// since the last user turn without results. A turn consists of neighbours of one role. `without` are the
-/// reasons for leaving out the thinking of messages.
-pub(super) fn loop_lacks_thinking(messages: &[&Message], without: &[Option<LeftOut>]) -> bool {
+/// reasons for leaving out the thinking of messages, and `unpaired` the blocks that are left out.
+pub(super) fn loop_lacks_thinking(
+    messages: &[&Message],
+    without: &[Option<LeftOut>],
+    unpaired: &[(At, &Opaque)],
+) -> bool {
     let is_answer = |message: &Message| matches!(message, Message::Assistant { .. });
+    let is_sent = |message: &Message, part: &Part, without: &Option<LeftOut>| match part {
+        Part::Text { text } => says(text),
+        Part::Thinking(_) => without.is_none(),
+        Part::Opaque(opaque) => sent(opaque, is_answer(message), unpaired).is_ok(),
+        _ => true,
+    };
+    let speaks = |message: &Message, without: &Option<LeftOut>| match message {
+        Message::Notice { text } => says(text),
+        Message::Summary { .. } | Message::ToolResult(_) => true,
+        Message::System { parts } | Message::User { parts } | Message::Assistant { parts } => {
+            parts.iter().any(|part| is_sent(message, part, without))
+        }
+    };
     let sent = messages.iter().zip(without);
-    let sent = sent.filter(|(message, without)| speaks(message, without.is_some()));
+    let sent = sent.filter(|(message, without)| speaks(message, without));
     let sent: Vec<_> = sent.collect();
     let turns = sent.chunk_by(|(one, _), (other, _)| is_answer(one) == is_answer(other));
     // A paused turn is continued, so it belongs to the loop.
@@ -274,31 +292,11 @@ pub(super) fn loop_lacks_thinking(messages: &[&Message], without: &[Option<LeftO
         }
         let mut parts = turn.iter().flat_map(|(message, without)| {
             let parts = message.parts().iter();
-            parts.filter(|part| is_sent(part, without.is_some()))
+            parts.filter(|part| is_sent(message, part, without))
         });
         lacks = !parts.next().is_some_and(is_thinking);
     }
     lacks
-}
-
-/// Returns `true` if a request has content of a message. `is_without` leaves out its thinking.
-fn speaks(message: &Message, is_without: bool) -> bool {
-    match message {
-        Message::Notice { text } => says(text),
-        Message::Summary { .. } | Message::ToolResult(_) => true,
-        Message::System { parts } | Message::User { parts } | Message::Assistant { parts } => {
-            parts.iter().any(|part| is_sent(part, is_without))
-        }
-    }
-}
-
-fn is_sent(part: &Part, is_without: bool) -> bool {
-    match part {
-        Part::Text { text } => says(text),
-        Part::Thinking(_) => !is_without,
-        Part::Opaque(opaque) => opaque.origin == ORIGIN,
-        _ => true,
-    }
 }
 
 /// Returns `true` if a message begins a loop.

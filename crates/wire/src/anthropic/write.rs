@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use plimsoll_context::{Opaque, Part, Thinking, ToolCall};
 
-use super::pause::At;
+use super::pause::{At, is_passed_through};
 use super::read_block::{further_keys, unmarked};
 use super::thinking::LocatedThinking;
 use super::{ORIGIN, media};
@@ -29,8 +29,8 @@ pub(super) const RULES: ServerRules = ServerRules {
 pub(super) struct MessagesParts<'m> {
     /// The reason why the thinking of each message is left out. `None` if it is sent.
     pub(super) without: &'m [Option<LeftOut>],
-    /// The calls of the provider's own tools that are left out, because they have no result.
-    pub(super) unanswered: &'m [(At, &'m Opaque)],
+    /// The calls and results of the provider's own tools that are left out, because the other is missing.
+    pub(super) unpaired: &'m [(At, &'m Opaque)],
     /// Whether a file is named by an id of the provider.
     pub(super) files: bool,
 }
@@ -47,14 +47,13 @@ impl Native for MessagesParts<'_> {
         block
     }
 
-    fn opaque(&mut self, opaque: &Opaque, _: Role, blocks: &mut Vec<Block>) -> Result<(), LeftOut> {
-        let mut unanswered = self.unanswered.iter();
-        if unanswered.any(|(_, call)| std::ptr::eq(*call, opaque)) {
-            return Err(LeftOut::ServerCall);
-        }
-        let object = own(opaque).ok_or(LeftOut::ForeignBlock)?;
-        let kind = object.get("type").filter(|kind| kind.starts_with('"'));
-        kind.ok_or(LeftOut::ForeignBlock)?;
+    fn opaque(
+        &mut self,
+        opaque: &Opaque,
+        role: Role,
+        blocks: &mut Vec<Block>,
+    ) -> Result<(), LeftOut> {
+        let object = sent(opaque, role == Role::Assistant, self.unpaired)?;
         blocks.push(Content::Json(unmarked(&object, &opaque.data)).into());
         Ok(())
     }
@@ -132,6 +131,21 @@ pub(super) fn block_json(block: &Block) -> Cow<'_, str> {
 /// Returns the JSON object of a block of this protocol.
 pub(super) fn own(opaque: &Opaque) -> Option<RawObject<'_>> {
     raw::own(opaque, ORIGIN)
+}
+
+/// Returns a block that is sent, or the reason why it is left out. An answer has only types of the API.
+pub(super) fn sent<'o>(
+    opaque: &'o Opaque,
+    is_answer: bool,
+    unpaired: &[(At, &Opaque)],
+) -> Result<RawObject<'o>, LeftOut> {
+    if { unpaired.iter() }.any(|(_, block)| std::ptr::eq(*block, opaque)) {
+        return Err(LeftOut::ServerCall);
+    }
+    let object = own(opaque).ok_or(LeftOut::ForeignBlock)?;
+    let kind = object.text("type");
+    let is_there = !kind.is_empty() && (!is_answer || kind == "text" || is_passed_through(&kind));
+    is_there.then_some(object).ok_or(LeftOut::ForeignBlock)
 }
 
 /// Returns `true` if a text contains more than white space. The API refuses others (AM6).

@@ -1,11 +1,13 @@
 //! The kinds of items and their authors. Reading, rendering and judging share these lists.
 
+use std::borrow::Cow;
+
 use plimsoll_context::{Opaque, Thinking};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::raw;
+use crate::raw::{self, RawObject};
 
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-responses";
@@ -75,6 +77,18 @@ pub const PREFIXES: [(&str, &str); 5] = [
     ("reasoning", "rs"),
     ("web_search_call", "ws"),
 ];
+
+/// Returns the JSON of an item without an id that belongs to items of another type, which the server would refuse.
+pub(super) fn with_own_id<'j>(kind: &str, json: &'j str) -> Cow<'j, str> {
+    let item: RawObject<'_> = serde_json::from_str(json).unwrap_or_default();
+    let prefix = PREFIXES.iter().find(|(of, _)| *of == kind);
+    let id = item.text("id");
+    let is_other = prefix.is_some_and(|(_, prefix)| !id.starts_with(prefix));
+    match item.get("id") {
+        Some(_) if is_other => item.with(&[("id", None)]).into(),
+        _ => json.into(),
+    }
+}
 
 /// Returns an item's type. A message may leave it out.
 pub fn kind(item: &Value) -> &str {

@@ -117,8 +117,11 @@ impl Native for ResponsesParts<'_> {
             }
             "reasoning" => return self.reasoning(json, blocks),
             kind if items::is_said(kind) => blocks.push(Content::Json(json.to_owned()).into()),
-            kind if items::is_content(kind) => return Err(LeftOut::ForeignBlock),
-            _ => blocks.push(Content::Item(json.to_owned()).into()),
+            kind if !items::is_item(kind) => return Err(LeftOut::ForeignBlock),
+            kind => {
+                let item = items::with_own_id(kind, json);
+                blocks.push(Content::Item(item.into_owned()).into());
+            }
         }
         Ok(())
     }
