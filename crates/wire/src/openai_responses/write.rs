@@ -117,7 +117,9 @@ impl Native for ResponsesParts<'_> {
             }
             "reasoning" => return self.reasoning(json, blocks),
             kind if items::is_said(kind) => blocks.push(Content::Json(json.to_owned()).into()),
-            kind if !items::is_item(kind) => return Err(LeftOut::ForeignBlock),
+            kind if !items::is_item(kind) || is_unreadable(kind, json) => {
+                return Err(LeftOut::ForeignBlock);
+            }
             kind => {
                 let item = items::with_own_id(kind, json);
                 blocks.push(Content::Item(item.into_owned()).into());
@@ -152,6 +154,12 @@ impl Native for ResponsesParts<'_> {
         let item = self.item_id(id, if custom { "ctc" } else { "fc" });
         (custom, members(&keys), item)
     }
+}
+
+/// Returns `true` for a compaction without its content, which no server accepts.
+fn is_unreadable(kind: &str, json: &str) -> bool {
+    let item = || serde_json::from_str(json).unwrap_or_default();
+    kind == "compaction" && !items::is_encrypted(&item())
 }
 
 /// Writes for a server.
