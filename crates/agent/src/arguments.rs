@@ -1,9 +1,11 @@
 //! [`fit`]: converts the arguments of a tool call to the types of the tool's schema.
 //!
-//! Values of the wrong type are converted if that loses nothing. Everything else is validated by the tool itself.
+//! Values of the wrong type are converted if that loses nothing. [`misfits`] names what is still missing or of
+//! another type. Everything else is validated by the tool itself.
 
 mod expected;
 
+use plimsoll_context::{Bytes, clip};
 use serde_json::{Map, Number, Value};
 
 use expected::{Expected, Kind};
@@ -14,6 +16,8 @@ const NO_OBJECT: &str = "it is valid JSON, but no object";
 const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Maximum nesting of converted values. Deeper ones are left to the tool.
 const MAX_DEPTH: usize = 64;
+/// Maximum length of a value that a fault shows.
+const SHOWN: Bytes = Bytes(60);
 
 /// Parses the arguments that a model wrote.
 ///
@@ -31,6 +35,38 @@ pub fn read_arguments(written: &str) -> Result<Map<String, Value>, String> {
         Value::String(inner) => serde_json::from_str(&inner).map_err(|_| NO_OBJECT.to_owned()),
         _ => Err(NO_OBJECT.to_owned()),
     }
+}
+
+/// Returns the faults of arguments by the `required` names and the types of their tool's JSON schema, as phrases such
+/// as ``"`n` is the string \"sixty\", and an integer is wanted"``. Values within the arguments are not checked.
+pub(crate) fn misfits(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
+    let expected = Expected::of(schema, schema);
+    let Some(expected) = expected.filter(|expected| expected.kind == Kind::Object) else {
+        return Vec::new();
+    };
+    let missing = expected.required();
+    let missing = missing.filter(|name| !arguments.contains_key(*name));
+    let missing = missing.map(|name| format!("`{name}` is missing"));
+    let others = arguments.iter().filter_map(|(name, value)| {
+        let wanted = expected::missed(schema, expected.field(name)?, value)?;
+        let is = described(value);
+        Some(format!("`{name}` is {is}, and {wanted} is wanted"))
+    });
+    missing.chain(others).collect()
+}
+
+/// Returns a value for a fault, shortened.
+fn described(value: &Value) -> String {
+    let text = value.to_string();
+    let shown = clip(&text, SHOWN);
+    let more = if shown.len() < text.len() { "…" } else { "" };
+    let kind = match value {
+        Value::String(_) => "the string ",
+        Value::Array(_) => "the list ",
+        Value::Object(_) => "the object ",
+        Value::Null | Value::Bool(_) | Value::Number(_) => "",
+    };
+    format!("{kind}{shown}{more}")
 }
 
 /// Converts arguments to the types of their tool's JSON schema. If the schema is not clear, the tool

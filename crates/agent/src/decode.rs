@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll_context::{ToolCall, ToolSpec};
 use serde_json::{Map, Value};
 
-use crate::arguments::{fit, read_arguments};
+use crate::arguments::{fit, misfits, read_arguments};
 use crate::batch::{BatchCall, MAX_BATCH};
 use crate::call_target::CallTarget;
 use crate::doom_loop::{LoopVerdict, identity};
@@ -142,6 +142,10 @@ fn correct<'a>(
     let ToolSpec { name, schema, .. } = &tool.spec;
     let written = arguments.clone();
     fit(schema, &mut arguments);
+    let faults = misfits(schema, &arguments);
+    if !faults.is_empty() {
+        return Err(NotRun::refused(notice::misfits(name, &faults)));
+    }
     let is_changed = arguments != written || is_text(&call.arguments);
     let arguments = Value::Object(arguments);
     let mut corrected = ToolCall {

@@ -189,6 +189,19 @@ pub(crate) fn unreadable(call: &ToolCall, why: &str) -> String {
     )
 }
 
+/// Maximum number of faults of arguments that are named.
+const FAULTS: usize = 5;
+
+/// Returns the result of a call whose arguments do not fit the schema of its tool.
+pub(crate) fn misfits(tool: &str, faults: &[String]) -> String {
+    let shown = faults.get(..FAULTS).unwrap_or(faults).join("; ");
+    let more = match faults.len().saturating_sub(FAULTS) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    format!("not run: the arguments of `{tool}` do not fit: {shown}{more}; call it again")
+}
+
 /// Returns the note before the result of a call whose tool has another name than the model wrote.
 pub(crate) fn other_tool(written: &str, tool: &str) -> String {
     let written = shortened(written);

@@ -4,12 +4,12 @@
 //! usual ones, expects nothing: the tool itself decides.
 
 use serde_json::{Map, Value};
-use strum::EnumString;
+use strum::{EnumString, IntoStaticStr};
 
 /// Maximum length of a chain of references and choices.
 const MAX_STEPS: usize = 16;
 /// A type of JSON schema, apart from `null`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum Kind {
     Boolean,
@@ -30,6 +30,17 @@ pub(super) struct Expected<'a> {
 }
 
 impl Kind {
+    /// Returns the type with its article.
+    fn words(self) -> String {
+        let name: &str = self.into();
+        let article = if name.starts_with(['a', 'i', 'o']) {
+            "an"
+        } else {
+            "a"
+        };
+        format!("{article} {name}")
+    }
+
     /// Checks whether a value has this type.
     pub(super) fn matches(self, value: &Value) -> bool {
         match self {
@@ -94,6 +105,23 @@ impl<'a> Expected<'a> {
         let names = self.schema.get("required").and_then(Value::as_array);
         names.into_iter().flatten().filter_map(Value::as_str)
     }
+}
+
+/// Returns the wanted types in words if a value has none of them. `None` if it fits, or if the schema does not say.
+pub(super) fn missed(root: &Value, schema: &Value, value: &Value) -> Option<String> {
+    if let Some(expected) = Expected::of(root, schema) {
+        let fits = expected.kind.matches(value) || (expected.nullable && value.is_null());
+        return (!fits).then(|| expected.kind.words());
+    }
+    let names = schema.get("type")?.as_array()?;
+    let names = names.iter().filter_map(Value::as_str);
+    let (nulls, names): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == "null");
+    let kinds: Option<Vec<Kind>> = names.into_iter().map(|name| name.parse().ok()).collect();
+    let kinds = kinds.filter(|kinds| !kinds.is_empty())?;
+    let fits =
+        kinds.iter().any(|kind| kind.matches(value)) || (!nulls.is_empty() && value.is_null());
+    let wanted = kinds.iter().map(|kind| kind.words());
+    (!fits).then(|| wanted.collect::<Vec<_>>().join(" or "))
 }
 
 /// Returns the only type besides `null`, and whether `null` is allowed.

@@ -350,3 +350,40 @@ proptest! {
         prop_assert_eq!(&twice, &once);
     }
 }
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let text_or_whole = json!({ "type": ["string", "integer"] });
+    for (schema, x, fault) in [
+        (
+            json!({ "type": "integer" }),
+            "\"a\"",
+            Some("the string \"a\", and an integer is wanted"),
+        ),
+        (json!({ "type": "string", "nullable": true }), "null", None),
+        (
+            text_or_whole.clone(),
+            "true",
+            Some("true, and a string or an integer is wanted"),
+        ),
+        (text_or_whole, "1", None),
+        (
+            json!({ "$ref": "#/$defs/port" }),
+            "[]",
+            Some("the list [], and an integer is wanted"),
+        ),
+        (json!({ "type": ["string", "whole"] }), "true", None),
+        (json!({}), "true", None),
+    ] {
+        let mut schema = field(schema);
+        schema["required"] = json!(["x"]);
+        schema["$defs"] = json!({ "port": { "type": "integer" } });
+        let found = |written: &str| misfits(&schema, &read_arguments(written).unwrap());
+        let expected: Vec<String> = fault
+            .iter()
+            .map(|fault| format!("`x` is {fault}"))
+            .collect();
+        assert_eq!(found(&format!("{{\"x\":{x}}}")), expected);
+        assert_eq!(found("{}"), ["`x` is missing"]);
+    }
+}

@@ -254,6 +254,25 @@ fn arguments_that_are_a_string_of_json_are_that_json() {
 }
 
 #[test]
+fn arguments_that_do_not_fit_are_named_and_the_others_run() {
+    let mut stage = Stage::new(typed());
+    stage.say("go").calls(&[
+        "a:run:{\"timeout\":\"soon\",\"paths\":[1,{}]}",
+        "b:run:{\"command\":\"ls\"}",
+    ]);
+    assert_eq!(stage.running(), ["b"]);
+    stage.done("b", "ok");
+    assert_eq!(
+        stage.seen().get(2).unwrap().text(),
+        "not run: the arguments of `run` do not fit: `command` is missing; `timeout` is the string \
+         \"soon\", and an integer is wanted; call it again"
+    );
+    stage.text("done");
+    assert_eq!(stage.outcome().tool_calls, 1);
+    audit(&stage);
+}
+
+#[test]
 fn a_call_of_a_tool_with_an_invalid_schema_runs_unchanged() {
     for schema in [
         json!("object"),
