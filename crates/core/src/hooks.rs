@@ -6,6 +6,7 @@
 
 mod command;
 mod reply;
+mod request_check;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -406,6 +407,7 @@ impl HookOutcome {
                 *result = new;
             }
             (HookOutput::Request(new), HookInput::TransformContext { messages }) => {
+                request_check::check(&new)?;
                 *messages = new;
             }
             _ => return Err("gave an answer that has no effect here".to_owned()),

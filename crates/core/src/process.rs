@@ -4,9 +4,13 @@
 //! child has these properties:
 //! - It runs in its own session, without a terminal, and reads only the input that it is given.
 //! - When it ends, is stopped or is dropped, its process group is killed, including background
-//!   processes. A descendant that leaves the group (`setsid`) survives.
-//! - A watchdog holds a pipe to this process. It kills the group when the pipe closes, so that it does
-//!   not survive even a `kill -9` of this process. It is started before the child.
+//!   processes. On Linux, so are the other processes of its session, and descendants that have left
+//!   it (`setsid`), which are found by a variable in their environment. A descendant that leaves the
+//!   session *and* clears its environment or takes other rights survives. On other systems, one that
+//!   leaves the group survives.
+//! - A watchdog holds a pipe to this process. It kills the group and the marked descendants when the
+//!   pipe closes, so that they do not survive even a `kill -9` of this process. It is started before
+//!   the child.
 //! - All output is read, so that the child never blocks; only a limited part of it is kept.
 //! - Environment variables that look like secrets are withheld, see [`looks_secret`].
 //!   [`deny_inspection`] keeps a child from reading them in this process. The watchdog has no
@@ -19,6 +23,8 @@ mod group;
 #[cfg(not(unix))]
 #[path = "process/group_elsewhere.rs"]
 mod group;
+#[cfg(unix)]
+mod mark;
 mod server;
 #[cfg(test)]
 #[cfg(unix)]

@@ -14,6 +14,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, kill_process, kill_process_gro
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::mark::Mark;
 use super::{Command, GRACE, REAP_WAIT};
 
 pub(super) use rustix::process::Signal;
@@ -32,9 +33,11 @@ pub(super) struct Streams {
 
 /// The watchdog script. It reads the id of the child's group. Its second `read` returns when the
 /// other end of its input is closed, which the kernel does when this process ends in any way. Then
-/// it ends the group.
+/// it ends the group, and kills the processes that bear the mark of the child.
 const WATCHDOG: &str = "trap '' TERM INT HUP; read -r group; read -r _
-kill -TERM \"-$group\"; sleep \"$1\"; kill -KILL \"-$group\"";
+kill -TERM \"-$group\"; sleep \"$1\"; kill -KILL \"-$group\"
+for left in $(grep -lsF \"$2\" /proc/[0-9]*/environ); do
+left=${left#/proc/}; kill -KILL \"${left%/environ}\"; done";
 
 /// A child that leads a session of its own, without a terminal.
 ///
@@ -85,17 +88,19 @@ impl Group {
         Ok((Self::watched(prepared)?, streams))
     }
 
-    fn watched(prepared: std::process::Command) -> io::Result<Self> {
+    fn watched(mut prepared: std::process::Command) -> io::Result<Self> {
+        let mark = Mark::new();
         let exited = CancellationToken::new();
         let (tell, status) = oneshot::channel();
         let (reaper, started) = mpsc::channel();
         let reap = {
-            let exited = exited.clone();
-            move || reap(&started, &exited, tell)
+            let (mark, exited) = (mark.clone(), exited.clone());
+            move || reap(&started, &mark, &exited, tell)
         };
         let name = "plimsoll-reaper".to_owned();
         thread::Builder::new().name(name).spawn(reap)?;
-        let mut watchdog = watchdog()?;
+        let mut watchdog = watchdog(&mark)?;
+        prepared.env(Mark::VARIABLE, mark.value());
         let mut session = CommandWrap::from(prepared);
         let child = match session.wrap(ProcessSession).spawn() {
             // The wrapper would wait for the whole group.
@@ -177,6 +182,7 @@ impl Drop for Group {
 /// Waits for the child, reports its end, and reaps it when the group is dropped.
 fn reap(
     started: &mpsc::Receiver<Started>,
+    mark: &Mark,
     exited: &CancellationToken,
     tell: oneshot::Sender<io::Result<ExitStatus>>,
 ) {
@@ -187,6 +193,7 @@ fn reap(
     exited.cancel();
     // Nothing more is sent. This waits until the group has been killed.
     let _ = started.recv();
+    mark.kill_all(processes.id);
     let status = processes.child.wait();
     let _ = processes.watchdog.wait();
     // If the group was dropped, nobody receives this.
@@ -199,11 +206,12 @@ pub(super) fn signal_of(status: ExitStatus) -> Option<i32> {
 }
 
 /// Starts the watchdog, which ends a group when this process dies.
-fn watchdog() -> io::Result<Child> {
+fn watchdog(mark: &Mark) -> io::Result<Child> {
     // It needs neither the environment nor the working directory, and does not keep them in use.
     std::process::Command::new("/bin/sh")
         .args(["-c", WATCHDOG, "plimsoll-watchdog"])
         .arg(GRACE.as_secs().to_string())
+        .arg(mark.entry())
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
         .current_dir("/")

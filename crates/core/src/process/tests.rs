@@ -237,6 +237,27 @@ async fn what_is_left_in_the_background_ends_and_holds_nobody_up() {
 }
 
 #[cfg(target_os = "linux")]
+#[tokio::test]
+async fn one_that_leaves_the_session_ends_with_the_child() {
+    for (script, left) in [
+        // Holds the pipe.
+        ("setsid yes & echo done", true),
+        // Is silent, and nobody's child.
+        ("(setsid sleep 1000 >/dev/null 2>&1 &); echo done", false),
+        (
+            "set -m; env -i sleep 1000 >/dev/null 2>&1 & echo done",
+            false,
+        ),
+    ] {
+        let fifo = Fifo::new();
+        let holders = fifo.holders();
+        let got = run(sh(&format!("{} {script}", fifo.hold()))).await;
+        assert_eq!(got.killed_background, left, "{script}");
+        holders.are_gone().await;
+    }
+}
+
+#[cfg(target_os = "linux")]
 #[test]
 fn a_child_has_no_terminal_although_this_process_has_one() {
     let test = std::env::current_exe().unwrap();
@@ -408,9 +429,13 @@ async fn holds_a_server() {
         return;
     };
     let path = Path::new(&path).display();
-    // A parent that dies in the middle of its start cannot name the child to the watchdog.
+    let leaves = if cfg!(target_os = "linux") {
+        "(setsid sleep 1000 &);"
+    } else {
+        ""
+    };
     let script =
-        format!("trap '' TERM; exec 9>'{path}'; sleep 0.5; echo ready >&9; {FOR_EVER} & wait");
+        format!("trap '' TERM; exec 9>'{path}'; {leaves} echo ready >&9; {FOR_EVER} & wait");
     let mut server = sh(&script).serve(Bytes(100)).unwrap();
     server.exited().await;
 }

@@ -72,11 +72,27 @@ async fn what_is_sent_is_rewritten_and_the_view_is_not() {
     assert_eq!(warnings.all(), Vec::<String>::new());
 }
 
-/// The request goes as it was, with a warning.
+/// What cannot be sent is not: the request goes as it was, with a warning.
 #[tokio::test]
-async fn what_fails_or_is_too_large_is_not_sent() {
+async fn what_a_provider_would_refuse_is_not_sent() {
     type Rewrite = fn(Messages) -> Messages;
-    let cases: [(&str, Rewrite); 2] = [
+    let cases: [(&str, Rewrite); 6] = [
+        ("left nothing to send", |_| Vec::new()),
+        ("without its result", |mut messages| {
+            messages.retain(|message| !matches!(**message, Message::ToolResult(_)));
+            messages.push(says("go on"));
+            messages
+        }),
+        ("answers no call before it", |mut messages| {
+            messages.retain(|message| !matches!(**message, Message::Assistant { .. }));
+            messages
+        }),
+        ("an answer at the end", |mut messages| {
+            messages.push(Arc::new(Message::Assistant {
+                parts: vec![plimsoll_context::Part::text("so")],
+            }));
+            messages
+        }),
         ("broke down: out of rum", |_| panic!("out of rum")),
         ("tokens larger, which is too much", |mut messages| {
             messages.insert(0, says(&"lorem ipsum ".repeat(3_000)));
