@@ -17,7 +17,10 @@ pub(super) fn message(value: Value, dialect: &Dialect) -> Option<Value> {
     if text(&value, "role") == "function" {
         unset(&mut value, "name");
     }
-    if let Some(call) = value.get("function_call").filter(|call| call.is_object()) {
+    let has_calls = value.get("tool_calls").is_some_and(|calls| !calls.is_null());
+    let call = value.get("function_call");
+    let call = call.filter(|call| !has_calls && !text(call, "name").is_empty());
+    if let Some(call) = call {
         let calls = json!([{"type": "function", "function": call}]);
         set(&mut value, "tool_calls", calls);
         unset(&mut value, "function_call");

@@ -169,9 +169,9 @@ fn opaque(block: &str) -> Part {
     Part::Opaque(raw::opaque(ORIGIN, block))
 }
 
-/// Reads the tools of a request.
+/// Reads the tools of a request, or its functions, which preceded tools.
 pub(super) fn tools(keys: &RawObject<'_>, document: &mut Document) -> Result<(), WireError> {
-    let Some(list) = keys.given("tools") else {
+    let Some(list) = keys.given("tools").or_else(|| keys.given("functions")) else {
         return Ok(());
     };
     for (index, raw) in array(list, "tools", "array or null")?
