@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, InputFilter, KnownTool, Permissions, Setup, SummaryModel,
-    ThinkingLevel, TurnTrigger,
+    DEFAULT_CONFIG, InputFilter, KnownTool, Permissions, Setup, SummaryModel, ThinkingLevel,
+    TurnTrigger,
 };
 use plimsoll_context::{
     Author, Bpe, Bytes, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens,

@@ -6,8 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Event, ExecutionLimits, Input, InputFilter, Setup, ThinkingLevel,
-    ToolExecutionStrategy, TurnTrigger,
+    Event, ExecutionLimits, Input, InputFilter, Setup, ThinkingLevel, ToolExecutionStrategy,
+    TurnTrigger,
 };
 use plimsoll_context::{
     Author, CacheConfig, CacheRetention, ContextConfig, FALLBACK_WINDOW, OwnStages, PriceSheet,

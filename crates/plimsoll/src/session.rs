@@ -20,8 +20,8 @@
 //! ```
 
 pub use plimsoll_agent::{
-    AppliedPlan, CompactError, DEFAULT_CONFIG, MAX_FOCUS, MAX_UNDO, MAX_WAITING,
-    RunConfigSnapshot, RunReader, RunRecord, UndoError, run_id, run_records,
+    AppliedPlan, CompactError, DEFAULT_CONFIG, MAX_FOCUS, MAX_UNDO, MAX_WAITING, RunConfigSnapshot,
+    RunReader, RunRecord, UndoError, run_id, run_records,
 };
 pub use plimsoll_core::{
     AgentLoopConfig, AgentState, BadSessionId, BuilderSettings, DriverSettings, Extensions, INBOX,

@@ -314,7 +314,10 @@ fn follow_ups_wait_for_the_answer() {
     stage.calls(&["a:read"]).done("a", "x");
     assert_eq!(stage.last_request(), "u go / a [a] / r a x");
     stage.text("1");
-    assert_eq!(stage.last_request(), "u go / a [a] / r a x / a 1 / u then / u last");
+    assert_eq!(
+        stage.last_request(),
+        "u go / a [a] / r a x / a 1 / u then / u last"
+    );
     stage.text("2");
     assert_eq!(
         (stage.outcome().turns, stage.outcomes.len()),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     Answer, AtLimit, CountTokens, Decision, EndReason, Entry, Event, ExecutionLimits, Failure,
-    FilterResult, HookPoint, Input, InputFilters, Permission, PermissionRule, Permissions,
-    Setup, SummaryModel,
+    FilterResult, HookPoint, Input, InputFilters, Permission, PermissionRule, Permissions, Setup,
+    SummaryModel,
 };
 use plimsoll_context::{
     Bytes, CallId, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part, PinnedPart, Recall,

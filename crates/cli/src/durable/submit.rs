@@ -262,10 +262,7 @@ mod tests {
     #[test]
     fn a_request_takes_every_limit_and_no_other_setting() {
         let mut sources = Sources::default();
-        for (key, text) in [
-            ("max_memory", "1000"),
-            ("max_identical_tool_calls", "4"),
-        ] {
+        for (key, text) in [("max_memory", "1000"), ("max_identical_tool_calls", "4")] {
             sources.flags.set("--set x", key, text);
         }
         let config = limits_only(&sources).unwrap();

@@ -7,8 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    EndReason, Event, FilterResult, InputFilter, MessagePhase, SessionEvent, ToolPhase,
-    TurnTrigger,
+    EndReason, Event, FilterResult, InputFilter, MessagePhase, SessionEvent, ToolPhase, TurnTrigger,
 };
 use plimsoll_context::{Part, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -135,8 +134,8 @@ async fn all_waiting_messages_are_delivered_together() {
         ],
         vec!["assistant: All right.", "user: three", "user: four"],
     ];
-    let provider = ScriptedProvider::new([Turn::call("hold", json!({}))])
-        .then_always(Turn::say("All right."));
+    let provider =
+        ScriptedProvider::new([Turn::call("hold", json!({}))]).then_always(Turn::say("All right."));
     let held = HeldTool::default();
     let agent = held.agent(&provider).build().unwrap();
     let mut session = agent.session(id()).await.unwrap();

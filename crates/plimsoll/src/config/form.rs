@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use plimsoll_agent::{
-    AtLimit, CountTokens, HookPoint, Permission, PermissionMode, Sampling,
-    ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
+    AtLimit, CountTokens, HookPoint, Permission, PermissionMode, Sampling, ThinkingLevel,
+    ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
     ArgumentDigest, Author, CacheRetention, CacheStrategy, CompactionScope, ContextStrategy,
