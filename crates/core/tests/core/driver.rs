@@ -120,7 +120,7 @@ async fn a_broken_tool_is_an_error_result() {
         "{}",
         text(3)
     );
-    assert!(text(4).contains("missing field `text`"), "{}", text(4));
+    assert!(text(4).contains("`text` is missing"), "{}", text(4));
     assert!(text(5).contains("there is no tool `nope`"), "{}", text(5));
     assert!(text(6).contains("no such port"), "{}", text(6));
 }

@@ -828,7 +828,7 @@ async fn a_hook_is_a_trait_whose_return_types_say_what_it_can_do() {
     );
     assert_eq!(results[2], "there");
     assert!(results[3].contains("the rules of this run"), "{results:?}");
-    assert!(results[4].contains("missing field `text`"), "{results:?}");
+    assert!(results[4].contains("`text` is missing"), "{results:?}");
     assert_eq!(results[5], "[key]");
     assert!(
         results[6].starts_with("the result was withheld") && !results[6].contains("broken\n"),
