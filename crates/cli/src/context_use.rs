@@ -36,7 +36,10 @@ pub(crate) async fn of_session(
 pub(crate) fn of_log(log: &[Entry]) -> Result<Vec<String>, CliError> {
     let state = fold(log)?;
     let view = state.transcript();
-    let system = MESSAGE_OVERHEAD + view.counter().text(&started(log).1);
+    let system = match &*started(log).1 {
+        "" => Tokens::ZERO,
+        text => MESSAGE_OVERHEAD + view.counter().text(text),
+    };
     let of = WindowUse {
         system,
         used: system + view.tokens(),
