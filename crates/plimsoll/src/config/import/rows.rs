@@ -3,9 +3,11 @@
 //!
 //! A line is `PATH = HOW NAME + OTHER=VALUE`. NAME is Plimsoll's setting. HOW is an optional
 //! conversion of the value, which `translate.rs` makes. `OTHER=VALUE` is another setting that it
-//! implies. `PATH = - WHY` has no counterpart. The tables at `PATH = each agents` are agents, whose
+//! implies. `PATH = - WHY` has no counterpart. `PATH = as OTHER` is a table with the rows of another
+//! one. The tables at `PATH = each agents` are agents, whose
 //! paths begin with `agents.`. Paths are always in snake case.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -35,9 +37,10 @@ impl ImportRow {
 }
 
 /// All rows by the name of their section and their path.
-pub(super) static ROWS: LazyLock<BTreeMap<(&str, &str), ImportRow>> = LazyLock::new(|| {
+pub(super) static ROWS: LazyLock<BTreeMap<(&str, Cow<str>), ImportRow>> = LazyLock::new(|| {
     let mut section = "";
     let mut rows = BTreeMap::new();
+    let mut tables = Vec::new();
     for line in SYSTEMS.lines().filter(|line| !line.starts_with('#')) {
         if let Some(name) = line.strip_prefix('[') {
             section = name.trim_end_matches(']');
@@ -45,7 +48,19 @@ pub(super) static ROWS: LazyLock<BTreeMap<(&str, &str), ImportRow>> = LazyLock::
             let (text, implied) = text.split_once(" + ").unwrap_or((text, ""));
             let (how, ours) = text.split_once(' ').unwrap_or(("", text));
             let row = ImportRow { how, ours, implied };
-            rows.insert((section, path.trim()), row);
+            match how {
+                "as" => tables.push((path.trim(), ours)),
+                _ => drop(rows.insert((section, Cow::Borrowed(path.trim())), row)),
+            }
+        }
+    }
+    for (name, table) in tables {
+        for ((section, path), row) in rows.clone() {
+            let rest = path.strip_prefix(table);
+            if let Some(rest) = rest.filter(|rest| rest.starts_with('.')) {
+                let path = Cow::Owned(format!("{name}{rest}"));
+                rows.entry((section, path)).or_insert(row);
+            }
         }
     }
     rows
@@ -54,10 +69,10 @@ pub(super) static ROWS: LazyLock<BTreeMap<(&str, &str), ImportRow>> = LazyLock::
 /// Returns the rows of a section, with their paths.
 pub(super) fn rows(section: &str) -> impl Iterator<Item = (&'static str, ImportRow)> {
     let rows = ROWS.iter().filter(move |((own, _), _)| *own == section);
-    rows.map(|((_, path), row)| (*path, *row))
+    rows.map(|((_, path), row)| (path.as_ref(), *row))
 }
 
 /// Returns the row of a path.
 pub(super) fn row(section: &str, path: &str) -> Option<ImportRow> {
-    ROWS.get(&(section, path)).copied()
+    ROWS.get(&(section, Cow::Borrowed(path))).copied()
 }
