@@ -9,7 +9,7 @@ use tokio::time::Instant;
 /// The shortest time between two reports.
 const PAUSE: Duration = Duration::from_secs(30);
 
-/// A function that is told why the database fails.
+/// Receives the errors of a failing database.
 pub type OnDatabase = Box<dyn Fn(&StoreError) + Send + Sync>;
 
 /// Reports an error of the database at once, and while it lasts at intervals.
