@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::LimitKind;
-use crate::outcome::{Outcome, is_nothing};
+use crate::outcome::{EndReason, Outcome, is_nothing};
 use crate::setup::RunConfigSnapshot;
 use crate::spend::Spend;
 
@@ -140,6 +140,11 @@ pub enum Entry {
     Warned {
         /// The limit.
         limit: LimitKind,
+    },
+    /// The model was asked for a last answer, after which the run ends.
+    Finalizing {
+        /// The reason why it ends.
+        reason: EndReason,
     },
     /// The model answered; its message enters the view unless it is empty.
     Reply {

@@ -105,7 +105,7 @@ impl Run {
         let (limits, ledger) = (&self.setup.limits, self.tracker());
         let processed = self.processed();
         // Not if this turns out to be the last call.
-        let is_finalizing = self.current.finalizing.is_some();
+        let is_finalizing = self.state.facts.finalizing.is_some();
         let finalizes = !is_finalizing && limits.at_limit() == AtLimit::Finalize;
         let held = if finalizes && self.no_call_after_next().is_none() {
             self.last_call()

@@ -88,7 +88,7 @@ impl Run {
                 });
             }
             Failure::Refused { .. }
-                if self.current.finalizing.is_some()
+                if self.state.facts.finalizing.is_some()
                     && !self.tools.specs.is_empty()
                     && !self.refuses_tool_choice =>
             {

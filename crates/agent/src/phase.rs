@@ -7,7 +7,6 @@ use plimsoll_context::{Plan, ReadySummary, Seq, StopReason, Tokens, Usage};
 
 use crate::failure::Failure;
 use crate::hook_input::HookPoint;
-use crate::outcome::EndReason;
 use crate::setup::{Setup, TurnTrigger};
 use crate::step::UserInput;
 use crate::summary_writer::SummaryWriter;
@@ -116,8 +115,6 @@ pub(crate) enum RunOpening {
 /// The facts of the current run that are not in the log.
 #[derive(Debug, Default)]
 pub(crate) struct CurrentRun {
-    /// Set once the model has been asked to finish: the reason why the run will end.
-    pub(crate) finalizing: Option<EndReason>,
     /// Consecutive empty answers.
     pub(crate) empty_replies: u32,
     /// The first message of this run has at least this number.

@@ -44,7 +44,8 @@ impl Run {
         if !items.iter().any(|item| item.message.is_user()) {
             self.finish(EndReason::NothingToDo);
         } else if answered && crashed {
-            self.finish(EndReason::Answered);
+            let asked = self.state.facts.finalizing.clone();
+            self.finish(asked.unwrap_or(EndReason::Answered));
         } else {
             // Providers reject a request that ends with an answer.
             if answered {

@@ -79,7 +79,7 @@ impl Run {
 
     /// Checks whether the model may be asked to finish.
     pub(crate) fn may_finalize(&self) -> bool {
-        self.current.finalizing.is_none() && self.setup.limits.at_limit() == AtLimit::Finalize
+        self.state.facts.finalizing.is_none() && self.setup.limits.at_limit() == AtLimit::Finalize
     }
 
     /// Ends the run. Open calls receive a result, so that providers still accept the view.

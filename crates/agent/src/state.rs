@@ -64,6 +64,8 @@ pub(crate) struct Facts {
     pub(crate) runs: u64,
     /// The newest answer is incomplete: the model only paused.
     pub(crate) paused: bool,
+    /// The reason why the run ends after the next answer, once the model has been asked for it.
+    pub(crate) finalizing: Option<EndReason>,
     pub(crate) ledger: Ledger,
     total: Usage,
     total_cost: Cost,
@@ -213,6 +215,7 @@ impl State {
                     self.transcript.mark_sent();
                     self.facts.runs = *run;
                     self.facts.ledger.begin_run();
+                    self.facts.finalizing = None;
                     self.doom_loop.forget();
                     self.facts.cache.begin();
                     let open = self.batch.as_ref();
@@ -247,6 +250,7 @@ impl State {
             // When a key is seen again, the log itself is searched for it.
             Entry::Accepted { .. } => {}
             Entry::Warned { limit } => self.facts.ledger.warned.push(*limit),
+            Entry::Finalizing { reason } => self.facts.finalizing = Some(reason.clone()),
             Entry::Reply {
                 message,
                 stop,
@@ -353,6 +357,7 @@ impl State {
             Entry::Forked { from, .. } => {
                 self.facts.root.get_or_insert_with(|| from.clone());
                 self.running = false;
+                self.facts.finalizing = None;
                 self.waiting.clear();
                 self.memory.end();
             }

@@ -30,7 +30,7 @@ impl Run {
     /// Reads a whole batch before any of its calls runs. Calls that cannot run receive their result
     /// now.
     pub(crate) fn decode_batch(&mut self) {
-        let is_finalizing = self.current.finalizing.is_some();
+        let is_finalizing = self.state.facts.finalizing.is_some();
         // A run that is about to end ends for that reason, even if its last answer is a repetition.
         let looping = if is_finalizing {
             LoopVerdict::No
@@ -118,11 +118,11 @@ impl Run {
         self.current.cause = TurnTrigger::ToolResults;
         self.end_turn();
         self.say_pins();
-        if let (LoopVerdict::Nudge(kind), None) = (self.looping(), &self.current.finalizing) {
+        if let (LoopVerdict::Nudge(kind), None) = (self.looping(), &self.state.facts.finalizing) {
             self.tell_loop(kind, LoopConsequence::Told);
             self.notice(notice::REPEATED.to_owned());
         }
-        if let Some(reason) = self.current.finalizing.take() {
+        if let Some(reason) = self.state.facts.finalizing.clone() {
             self.finish(reason);
         } else {
             self.start_turn();

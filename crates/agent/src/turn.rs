@@ -45,7 +45,7 @@ impl Run {
         if self.is_spent() {
             return false;
         }
-        if self.current.finalizing.is_some() {
+        if self.state.facts.finalizing.is_some() {
             return true;
         }
         let (ledger, now) = (self.tracker(), self.now.elapsed);
@@ -133,7 +133,7 @@ impl Run {
     fn keep_within_limits(&mut self, is_vetoed: bool) -> bool {
         // A plan may have freed memory.
         let memory = self.tracker().used_up(LimitKind::Memory, self.now.elapsed);
-        if self.current.finalizing.is_none()
+        if self.state.facts.finalizing.is_none()
             && let Some(reason) = memory.or_else(|| self.has_to_be_last())
         {
             match self.setup.limits.at_limit() {
@@ -195,7 +195,7 @@ impl Run {
         max_output: Option<Tokens>,
         room: Option<Tokens>,
     ) -> Request {
-        let is_last = self.current.finalizing.is_some();
+        let is_last = self.state.facts.finalizing.is_some();
         let has_tools = !(is_last && self.refuses_tool_choice);
         let heard = self.state.facts.heard;
         let grown = heard.filter(|(then, _)| counted > *then);
@@ -277,7 +277,7 @@ impl Run {
         }
         if stop == StopReason::ContentFilter
             && self.state.batch.is_none()
-            && self.current.finalizing.is_none()
+            && self.state.facts.finalizing.is_none()
         {
             // The filtered text is no answer, and a repeated request would be filtered again.
             let failure = Failure::ContentFilter;
@@ -286,7 +286,7 @@ impl Run {
             });
             return self.finish(EndReason::Failed { failure });
         }
-        if is_empty && self.current.finalizing.is_none() {
+        if is_empty && self.state.facts.finalizing.is_none() {
             return self.nothing_said();
         }
         self.current.empty_replies = 0;
@@ -295,7 +295,7 @@ impl Run {
             return;
         }
         self.end_turn();
-        if let Some(reason) = self.current.finalizing.take() {
+        if let Some(reason) = self.state.facts.finalizing.clone() {
             self.finish(reason);
         } else if stop == StopReason::Paused || self.waits(Waiting::Steer) {
             // A paused answer continues from its current end.
@@ -346,7 +346,7 @@ impl Run {
 
     /// Ends the run at a limit. If the model was already asked to finish, that limit counts.
     pub(crate) fn finish_at_limit(&mut self, reason: EndReason) {
-        let reason = self.current.finalizing.take().unwrap_or(reason);
+        let reason = self.state.facts.finalizing.clone().unwrap_or(reason);
         self.finish(reason);
     }
 
@@ -378,6 +378,6 @@ impl Run {
             self.notice(text.clone());
         }
         self.notify(Event::LimitReached { notice: text });
-        self.current.finalizing = Some(reason);
+        self.record(Entry::Finalizing { reason });
     }
 }

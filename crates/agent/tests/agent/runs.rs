@@ -617,6 +617,27 @@ fn after_a_crash_a_whole_answer_ends_the_run() {
     audit(&next);
 }
 
+/// It ends as it would have ended, for the limit at which the model was asked to finish.
+#[test]
+fn after_a_crash_a_last_answer_ends_the_run_at_its_limit() {
+    let setup = limits(2, None, AtLimit::Finalize);
+    let mut stage = Stage::new(setup.clone());
+    let begun = stage.say("go").calls(&["a:read"]);
+    begun.done("a", "1").text("half of it");
+    let asked = |entry: &Entry| matches!(entry, Entry::Finalizing { .. });
+    let asked = stage.log.iter().position(asked).unwrap();
+    for end in asked - 1..stage.log.len() {
+        let mut next = Stage::resume(stage.log[..end].to_vec(), setup.clone());
+        next.go_on();
+        if !next.requests.is_empty() {
+            next.text("half of it");
+        }
+        assert_eq!(next.outcome().reason, EndReason::MaxTurns { limit: 2 });
+        assert_eq!(next.outcome().text, stage.outcome().text);
+        audit(&next);
+    }
+}
+
 /// P6: going on after an answer needs a message of the user's role, or providers refuse it.
 #[test]
 fn going_on_after_an_answer_does_not_end_with_that_answer() {
