@@ -181,15 +181,20 @@ impl LeasesInner {
     }
 
     async fn release(&self) -> sqlx::Result<()> {
-        let ended = std::mem::take(&mut self.lock().ended);
-        for (session, token) in ended {
+        loop {
+            let ended = self.lock().ended.last().cloned();
+            let Some((session, token)) = ended else {
+                return Ok(());
+            };
             sqlx::query("UPDATE leases SET holder = NULL WHERE session = $1 AND token = $2")
                 .bind(session.as_str())
                 .bind(token)
                 .execute(&self.pool)
                 .await?;
+            // While the database is away, it stays in the list.
+            let released = (session, token);
+            self.lock().ended.retain(|ended| *ended != released);
         }
-        Ok(())
     }
 
     /// States that this process lives. Returns its key.

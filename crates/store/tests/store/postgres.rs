@@ -28,6 +28,19 @@ async fn open(url: &str) -> PostgresStore {
     PostgresStore::connect_with(url, options).await.unwrap()
 }
 
+/// Forbids connections to the database of the tests and ends those that exist, or permits them.
+async fn allow_connections(server: &PostgresServer, are_allowed: bool) {
+    let url = server.url().replace("/postgres?", "/template1?");
+    let mut other = PgConnection::connect(&url).await.unwrap();
+    let sql = if are_allowed {
+        "ALTER DATABASE postgres ALLOW_CONNECTIONS true"
+    } else {
+        "ALTER DATABASE postgres ALLOW_CONNECTIONS false;
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'postgres'"
+    };
+    sqlx::raw_sql(sql).execute(&mut other).await.unwrap();
+}
+
 async fn raw(server: &PostgresServer, sql: &'static str) {
     let mut raw = PgConnection::connect(&server.url()).await.unwrap();
     sqlx::raw_sql(sql).execute(&mut raw).await.unwrap();
@@ -142,6 +155,22 @@ async fn a_killed_process_is_replaced_and_what_it_wrote_is_there() {
     let since = Instant::now();
     next.acquire(&id("s")).await.unwrap();
     assert!(since.elapsed() < PATIENCE, "{:?}", since.elapsed());
+}
+
+#[tokio::test]
+async fn a_lease_that_is_dropped_while_the_database_is_away_is_released_later() {
+    let Some(server) = PostgresServer::start() else {
+        return;
+    };
+    let store = open(&server.url()).await;
+    let lease = store.acquire(&id("s")).await.unwrap();
+    allow_connections(&server, false).await;
+    drop(lease);
+    let error = store.acquire(&id("s")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Io { .. }), "{error}");
+    allow_connections(&server, true).await;
+    let lease = store.acquire(&id("s")).await.unwrap();
+    store.append(&lease, &log(1)).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
