@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
@@ -36,6 +37,10 @@ pub const FILE: &str = "sessions.db";
 /// The folder of lock files in the data folder, with one file for each session that is being
 /// written.
 const LOCKS: &str = "locks";
+/// How often a session that another process writes to is tried again, and the pause before each try. A
+/// child that a killed process had just forked holds its lock until it becomes another program.
+const BUSY_TRIES: u32 = 10;
+const BUSY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Sessions in one SQLite file of a data folder. Clones share their state.
 ///
@@ -174,9 +179,19 @@ impl SessionStore for SqliteStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
         // A read-only store is reported before anything else is done.
         self.writer().await?;
-        let (locks, wanted) = (Arc::clone(&self.locks), session.clone());
-        let right = blocking(&self.path, move || Right::acquire(&locks, &wanted)).await?;
-        Ok(Lease::new(session.clone(), Box::new(right)))
+        let acquire = || {
+            let (locks, wanted) = (Arc::clone(&self.locks), session.clone());
+            blocking(&self.path, move || Right::acquire(&locks, &wanted))
+        };
+        let mut right = acquire().await;
+        for _ in 0..BUSY_TRIES {
+            if !matches!(right, Err(StoreError::Busy { .. })) {
+                break;
+            }
+            tokio::time::sleep(BUSY_PAUSE).await;
+            right = acquire().await;
+        }
+        Ok(Lease::new(session.clone(), Box::new(right?)))
     }
 
     async fn read(

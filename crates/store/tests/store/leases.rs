@@ -55,6 +55,20 @@ async fn a_stopped_process_keeps_its_session_and_a_killed_one_frees_it_at_once()
 }
 
 #[tokio::test]
+async fn a_session_that_is_free_in_a_moment_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (open(folder.path()).await, open(folder.path()).await);
+    let lease = first.acquire(&id("s")).await.unwrap();
+    let free = async {
+        tokio::task::yield_now().await;
+        drop(lease);
+    };
+    let session = id("s");
+    let (next, ()) = tokio::join!(second.acquire(&session), free);
+    assert!(next.is_ok());
+}
+
+#[tokio::test]
 async fn a_deleted_session_leaves_no_name() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path()).await;
