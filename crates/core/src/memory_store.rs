@@ -8,13 +8,11 @@ use plimsoll_agent::Entry;
 use plimsoll_context::Bytes;
 
 use crate::error::lock;
-use crate::store::{
-    Fork, ForkFault, Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError,
-};
+use crate::store::{Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError};
 
 /// An in-memory store, for tests and for agents whose sessions need not outlive the process.
 ///
-/// A fork copies the entries of its parent, which share their messages.
+/// A fork is a copy with a log of its own; only the messages are shared.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore {
     inner: Arc<Mutex<MemoryStoreState>>,
@@ -31,10 +29,7 @@ struct MemoryStoreState {
 #[derive(Debug, Default)]
 struct Log {
     entries: Vec<Entry>,
-    /// The parent, if it is a fork, and how many forks it descends from.
-    fork: Option<Fork>,
-    depth: u64,
-    /// Size of the entries as JSON, without those of the parent.
+    /// Size of the entries as JSON.
     bytes: Bytes,
     /// The number of its last write in the store.
     written: u64,
@@ -48,14 +43,6 @@ struct MemoryGuard {
 }
 
 impl Log {
-    fn add(&mut self, entries: &[Entry], written: u64) {
-        self.entries.extend_from_slice(entries);
-        // An entry that cannot be serialized has no size.
-        let sizes = entries.iter().flat_map(serde_json::to_vec);
-        self.bytes.0 += sizes.map(|json| json.len() as u64).sum::<u64>();
-        self.written = written;
-    }
-
     fn info(&self, id: &SessionId) -> SessionInfo {
         let title = self.title.clone();
         SessionInfo {
@@ -65,7 +52,7 @@ impl Log {
             entries: self.entries.len() as u64,
             bytes: self.bytes,
             title: title.unwrap_or_else(|| SessionInfo::title_of(&self.entries)),
-            fork: self.fork.clone(),
+            fork: None,
         }
     }
 }
@@ -107,48 +94,21 @@ impl SessionStore for MemoryStore {
         if entries.is_empty() {
             return Ok(());
         }
+        // An entry that cannot be serialized has no size.
+        let sizes = entries.iter().flat_map(serde_json::to_vec);
+        let bytes: u64 = sizes.map(|json| json.len() as u64).sum();
         let mut inner = lock(&self.inner);
         inner.writes += 1;
         let written = inner.writes;
         let log = inner.logs.entry(lease.session().clone()).or_default();
-        log.add(entries, written);
-        Ok(())
-    }
-
-    async fn fork(&self, lease: &Lease, of: &Fork, own: &[Entry]) -> Result<(), StoreError> {
-        let mut inner = lock(&self.inner);
-        let session = lease.session().clone();
-        if inner.logs.contains_key(&session) {
-            return Err(of.refused(ForkFault::Taken { session }));
-        }
-        let Some(parent) = inner.logs.get(&of.from) else {
-            return Err(of.refused(ForkFault::Unknown));
-        };
-        of.check(parent.entries.len() as u64, parent.depth)?;
-        let shared = usize::try_from(of.entries).unwrap_or(usize::MAX);
-        let mut log = Log {
-            entries: parent.entries.iter().take(shared).cloned().collect(),
-            fork: Some(of.clone()),
-            depth: parent.depth + 1,
-            ..Log::default()
-        };
-        inner.writes += 1;
-        log.add(own, inner.writes);
-        inner.logs.insert(session, log);
+        log.entries.extend_from_slice(entries);
+        log.bytes.0 += bytes;
+        log.written = written;
         Ok(())
     }
 
     async fn delete(&self, lease: &Lease) -> Result<bool, StoreError> {
-        let mut inner = lock(&self.inner);
-        let session = lease.session();
-        let is_fork = |log: &Log| log.fork.as_ref().is_some_and(|of| of.from == *session);
-        let forks = inner.logs.iter().filter(|(_, log)| is_fork(log));
-        let forks: Vec<SessionId> = forks.map(|(id, _)| id.clone()).collect();
-        if !forks.is_empty() {
-            let session = session.clone();
-            return Err(StoreError::HasForks { session, forks });
-        }
-        Ok(inner.logs.remove(session).is_some())
+        Ok(lock(&self.inner).logs.remove(lease.session()).is_some())
     }
 
     async fn rename(&self, session: &SessionId, title: &str) -> Result<bool, StoreError> {

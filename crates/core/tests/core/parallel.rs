@@ -111,15 +111,15 @@ async fn the_winner_becomes_the_session_and_the_others_stay_beside_it() {
     let loser = reader.session(two.session_id.clone()).await.unwrap();
     assert_eq!(items(&loser).len(), 4);
     // Nothing of what they share was copied.
-    let list = store.list().await.unwrap();
-    let fork = list.iter().find(|info| info.id == two.session_id).unwrap();
-    let fork = fork.fork.clone().unwrap();
-    assert_eq!(fork.from, id("s"));
     let (log, other) = (
         store.load(&id("s")).await.unwrap(),
         store.load(&two.session_id).await.unwrap(),
     );
-    let shared = usize::try_from(fork.entries).unwrap();
+    let shared = other.iter().find_map(|entry| match entry {
+        Entry::Forked { from, entries } if from == "s" => usize::try_from(*entries).ok(),
+        _ => None,
+    });
+    let shared = shared.unwrap();
     assert_eq!(log[..shared], other[..shared]);
     for (mine, theirs) in log.iter().zip(&other[..shared]) {
         if let (Entry::Message { message: a, .. }, Entry::Message { message: b, .. }) =

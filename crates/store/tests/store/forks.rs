@@ -70,8 +70,15 @@ async fn a_fork_begins_with_what_it_shares_and_goes_on_alone() {
         let names: Vec<&str> = list.iter().map(|info| info.id.as_str()).collect();
         assert_eq!(names, ["g", "f", "p"], "{name}: the one written last first");
         let find = |name| list.iter().find(|info| info.id == id(name)).unwrap();
-        assert_eq!(find("f").fork, Some(of("p", 6)), "{name}");
         assert_eq!((find("f").entries, find("p").entries), (10, 20), "{name}");
+        assert_eq!(find("f").title, "task 1", "{name}");
+        assert_eq!(find("g").title, "task 1", "{name}");
+        assert_eq!(find("p").fork, None, "{name}");
+        if name == "memory" {
+            assert_eq!(find("f").fork, None, "its forks are copies");
+            continue;
+        }
+        assert_eq!(find("f").fork, Some(of("p", 6)), "{name}");
         // Each has the size of its own entries.
         let sizes = [("p", &log(20)[..]), ("f", &own), ("g", &log(6)[2..])];
         for (session, entries) in sizes {
@@ -85,9 +92,6 @@ async fn a_fork_begins_with_what_it_shares_and_goes_on_alone() {
                 "{name}: {session}"
             );
         }
-        assert_eq!(find("f").title, "task 1", "{name}");
-        assert_eq!(find("g").title, "task 1", "{name}");
-        assert_eq!(find("p").fork, None, "{name}");
     }
 }
 
@@ -144,7 +148,8 @@ async fn a_fork_that_cannot_be_made_says_why_and_leaves_nothing() {
 
 #[tokio::test]
 async fn forks_of_forks_are_read_whole_up_to_a_depth_that_is_bounded() {
-    for Case { name, store, .. } in stores().await {
+    // The forks of the store in memory are copies, which have no depth.
+    for Case { name, store, .. } in stores().await.into_iter().filter(|it| it.name != "memory") {
         let store = store.as_ref();
         write(store, "0", &log(2)).await;
         for depth in 1..=MAX_FORK_DEPTH {
@@ -222,7 +227,8 @@ async fn act(store: &dyn SessionStore, round: u32, plan: &[Do]) -> Vec<(String, 
             }
             Do::Fork { from, share } => {
                 let (old, copy) = &copies[from % copies.len()];
-                let share = share % (copy.len() + 1);
+                // A copy of nothing would be no session.
+                let share = 1 + share % copy.len();
                 let new = named(copies.len());
                 drop(fork(store, old, share as u64, &new).await);
                 let copy = copy[..share].to_vec();
