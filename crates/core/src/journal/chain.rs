@@ -5,9 +5,12 @@ use plimsoll_agent::Entry;
 use super::{JournalFault, LogHead};
 use crate::store::SessionId;
 
-/// The digests of all prefixes of a log, 16 bytes for each entry.
+/// Length of a digest in hexadecimal digits.
+const DIGITS: usize = 32;
+
+/// The digests of all prefixes of a log; see [`LogHead::digest`].
 #[derive(Debug, Clone, Default)]
-pub(crate) struct LogChain(Vec<[u8; 16]>);
+pub(crate) struct LogChain(Vec<String>);
 
 impl LogChain {
     /// Creates the chain of a log.
@@ -21,12 +24,11 @@ impl LogChain {
     pub(crate) fn extend(&mut self, entries: &[Entry]) {
         for entry in entries {
             let mut hasher = blake3::Hasher::new();
-            hasher.update(self.0.last().map_or(&[][..], |digest| digest));
+            hasher.update(self.0.last().map_or(&[][..], String::as_bytes));
             // Neither can fail: an entry is plain data, and hashing accepts all bytes.
             let _ = serde_json::to_writer(&mut hasher, entry);
-            let mut digest = [0; 16];
-            hasher.finalize_xof().fill(&mut digest);
-            self.0.push(digest);
+            let digest = hasher.finalize().to_hex();
+            self.0.push(digest.chars().take(DIGITS).collect());
         }
     }
 
@@ -62,10 +64,9 @@ impl LogChain {
         let Some(last) = entries.checked_sub(1) else {
             return Some(LogHead::default());
         };
-        let digest = self.0.get(last)?;
         Some(LogHead {
             entries: entries as u64,
-            digest: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+            digest: self.0.get(last)?.clone(),
         })
     }
 }
