@@ -25,6 +25,7 @@ pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
 pub(crate) use reply::HookOutput;
 pub(crate) use reply::HookSlot;
 pub use reply::{HookReply, Later, MAX_HOOK_CALLS, Now};
+pub(crate) use request_check::unpaired;
 
 use crate::agent_state::AgentState;
 use crate::process::InheritedVariables;
@@ -312,7 +313,6 @@ impl Hooks {
         self.hooks.iter().any(|hook| hook.point == point)
     }
 
-    /// Returns all hooks in the order in which they are called.
     /// Calls the hooks of a point in order until one refuses. Each receives the input as the ones
     /// before it have rewritten it.
     pub(crate) async fn call(&self, cx: &HookContext, input: HookInput) -> HookOutcome {

@@ -17,6 +17,7 @@ use plimsoll_wire::openai_chat::{self, Dialect};
 use serde_json::Value;
 
 use crate::error::lock;
+use crate::hooks::unpaired;
 use crate::provider::Provider;
 
 mod store_check;
@@ -151,14 +152,14 @@ impl ScriptedProvider {
     }
 
     /// Checks whether calls and results are paired, and whether the request fits the window.
-    fn judge(&self, request: &Value) -> Result<Tokens, Failure> {
-        if let Some(message) = unpaired(request) {
+    fn judge(&self, request: &Request, rendered: &Value) -> Result<Tokens, Failure> {
+        if let Some(message) = unpaired(request.messages.iter()) {
             return Err(Failure::Refused {
                 status: Some(400),
                 message,
             });
         }
-        let used = self.weigh(request);
+        let used = self.weigh(rendered);
         match self.window {
             Some(window) if used >= window => Err(Failure::Overflow {
                 used: Some(used),
@@ -210,28 +211,6 @@ fn list<'a>(object: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     items.into_iter().flatten()
 }
 
-/// Returns the reason why a server would refuse the order of the messages: a call without a result
-/// directly after it, or a result without a call.
-fn unpaired(request: &Value) -> Option<String> {
-    let mut open: Vec<&Value> = Vec::new();
-    for (index, message) in list(request, "messages").enumerate() {
-        if message.get("role").is_some_and(|role| role == "tool") {
-            let id = message.get("tool_call_id");
-            match open.iter().position(|call| Some(*call) == id) {
-                Some(at) => drop(open.remove(at)),
-                None => return Some(format!("messages[{index}]: this result has no open call")),
-            }
-            continue;
-        }
-        if let Some(id) = open.first() {
-            return Some(format!("messages[{index}]: the call {id} has no result"));
-        }
-        open.extend(list(message, "tool_calls").filter_map(|call| call.get("id")));
-    }
-    let id = open.first()?;
-    Some(format!("messages: the call {id} has no result"))
-}
-
 #[async_trait]
 impl Provider for ScriptedProvider {
     fn model(&self) -> &str {
@@ -244,7 +223,7 @@ impl Provider for ScriptedProvider {
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure> {
         let rendered = self.render(request)?;
-        let judged = self.judge(&rendered);
+        let judged = self.judge(request, &rendered);
         let (turn, number) = {
             let mut inner = lock(&self.inner);
             inner.requests.push(rendered);

@@ -1,46 +1,17 @@
 //! Checks the messages of a request that a hook has rewritten.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use plimsoll_agent::Messages;
 use plimsoll_context::{CallId, Message, Part};
 
-/// Returns an error if a provider would reject these messages.
+/// Checks whether a provider accepts these messages, as far as that can be known here.
 pub(super) fn check(messages: &Messages) -> Result<(), String> {
-    let mut open: Vec<&CallId> = Vec::new();
-    let mut answered = HashSet::new();
-    for (at, message) in messages.iter().enumerate() {
-        if let Message::ToolResult(result) = message.as_ref() {
-            let is_open = open.contains(&&result.call);
-            if !is_open || !answered.insert(&result.call) {
-                return Err(format!(
-                    "left a result at {at} that answers no call before it"
-                ));
-            }
-            continue;
-        }
-        all_answered(&open, &answered)?;
-        (open, answered) = (Vec::new(), HashSet::new());
-        for call in message.calls() {
-            if open.contains(&&call.id) {
-                return Err(format!("left two calls `{}` in one message", call.id));
-            }
-            open.push(&call.id);
-        }
-        let says = |part: &Part| match part {
-            Part::Text { text } => !text.trim().is_empty(),
-            Part::Thinking(_) => false,
-            _ => true,
-        };
-        let says_nothing = match message.as_ref() {
-            Message::Notice { text } | Message::Summary { text } => text.trim().is_empty(),
-            other => !other.parts().iter().any(says),
-        };
-        if says_nothing {
-            return Err(format!("left an empty message at {at}"));
-        }
+    unpaired(messages).map_or(Ok(()), Err)?;
+    if let Some(at) = messages.iter().position(|message| is_empty(message)) {
+        return Err(format!("left an empty message at {at}"));
     }
-    all_answered(&open, &answered)?;
     match messages.last().map(AsRef::as_ref) {
         None => Err("left nothing to send".to_owned()),
         Some(Message::Assistant { .. }) => Err("left an answer at the end".to_owned()),
@@ -48,10 +19,44 @@ pub(super) fn check(messages: &Messages) -> Result<(), String> {
     }
 }
 
-fn all_answered(open: &[&CallId], answered: &HashSet<&CallId>) -> Result<(), String> {
-    match open.iter().find(|call| !answered.contains(**call)) {
-        Some(call) => Err(format!("left call `{call}` without its result")),
-        None => Ok(()),
+/// Returns a fault if a call has no result directly after its message, or a result no such call.
+pub(crate) fn unpaired<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Option<String> {
+    let mut open: HashSet<&CallId> = HashSet::new();
+    let without_result = |open: &HashSet<&CallId>| {
+        let call = open.iter().next()?;
+        Some(format!("left call `{call}` without its result"))
+    };
+    for (at, message) in messages.into_iter().enumerate() {
+        if let Message::ToolResult(result) = message.as_ref() {
+            if !open.remove(&result.call) {
+                return Some(format!(
+                    "left a result at {at} that answers no call before it"
+                ));
+            }
+            continue;
+        }
+        if let Some(fault) = without_result(&open) {
+            return Some(fault);
+        }
+        for call in message.calls() {
+            if !open.insert(&call.id) {
+                return Some(format!("left two calls `{}` in one message", call.id));
+            }
+        }
+    }
+    without_result(&open)
+}
+
+fn is_empty(message: &Message) -> bool {
+    let says = |part: &Part| match part {
+        Part::Text { text } => !text.trim().is_empty(),
+        Part::Thinking(_) => false,
+        _ => true,
+    };
+    match message {
+        Message::ToolResult(_) => false,
+        Message::Notice { text } | Message::Summary { text } => text.trim().is_empty(),
+        other => !other.parts().iter().any(says),
     }
 }
 
