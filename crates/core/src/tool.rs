@@ -258,14 +258,7 @@ where
         description: description.into(),
         schema: schema_of::<I>(),
     };
-    FnTool {
-        spec,
-        idempotent: false,
-        asks: false,
-        timeout: TOOL_TIMEOUT,
-        function: Arc::new(function),
-        input: PhantomData,
-    }
+    FnTool::new(spec, function)
 }
 
 /// A tool created by [`tool`].
@@ -279,6 +272,17 @@ pub struct FnTool<I, F> {
 }
 
 impl<I, F> FnTool<I, F> {
+    pub(crate) fn new(spec: ToolSpec, function: F) -> Self {
+        Self {
+            spec,
+            idempotent: false,
+            asks: false,
+            timeout: TOOL_TIMEOUT,
+            function: Arc::new(function),
+            input: PhantomData,
+        }
+    }
+
     /// Marks the tool as idempotent.
     #[must_use]
     pub fn idempotent(mut self) -> Self {
@@ -304,7 +308,7 @@ impl<I, F> FnTool<I, F> {
 #[async_trait]
 impl<I, F, Fut, O, E> Tool for FnTool<I, F>
 where
-    I: DeserializeOwned + JsonSchema + Send + 'static,
+    I: DeserializeOwned + Send + 'static,
     F: Fn(I) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<O, E>> + Send + 'static,
     O: Into<ToolOutput>,

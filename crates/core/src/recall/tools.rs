@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use plimsoll_context::{Bytes, Part, Tokens, ToolSpec};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -15,7 +14,7 @@ use super::item::{Hit, MessageKind, RecalledItem};
 use super::log_messages::LogMessages;
 use super::page::{TextExcerpt, matches, page};
 use crate::store::{SessionId, SessionStore};
-use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments};
+use crate::tool::{FnTool, Tool, ToolError, ToolOutput};
 
 /// Default page size of a recalled text: about 2,700 tokens of English.
 pub const RECALL_PAGE: Bytes = Bytes(8_000);
@@ -57,12 +56,6 @@ struct SearchInput {
     limit: Option<u64>,
 }
 
-struct RecallTool {
-    spec: ToolSpec,
-    searches: bool,
-    from: RecallTools,
-}
-
 impl RecallTools {
     /// Creates the tools for one session.
     #[must_use]
@@ -87,14 +80,13 @@ impl RecallTools {
     /// Creates `recall` and `recall_search`.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
-        let recall = self.tool(
+        let recall = self.recall(
             "recall",
             "Brings back what was shortened or left out above, exactly, by its id (m12); a long \
              text in pages.",
-            recall_schema("id", "Such as m12"),
-            false,
+            ("id", "Such as m12"),
         );
-        let search = self.tool(
+        let spec = spec(
             "recall_search",
             "Finds what was shortened or left out above by words in it, and says its ids.",
             json!({
@@ -105,38 +97,43 @@ impl RecallTools {
                 },
                 "required": ["query"]
             }),
-            true,
         );
-        vec![recall, search]
+        let from = self.clone();
+        let look = move |input: SearchInput| from.clone().look(input);
+        vec![recall, Arc::new(FnTool::new(spec, look).idempotent())]
     }
 
     /// Creates `get_tool_response(execution_id)`: `recall` under a name that some prompts and
     /// models use.
     #[must_use]
     pub fn get_tool_response(&self) -> Arc<dyn Tool> {
-        self.tool(
+        self.recall(
             "get_tool_response",
             "Brings back a tool's whole response that was shortened or left out above, exactly; \
              a long one in pages.",
-            recall_schema("execution_id", "The id that stands in its place"),
-            false,
+            ("execution_id", "The id that stands in its place"),
         )
     }
 
-    fn tool(&self, name: &str, description: &str, schema: Value, searches: bool) -> Arc<dyn Tool> {
-        let spec = ToolSpec {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            schema,
-        };
-        Arc::new(RecallTool {
-            spec,
-            searches,
-            from: self.clone(),
-        })
+    /// Creates a tool that returns a message. `id` is the argument for its id, with a description.
+    fn recall(&self, name: &str, description: &str, id: (&str, &str)) -> Arc<dyn Tool> {
+        let (id, what) = id;
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                id: { "type": "string", "description": what },
+                "offset": { "type": "integer", "description": "First byte" },
+                "limit": { "type": "integer", "description": "Bytes at most" },
+                "pattern": { "type": "string", "description": "Only lines with this; may be a regex" }
+            },
+            "required": [id]
+        });
+        let from = self.clone();
+        let bring = move |input: RecallInput| from.clone().bring(input);
+        Arc::new(FnTool::new(spec(name, description, schema), bring).idempotent())
     }
 
-    async fn bring(&self, wanted: RecallInput) -> Result<ToolOutput, ToolError> {
+    async fn bring(self, wanted: RecallInput) -> Result<ToolOutput, ToolError> {
         let mut messages = self.messages.lock().await;
         let recalled = messages
             .recall(self.store.as_ref(), &self.session, &wanted.id)
@@ -161,7 +158,7 @@ impl RecallTools {
         work.await.map_err(ToolError::new)?
     }
 
-    async fn look(&self, input: SearchInput) -> Result<ToolOutput, ToolError> {
+    async fn look(self, input: SearchInput) -> Result<ToolOutput, ToolError> {
         let limit = match input.limit {
             None | Some(0) => HITS,
             Some(limit) => usize::try_from(limit).map_or(HITS_MAX, |limit| limit.min(HITS_MAX)),
@@ -175,39 +172,12 @@ impl RecallTools {
     }
 }
 
-#[async_trait]
-impl Tool for RecallTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+fn spec(name: &str, description: &str, schema: Value) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        schema,
     }
-
-    fn idempotent(&self) -> bool {
-        true
-    }
-
-    async fn call(&self, arguments: Value, _cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        if self.searches {
-            let input = parse_arguments(&self.spec, arguments)?;
-            return self.from.look(input).await;
-        }
-        self.from
-            .bring(parse_arguments(&self.spec, arguments)?)
-            .await
-    }
-}
-
-/// Returns the input schema. Written by hand and short, because every request contains it.
-fn recall_schema(id: &str, what: &str) -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            id: { "type": "string", "description": what },
-            "offset": { "type": "integer", "description": "First byte" },
-            "limit": { "type": "integer", "description": "Bytes at most" },
-            "pattern": { "type": "string", "description": "Only lines with this; may be a regex" }
-        },
-        "required": [id]
-    })
 }
 
 /// Returns the result for the model: one line in brackets, followed by the text. The last page also
