@@ -133,8 +133,8 @@ impl Agent {
         setup.session = id.as_str().into();
         let limit = setup.limits.max_duration;
         setup.line.window = self.window.find(&*parts.provider, limit).await;
-        if let (Some(model), true) = (&mut setup.summary_model, parts.asks_summarizer) {
-            let reported = window::reported(&*parts.summarizer, limit).await;
+        if let (Some(model), Some(summarizer)) = (&mut setup.summary_model, &parts.summarizer) {
+            let reported = window::reported(&**summarizer, limit).await;
             model.window = Some(reported.unwrap_or(FALLBACK_WINDOW));
         }
         let window = setup.line.window;

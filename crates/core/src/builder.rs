@@ -9,22 +9,16 @@ mod limits;
 mod view;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_agent::{
-    DEFAULT_CONFIG, InputFilter, KnownTool, Permissions, Setup, SummaryModel, ThinkingLevel,
-    TurnTrigger,
+    DEFAULT_CONFIG, InputFilter, Permissions, Setup, SummaryModel, ThinkingLevel, TurnTrigger,
 };
-use plimsoll_context::{
-    Author, Bpe, Bytes, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens,
-};
+use plimsoll_context::{Author, Bpe, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens};
 
 use crate::agent::{Agent, known};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::hooks::Hooks;
-use crate::memory_store::MemoryStore;
-use crate::observer::{Observer, Observers};
+use crate::observer::Observer;
 use crate::parts::Parts;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
@@ -33,7 +27,6 @@ use crate::run_faults::faults_of_run;
 use crate::secret::{Secret, Secrets};
 use crate::settings::BuilderSettings;
 use crate::store::SessionStore;
-use crate::telemetry::{TelemetryOptions, captures_contents};
 use crate::timed_filter::timed_filters;
 use crate::tool::Tool;
 use crate::window::Window;
@@ -42,24 +35,18 @@ use crate::window::Window;
 #[must_use]
 pub struct AgentBuilder {
     settings: BuilderSettings,
-    provider: Arc<dyn Provider>,
+    /// What the agent acts through. The rest of it is filled in by [`AgentBuilder::build`].
+    parts: Parts,
     system: Arc<str>,
     tools: Vec<Arc<dyn Tool>>,
     counter: Option<Arc<dyn TokenCounter>>,
     own_stages: OwnStages,
     policy: Option<Policy>,
-    summarizer: Option<Arc<dyn Provider>>,
     summary_prompt: Option<String>,
     prices: Option<PriceSheet>,
     summarizer_prices: Option<PriceSheet>,
     permissions: Permissions,
-    input_filters: Vec<Arc<dyn InputFilter>>,
     secrets: Vec<Secret>,
-    hooks: Hooks,
-    store: Arc<dyn SessionStore>,
-    gate: Option<Arc<dyn Gate>>,
-    observers: Observers,
-    record_contents: bool,
 }
 
 impl Agent {
@@ -72,24 +59,17 @@ impl Agent {
     pub fn builder_shared(provider: Arc<dyn Provider>) -> AgentBuilder {
         AgentBuilder {
             settings: BuilderSettings::default(),
-            provider,
+            parts: Parts::new(provider),
             system: "".into(),
             tools: Vec::new(),
             counter: None,
             own_stages: OwnStages::default(),
             policy: None,
-            summarizer: None,
             summary_prompt: None,
             prices: None,
             summarizer_prices: None,
             permissions: Permissions::default(),
-            input_filters: Vec::new(),
             secrets: Vec::new(),
-            hooks: Hooks::default(),
-            store: Arc::new(MemoryStore::default()),
-            gate: None,
-            observers: Observers::default(),
-            record_contents: captures_contents(),
         }
     }
 }
@@ -111,6 +91,19 @@ impl AgentBuilder {
         self
     }
 
+    /// Changes settings that are plain data and have no method here.
+    ///
+    /// ```
+    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+    /// # let model = ScriptedProvider::new([]);
+    /// let agent = Agent::builder(model).configure(|settings| settings.keep_recent = 3).build()?;
+    /// # Ok::<(), plimsoll_core::Error>(())
+    /// ```
+    pub fn configure(mut self, change: impl FnOnce(&mut BuilderSettings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
     /// Sets the system prompt. Default: none.
     ///
     /// ```
@@ -121,19 +114,6 @@ impl AgentBuilder {
     /// ```
     pub fn system(mut self, text: impl Into<String>) -> Self {
         self.system = text.into().into();
-        self
-    }
-
-    /// Sets a text that is sent after the history of each request but is not part of the history.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).dynamic_context("It is 9 o'clock.").build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn dynamic_context(mut self, text: impl Into<String>) -> Self {
-        self.settings.dynamic_context = Some(text.into());
         self
     }
 
@@ -149,7 +129,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn provider_override(mut self, provider: Arc<dyn Provider>) -> Self {
-        self.provider = provider;
+        self.parts.provider = provider;
         self
     }
 
@@ -246,19 +226,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets the seed, for providers that support one.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).seed(7).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.settings.sampling.seed = Some(seed);
-        self
-    }
-
     /// Sets the model's thinking effort. Default: chosen by the provider.
     ///
     /// [`ThinkingLevel::Off`] turns thinking off. If the model does not support this, there is a
@@ -291,7 +258,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn input_filter(mut self, filter: impl InputFilter + 'static) -> Self {
-        self.input_filters.push(Arc::new(filter));
+        self.parts.input_filters.push(Arc::new(filter));
         self
     }
 
@@ -310,7 +277,7 @@ impl AgentBuilder {
         mut self,
         filters: impl IntoIterator<Item = Arc<dyn InputFilter>>,
     ) -> Self {
-        self.input_filters.extend(filters);
+        self.parts.input_filters.extend(filters);
         self
     }
 
@@ -353,7 +320,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
-        self.store = store;
+        self.parts.store = store;
         self
     }
 
@@ -367,7 +334,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
-        self.gate = Some(Arc::new(gate));
+        self.parts.gate = Some(Arc::new(gate));
         self
     }
 
@@ -382,22 +349,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn shared_gate(mut self, gate: Arc<dyn Gate>) -> Self {
-        self.gate = Some(gate);
-        self
-    }
-
-    /// Sets how long to wait for an answer of the gate before denying the call. Default: no limit,
-    /// since the user may be away.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use std::time::Duration;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).gate_timeout(Duration::from_secs(60)).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn gate_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.driver.gate_timeout = Some(timeout);
+        self.parts.gate = Some(gate);
         self
     }
 
@@ -429,23 +381,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn shared_observer(mut self, observer: Arc<dyn Observer>) -> Self {
-        self.observers.push(observer);
-        self
-    }
-
-    /// Sets the maximum size of one tool result in
-    /// [`AgentOutput::steps`](crate::AgentOutput::steps), which the host keeps. Does not affect the
-    /// results in the log or those that the model sees. Default 8,192 bytes.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::Bytes;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).max_step_result_size(Bytes(1_024)).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn max_step_result_size(mut self, bytes: Bytes) -> Self {
-        self.settings.driver.max_step_result = bytes;
+        self.parts.observers.push(observer);
         self
     }
 
@@ -475,7 +411,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn record_contents(mut self, contents: bool) -> Self {
-        self.record_contents = contents;
+        self.parts.records_contents = contents;
         self
     }
 
@@ -503,16 +439,14 @@ impl AgentBuilder {
         let context = self.effective_context_config();
         let is_preset = context.is_none() && self.policy.is_none();
         let strategy = Some(strategy).filter(|_| is_preset);
-        let summarizer = self.summarizer.as_ref().unwrap_or(&self.provider);
-        let summarizer = Arc::clone(summarizer);
-        let asks_summarizer = !Arc::ptr_eq(&summarizer, &self.provider);
-        let summary_model = self.summary_model(&*summarizer, asks_summarizer);
-        let known_tools = self.known_tools();
+        let summary_model = self.summary_model();
+        let tools = self.tools.iter().map(known).collect();
+        let mut parts = self.parts;
         let settings = self.settings;
         let mut setup = Setup {
             system: self.system,
             dynamic_context: settings.dynamic_context.as_deref().map(Into::into),
-            tools: known_tools,
+            tools,
             hosted_tools: hosted_tools.into(),
             line,
             sheet: self.prices.map(|sheet| sheet.kept(retention)),
@@ -522,7 +456,7 @@ impl AgentBuilder {
             summary_model,
             max_parallel_tools: settings.parallel_tools(),
             limits: Arc::new(settings.limits.filled()),
-            hooks: self.hooks.points(),
+            hooks: parts.hooks.points(),
             permissions: self.permissions,
             config_id: settings
                 .config_id
@@ -530,39 +464,21 @@ impl AgentBuilder {
             first_turn_trigger: settings.first_turn_trigger,
             max_output: settings.max_tokens,
             sampling: settings.sampling,
-            ..Setup::new(self.provider.model(), counter, policy)
+            ..Setup::new(parts.provider.model(), counter, policy)
         };
         let secrets = self.secrets.into_iter();
         let secrets = secrets
-            .chain(self.provider.secrets())
-            .chain(summarizer.secrets());
-        let secrets = Secrets::with_environment(secrets);
-        let variables = InheritedVariables::new(settings.pass_env, secrets.variables());
-        let mut hooks = self.hooks;
-        hooks.variables = variables.clone();
+            .chain(parts.provider.secrets())
+            .chain(parts.summarizer().secrets());
+        parts.secrets = Secrets::with_environment(secrets);
+        parts.variables = InheritedVariables::new(settings.pass_env, parts.secrets.variables());
+        parts.hooks.variables = parts.variables.clone();
         let tools = self.tools.into_iter();
         let tools = tools.map(|tool| (tool.spec().name.clone(), tool));
-        let parts = Parts {
-            provider: self.provider,
-            summarizer,
-            asks_summarizer,
-            hooks,
-            input_filters: self.input_filters,
-            tools: tools.collect(),
-            permissions: Arc::new(setup.permissions.clone()),
-            variables,
-            secrets,
-            store: self.store,
-            files_of: None,
-            gate: self.gate,
-            observers: self.observers,
-            settings: settings.driver,
-            telemetry: TelemetryOptions {
-                contents: self.record_contents,
-                called: None,
-            },
-            max_history_messages: settings.max_history_messages,
-        };
+        parts.tools = tools.collect();
+        parts.permissions = Arc::new(setup.permissions.clone());
+        parts.settings = settings.driver;
+        parts.max_history_messages = settings.max_history_messages;
         setup.input_filters = timed_filters(&parts, &setup.limits);
         faults.extend(faults_of_run(&setup, &parts));
         if !faults.is_empty() {
@@ -582,23 +498,15 @@ impl AgentBuilder {
     }
 
     /// Returns the model that writes summaries, if one does.
-    fn summary_model(
-        &self,
-        summarizer: &dyn Provider,
-        asks_summarizer: bool,
-    ) -> Option<SummaryModel> {
+    fn summary_model(&self) -> Option<SummaryModel> {
         let prompt = self.summary_prompt.as_deref();
-        let own_prices = self.prices.filter(|_| !asks_summarizer);
+        // Prices of the agent's model are those of its summaries if it writes them itself.
+        let own_prices = self.prices.filter(|_| self.parts.summarizer.is_none());
         (self.settings.summary.author == Author::Model).then(|| SummaryModel {
-            model: summarizer.model().to_owned(),
+            model: self.parts.summarizer().model().to_owned(),
             window: None,
             prompt: prompt.unwrap_or(SummaryModel::PROMPT).into(),
             sheet: self.summarizer_prices.or(own_prices),
         })
-    }
-
-    /// Returns the tools in the form that the loop needs.
-    fn known_tools(&self) -> Vec<KnownTool> {
-        self.tools.iter().map(known).collect()
     }
 }

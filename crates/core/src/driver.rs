@@ -301,7 +301,7 @@ fn step(session: &mut Session) -> Step {
         match polled(session) {
             Step::Notify(event) => {
                 let setup = session.run.setup();
-                let contents = session.parts.telemetry.contents;
+                let contents = session.parts.records_contents;
                 telemetry::record(&event, setup, contents);
                 session.parts.tell(event);
             }

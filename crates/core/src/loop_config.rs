@@ -132,12 +132,9 @@ impl Session {
             }
             parts.provider = Arc::clone(provider);
             // The provider also writes the summaries, unless there is a separate summarizer.
-            if !parts.asks_summarizer {
-                parts.summarizer = Arc::clone(provider);
-                if let Some(model) = &mut setup.summary_model {
-                    model.model = provider.model().to_owned();
-                    model.sheet = setup.sheet;
-                }
+            if let (Some(model), None) = (&mut setup.summary_model, &parts.summarizer) {
+                model.model = provider.model().to_owned();
+                model.sheet = setup.sheet;
             }
         }
         let retry = &mut parts.settings.retry;

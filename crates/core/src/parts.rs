@@ -11,13 +11,14 @@ use plimsoll_context::Part;
 use crate::error::panic_message;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::Hooks;
+use crate::memory_store::MemoryStore;
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::secret::Secrets;
 use crate::settings::DriverSettings;
 use crate::store::{SessionId, SessionStore};
-use crate::telemetry::TelemetryOptions;
+use crate::telemetry::captures_contents;
 use crate::tool::Tool;
 
 /// How many characters of a late message a warning quotes. The output contains all of it.
@@ -27,10 +28,8 @@ const TOLD_OF_LATE: usize = 80;
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) provider: Arc<dyn Provider>,
-    /// The model that writes summaries.
-    pub(crate) summarizer: Arc<dyn Provider>,
-    /// Whether the summarizer is another model than the run's own, with its own window.
-    pub(crate) asks_summarizer: bool,
+    /// The model that writes summaries. `None`: the run's own.
+    pub(crate) summarizer: Option<Arc<dyn Provider>>,
     pub(crate) hooks: Hooks,
     pub(crate) input_filters: Vec<Arc<dyn InputFilter>>,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
@@ -46,13 +45,43 @@ pub(crate) struct Parts {
     pub(crate) gate: Option<Arc<dyn Gate>>,
     pub(crate) observers: Observers,
     pub(crate) settings: DriverSettings,
-    /// How spans are recorded.
-    pub(crate) telemetry: TelemetryOptions,
+    /// Whether spans contain messages, cut to [`MAX_CONTENT`](crate::telemetry::MAX_CONTENT). Every
+    /// reader of the spans can then read them.
+    pub(crate) records_contents: bool,
+    /// The name that the caller uses for a sub-agent.
+    pub(crate) called: Option<Arc<str>>,
     /// The limit of the policy, for a warning if a request must exceed it.
     pub(crate) max_history_messages: Option<usize>,
 }
 
 impl Parts {
+    /// Creates parts with a store in memory, without tools.
+    pub(crate) fn new(provider: Arc<dyn Provider>) -> Self {
+        Self {
+            provider,
+            summarizer: None,
+            hooks: Hooks::default(),
+            input_filters: Vec::new(),
+            tools: HashMap::new(),
+            permissions: Arc::default(),
+            variables: InheritedVariables::default(),
+            secrets: Secrets::default(),
+            store: Arc::new(MemoryStore::default()),
+            files_of: None,
+            gate: None,
+            observers: Observers::default(),
+            settings: DriverSettings::default(),
+            records_contents: captures_contents(),
+            called: None,
+            max_history_messages: None,
+        }
+    }
+
+    /// Returns the model that writes summaries.
+    pub(crate) fn summarizer(&self) -> &dyn Provider {
+        self.summarizer.as_deref().unwrap_or(&*self.provider)
+    }
+
     /// Reports warnings to the observers.
     pub(crate) fn warn(&self, texts: impl IntoIterator<Item = String>) {
         for text in texts {
@@ -83,7 +112,7 @@ impl Parts {
     /// unknown.
     pub(crate) fn unpriced_summarizer<'a>(&self, setup: &'a Setup) -> Option<&'a str> {
         let model = setup.summary_model.as_ref()?;
-        let unknown = self.asks_summarizer && model.sheet.is_none();
+        let unknown = self.summarizer.is_some() && model.sheet.is_none();
         unknown.then_some(&*model.model)
     }
 

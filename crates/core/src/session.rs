@@ -209,7 +209,7 @@ impl Session {
         SpanContext {
             purpose: "turn",
             session: Some(self.id().clone()),
-            contents: self.parts.telemetry.contents,
+            contents: self.parts.records_contents,
             prices: self.run.setup().sheet,
         }
     }

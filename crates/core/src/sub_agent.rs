@@ -380,7 +380,7 @@ async fn work(
     let caller = caller.map(|caller| &*caller.parts);
     let mut agent = agent.within(&part, &limits, caller, relay);
     let parts = Arc::make_mut(&mut agent.parts);
-    parts.telemetry.called = Some(name.into());
+    parts.called = Some(name.into());
     parts.files_of = files_of;
     agent.setup.first_turn_trigger = TurnTrigger::SubAgent;
     let mut session = agent.session(id.clone()).await?;

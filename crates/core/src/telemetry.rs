@@ -23,8 +23,6 @@ mod run;
 mod session;
 mod tool;
 
-use std::sync::Arc;
-
 use plimsoll_context::PriceSheet;
 use tracing::Span;
 
@@ -49,16 +47,6 @@ pub struct ServerAddress {
     pub host: String,
     /// TCP port.
     pub port: u16,
-}
-
-/// Settings shared by all spans of an agent.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct TelemetryOptions {
-    /// Whether spans contain messages, cut to [`MAX_CONTENT`]. Every reader of the spans can then
-    /// read them.
-    pub(crate) contents: bool,
-    /// The name that the caller uses for a sub-agent.
-    pub(crate) called: Option<Arc<str>>,
 }
 
 /// The purpose of a call, and its session.

@@ -146,7 +146,7 @@ async fn run(case: Case) -> MemoryReading {
             _ => ContextStrategy::Evict { max_tokens: None },
         })
         .window(Window::Known(Tokens(case.window)))
-        .max_result(Tokens(case.window))
+        .configure(|it| it.max_result = Some(Tokens(case.window)))
         .max_turns(10_000)
         .store(Arc::new(Forgetful))
         .build()

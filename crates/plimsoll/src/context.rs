@@ -12,8 +12,8 @@
 //! # let model = ScriptedProvider::new([Turn::say("Land!")]);
 //!
 //! let agent = Agent::builder(model)
-//!     .trigger(Threshold::Sent(Tokens(60_000))) // a larger request is made smaller
-//!     .target(Threshold::Sent(Tokens(40_000))) // down to this
+//!     .configure(|it| it.trigger = Threshold::Sent(Tokens(60_000))) // a larger request is made smaller
+//!     .configure(|it| it.target = Some(Threshold::Sent(Tokens(40_000)))) // down to this
 //!     .build()?;
 //! # Ok::<(), plimsoll::Error>(())
 //! ```

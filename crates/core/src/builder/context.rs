@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    ArgumentDigest, CompactionConfig, ContextConfig, ContextStrategy, HistoryLimit, MAX_SUMMARY,
-    Policy, SettingFault, Stage, Tokens, ViewLimits,
+    ContextConfig, ContextStrategy, HistoryLimit, MAX_SUMMARY, Policy, SettingFault, Stage, Tokens,
+    ViewLimits,
 };
 
 use super::AgentBuilder;
@@ -31,27 +31,6 @@ impl AgentBuilder {
         if self.settings.context_config.is_none() {
             self.settings.context_strategy = Some(ContextStrategy::Unlimited {});
         }
-        self
-    }
-
-    /// Sets when and how to compact: the `compaction` of the [`ContextConfig`], or of the default one if
-    /// none is set.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::{CompactionConfig, Ppm};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model)
-    ///     .compaction_config(CompactionConfig {
-    ///         compact_at_pct: Ppm(800_000),
-    ///         ..CompactionConfig::default()
-    ///     })
-    ///     .build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn compaction_config(mut self, compaction: CompactionConfig) -> Self {
-        let config = self.settings.context_config.get_or_insert_default();
-        config.compaction = compaction;
         self
     }
 
@@ -85,51 +64,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Replaces long texts in the arguments of old calls by digests when a plan is due. Default:
-    /// they are kept.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::ArgumentDigest;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model)
-    ///     .argument_digest(ArgumentDigest { over_chars: 500 })
-    ///     .build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn argument_digest(mut self, digest: ArgumentDigest) -> Self {
-        self.settings.argument_digest = Some(digest);
-        self
-    }
-
-    /// Sets whether evicted messages are summarized if the strategy supports it. If off, the
-    /// trigger for summaries is ignored. Default: on.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).summarization(false).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn summarization(mut self, summarization: bool) -> Self {
-        self.settings.summarization = summarization;
-        self
-    }
-
-    /// Sets the maximum number of messages in the view. Whole exchanges are evicted, but never the
-    /// task, the newest exchange or pins. Default: no limit.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).max_history_messages(40).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn max_history_messages(mut self, messages: usize) -> Self {
-        self.settings.max_history_messages = Some(messages);
-        self
-    }
-
     /// Returns the combined [`ContextConfig`], if the context is limited by its size.
     pub(super) fn effective_context_config(&self) -> Option<ContextConfig> {
         let default = self.has_own_stages().then(ContextConfig::default);
@@ -144,7 +78,7 @@ impl AgentBuilder {
 
     /// Returns the chosen preset policy, or the default one.
     pub(super) fn strategy(&self) -> ContextStrategy {
-        let default = || ContextStrategy::default_for(self.summarizer.is_some(), None);
+        let default = || ContextStrategy::default_for(self.parts.summarizer.is_some(), None);
         self.settings.context_strategy.unwrap_or_else(default)
     }
 

@@ -56,11 +56,11 @@ impl AgentBuilder {
             "max_step_result_size is 0; allow at least 1 byte".into(),
         );
         fault(
-            self.input_filters.len() > MAX_FILTERS,
+            self.parts.input_filters.len() > MAX_FILTERS,
             &[],
             format!(
                 "there are {} input filters; at most {MAX_FILTERS} are asked",
-                self.input_filters.len()
+                self.parts.input_filters.len()
             ),
         );
         fault(

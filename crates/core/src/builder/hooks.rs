@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{Eviction, HookInput, HookPoint, Messages, Outcome};
+use plimsoll_agent::{Eviction, HookInput, HookPoint, Messages};
 use plimsoll_context::{CallId, Tokens, Usage};
 use serde_json::Value;
 
@@ -17,12 +17,12 @@ use crate::hooks::{CommandHook, Hook, HookContext, HookOutput, HookReply, Hooks}
 use crate::output::AgentOutput;
 use crate::remote::UserMessage;
 
-/// Adds a method that registers a closure. `$input => $values` takes the arguments out of the input
-/// of the hook, and `$answer` converts the returned value.
+/// Adds a method that registers a closure. `($input, $cx) => $values` takes the arguments out of the
+/// input of the hook and its context, and `$answer` converts the returned value.
 macro_rules! hook_setting {
     (
         $(#[$docs:meta])* $point:ident: $name:ident($($argument:ident: $of:ty),*) -> $reply:ty,
-        $input:pat => $values:expr, $answer:expr
+        ($input:pat, $cx:pat) => $values:expr, $answer:expr
     ) => {
         $(#[$docs])*
         pub fn $name<F, R, M>(mut self, hook: F) -> Self
@@ -30,7 +30,7 @@ macro_rules! hook_setting {
             F: Fn($($of),*) -> R + Send + Sync + 'static,
             R: HookReply<$reply, M>,
         {
-            let take = |input: HookInput, _: &HookContext| match input {
+            let take = |input: HookInput, $cx: &HookContext| match input {
                 $input => Some($values),
                 _ => None,
             };
@@ -46,54 +46,37 @@ macro_rules! hook_setting {
 macro_rules! hook_settings {
     ($owner:ty) => {
         impl $owner {
-            /// Adds a hook that is called before the first run of a session. `false` refuses the run.
-            ///
-            /// ```
-            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-            /// # let model = ScriptedProvider::new([]);
-            /// let agent = Agent::builder(model)
-            ///     .before_task(|state| state.dynamic_context.is_some())
-            ///     .build()?;
-            /// # Ok::<(), plimsoll_core::Error>(())
-            /// ```
-            pub fn before_task<F, R, M>(mut self, ask: F) -> Self
-            where
-                F: Fn(&AgentState) -> R + Send + Sync + 'static,
-                R: HookReply<bool, M>,
-            {
-                let take = |_: HookInput, cx: &HookContext| Some(Arc::clone(&cx.state));
-                let ask = move |state: Arc<AgentState>| ask(&state);
-                let point = HookPoint::BeforeTask;
-                self.hook_set().add_closure(point, point.name(), take, ask, allowed);
-                self
+            hook_setting! {
+                /// Adds a hook that is called before the first run of a session. `false` refuses the run.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model)
+                ///     .before_task(|state| state.dynamic_context.is_some())
+                ///     .build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
+                BeforeTask: before_task(state: Arc<AgentState>) -> bool,
+                (HookInput::BeforeTask, cx) => (Arc::clone(&cx.state),), allowed
             }
 
-            /// Adds a hook that is called after each run, once its log is durable.
-            ///
-            /// ```
-            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-            /// # let model = ScriptedProvider::new([]);
-            /// let agent = Agent::builder(model)
-            ///     .after_task(|_, output| println!("{}", output.text))
-            ///     .build()?;
-            /// # Ok::<(), plimsoll_core::Error>(())
-            /// ```
-            pub fn after_task<F, R, M>(mut self, tell: F) -> Self
-            where
-                F: Fn(&AgentState, AgentOutput) -> R + Send + Sync + 'static,
-                R: HookReply<(), M>,
-            {
-                let take = |input, cx: &HookContext| match input {
-                    HookInput::AfterTask { outcome } => Some((Arc::clone(&cx.state), outcome)),
-                    _ => None,
-                };
-                let tell = move |(state, outcome): (Arc<AgentState>, Box<Outcome>)| {
-                    let output = AgentOutput::new(state.session_id.clone(), *outcome);
-                    tell(&state, output)
-                };
-                let point = HookPoint::AfterTask;
-                self.hook_set().add_closure(point, point.name(), take, tell, noted);
-                self
+            hook_setting! {
+                /// Adds a hook that is called after each run, once its log is durable.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model)
+                ///     .after_task(|_, output| println!("{}", output.text))
+                ///     .build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
+                AfterTask: after_task(state: Arc<AgentState>, output: AgentOutput) -> (),
+                (HookInput::AfterTask { outcome }, cx) => {
+                    let id = cx.state.session_id.clone();
+                    (Arc::clone(&cx.state), AgentOutput::new(id, *outcome))
+                }, noted
             }
 
             hook_setting! {
@@ -107,7 +90,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 BeforeLoop: before_loop(messages: Messages, run: u64) -> bool,
-                HookInput::BeforeLoop { messages, run } => (messages, run), allowed
+                (HookInput::BeforeLoop { messages, run }, _) => (messages, run), allowed
             }
 
             hook_setting! {
@@ -120,7 +103,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 AfterLoop: after_loop(messages: Messages, usage: Usage) -> (),
-                HookInput::AfterLoop { messages, outcome } => (messages, outcome.usage), noted
+                (HookInput::AfterLoop { messages, outcome }, _) => (messages, outcome.usage), noted
             }
 
             hook_setting! {
@@ -135,7 +118,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 BeforeTurn: before_turn(messages: Messages, turn: u64) -> bool,
-                HookInput::BeforeTurn { messages, turn } => (messages, turn), allowed
+                (HookInput::BeforeTurn { messages, turn }, _) => (messages, turn), allowed
             }
 
             hook_setting! {
@@ -149,7 +132,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 AfterTurn: after_turn(messages: Messages, usage: Usage) -> (),
-                HookInput::AfterTurn { messages, usage, .. } => (messages, usage.unwrap_or_default()), noted
+                (HookInput::AfterTurn { messages, usage, .. }, _) => (messages, usage.unwrap_or_default()), noted
             }
 
             hook_setting! {
@@ -163,7 +146,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 OnError: on_error(error: String) -> (),
-                HookInput::OnError { error } => (error,), noted
+                (HookInput::OnError { error }, _) => (error,), noted
             }
 
             hook_setting! {
@@ -182,7 +165,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 BeforeToolExecution: before_tool_execution(tool: String, call: CallId, arguments: Value) -> bool,
-                HookInput::BeforeToolExecution { tool, call, arguments } => (tool, call, arguments), allowed
+                (HookInput::BeforeToolExecution { tool, call, arguments }, _) => (tool, call, arguments), allowed
             }
 
             hook_setting! {
@@ -198,7 +181,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 AfterToolExecution: after_tool_execution(tool: String, call: CallId, is_error: bool) -> (),
-                HookInput::AfterToolExecution { tool, call, is_error } => (tool, call, is_error), noted
+                (HookInput::AfterToolExecution { tool, call, is_error }, _) => (tool, call, is_error), noted
             }
 
             hook_setting! {
@@ -214,7 +197,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 BeforeToolExecutionUpdate: before_tool_execution_update(tool: String, call: CallId, text: String) -> bool,
-                HookInput::BeforeToolExecutionUpdate { tool, call, text } => (tool, call, text), allowed
+                (HookInput::BeforeToolExecutionUpdate { tool, call, text }, _) => (tool, call, text), allowed
             }
 
             hook_setting! {
@@ -229,7 +212,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 AfterToolExecutionUpdate: after_tool_execution_update(tool: String, call: CallId, text: String) -> (),
-                HookInput::AfterToolExecutionUpdate { tool, call, text } => (tool, call, text), noted
+                (HookInput::AfterToolExecutionUpdate { tool, call, text }, _) => (tool, call, text), noted
             }
 
             hook_setting! {
@@ -249,7 +232,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 BeforeCompactionStart: before_compaction_start(tokens: Tokens, messages: usize) -> bool,
-                HookInput::BeforeCompactionStart { tokens, messages } => (tokens, messages), allowed
+                (HookInput::BeforeCompactionStart { tokens, messages }, _) => (tokens, messages), allowed
             }
 
             hook_setting! {
@@ -265,33 +248,23 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 AfterCompactionEnd: after_compaction_end(messages_before: usize, messages_after: usize, tokens_before: Tokens, tokens_after: Tokens) -> (),
-                HookInput::AfterCompactionEnd { messages_before, messages_after, tokens_before, tokens_after } => (messages_before, messages_after, tokens_before, tokens_after), noted
+                (HookInput::AfterCompactionEnd { messages_before, messages_after, tokens_before, tokens_after }, _) => (messages_before, messages_after, tokens_before, tokens_after), noted
             }
 
-            /// Adds a hook that is called once for every plan that evicts messages, with the evicted
-            /// messages. If it fails, nothing is lost.
-            ///
-            /// ```
-            /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-            /// # let model = ScriptedProvider::new([]);
-            /// let agent = Agent::builder(model)
-            ///     .on_evict(|_, evicted| println!("{} messages", evicted.items.len()))
-            ///     .build()?;
-            /// # Ok::<(), plimsoll_core::Error>(())
-            /// ```
-            pub fn on_evict<F, R, M>(mut self, tell: F) -> Self
-            where
-                F: Fn(&AgentState, Eviction) -> R + Send + Sync + 'static,
-                R: HookReply<(), M>,
-            {
-                let take = |input, cx: &HookContext| match input {
-                    HookInput::OnEvict { evicted } => Some((Arc::clone(&cx.state), evicted)),
-                    _ => None,
-                };
-                let tell = move |(state, evicted): (Arc<AgentState>, _)| tell(&state, evicted);
-                let point = HookPoint::OnEvict;
-                self.hook_set().add_closure(point, point.name(), take, tell, noted);
-                self
+            hook_setting! {
+                /// Adds a hook that is called once for every plan that evicts messages, with the evicted
+                /// messages. If it fails, nothing is lost.
+                ///
+                /// ```
+                /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
+                /// # let model = ScriptedProvider::new([]);
+                /// let agent = Agent::builder(model)
+                ///     .on_evict(|_, evicted| println!("{} messages", evicted.items.len()))
+                ///     .build()?;
+                /// # Ok::<(), plimsoll_core::Error>(())
+                /// ```
+                OnEvict: on_evict(state: Arc<AgentState>, evicted: Eviction) -> (),
+                (HookInput::OnEvict { evicted }, cx) => (Arc::clone(&cx.state), evicted), noted
             }
 
             /// Adds a hook that is called between tool calls and before each answer of the model is
@@ -362,7 +335,7 @@ macro_rules! hook_settings {
                 /// # Ok(()) }
                 /// ```
                 CheckAnswer: check_answer(answer: String) -> Result<(), String>,
-                HookInput::CheckAnswer { answer } => (answer,), checked
+                (HookInput::CheckAnswer { answer }, _) => (answer,), checked
             }
 
             hook_setting! {
@@ -381,7 +354,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 TransformContext: transform_context(messages: Messages) -> Messages,
-                HookInput::TransformContext { messages } => (messages,), HookOutput::Request
+                (HookInput::TransformContext { messages }, _) => (messages,), HookOutput::Request
             }
 
             hook_setting! {
@@ -395,7 +368,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 TransformContext: convert_to_llm(messages: Messages) -> Messages,
-                HookInput::TransformContext { messages } => (messages,), HookOutput::Request
+                (HookInput::TransformContext { messages }, _) => (messages,), HookOutput::Request
             }
 
             /// Adds a [`Hook`], which is called at all of its points.
@@ -443,7 +416,7 @@ hook_settings!(Hooks);
 
 impl AgentBuilder {
     fn hook_set(&mut self) -> &mut Hooks {
-        &mut self.hooks
+        &mut self.parts.hooks
     }
 }
 

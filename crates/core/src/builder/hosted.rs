@@ -30,22 +30,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Adds several provider tools.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::HostedTool;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model)
-    ///     .hosted_tools([HostedTool(serde_json::json!({"type": "web_search"}))])
-    ///     .build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn hosted_tools(mut self, tools: impl IntoIterator<Item = HostedTool>) -> Self {
-        self.settings.hosted_tools.extend(tools);
-        self
-    }
-
     /// Returns the provider tools and the cache lifetime to request, with warnings about everything
     /// that was left out.
     pub(super) fn asked_of_provider(&self) -> (Vec<HostedTool>, CacheRetention, Vec<String>) {
@@ -75,24 +59,24 @@ impl AgentBuilder {
         } else {
             CacheRetention::Usual
         };
-        let retention = if self.provider.keeps(wanted) {
+        let retention = if self.parts.provider.keeps(wanted) {
             wanted
         } else {
-            let (model, name) = (self.provider.model(), wanted.name());
+            let (model, name) = (self.parts.provider.model(), wanted.name());
             notes.push(format!(
                     "cache.retention is \"{name}\", and {model} has no such thing: its prompt cache lives \
                      as usual"
                 ));
             CacheRetention::Usual
         };
-        notes.extend(self.provider.sampling_notes(&self.settings.sampling));
+        notes.extend(self.parts.provider.sampling_notes(&self.settings.sampling));
         (tools, retention, notes)
     }
 
     /// Leaves out the last tools beyond the provider's maximum, which also counts its own tools and those
     /// for recalls. Returns a note that names them.
     pub(super) fn leave_out_tools(&mut self, hosted: usize) -> Option<String> {
-        let most = self.provider.max_tools()?;
+        let most = self.parts.provider.max_tools()?;
         let recalls = if self.settings.recall {
             RECALL_TOOLS.len()
         } else {
@@ -111,7 +95,7 @@ impl AgentBuilder {
         };
         Some(format!(
             "{} accepts {most} tools in a request: {} of {} are left out, the last ones ({}{more})",
-            self.provider.model(),
+            self.parts.provider.model(),
             left_out.len(),
             left_out.len() + kept,
             names.join(", "),
@@ -156,7 +140,7 @@ impl AgentBuilder {
             }
         }
         if !allowed.is_empty() {
-            let texts = self.provider.hosted_tool_faults(&allowed);
+            let texts = self.parts.provider.hosted_tool_faults(&allowed);
             faults.extend(texts.into_iter().map(fault));
         }
         faults

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::{AtLimit, CountTokens, ExecutionLimits, Permissions, ToolExecutionStrategy};
-use plimsoll_context::{Bytes, Money, Tokens};
+use plimsoll_agent::{AtLimit, ExecutionLimits, Permissions, ToolExecutionStrategy};
+use plimsoll_context::{Money, Tokens};
 
 use super::AgentBuilder;
 use crate::secret::Secret;
@@ -50,20 +50,6 @@ impl AgentBuilder {
     /// ```
     pub fn max_total_tokens(mut self, tokens: impl Into<Option<Tokens>>) -> Self {
         self.settings.limits.max_total_tokens = tokens.into();
-        self
-    }
-
-    /// Sets which tokens count towards [`Self::max_total_tokens`]. Default: all processed tokens.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_agent::CountTokens;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).count_tokens(CountTokens::Growth).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn count_tokens(mut self, count: CountTokens) -> Self {
-        self.settings.limits.count_tokens = Some(count);
         self
     }
 
@@ -121,7 +107,7 @@ impl AgentBuilder {
     }
 
     /// Sets how often in a row the model may request the same batch of tool calls while the results
-    /// do not change. Default: no limit, or 4 with [`Self::tool_call_history_size`]; 1 acts as 2.
+    /// do not change. Default: no limit, or 4 with [`ExecutionLimits::tool_call_history_size`]; 1 acts as 2.
     ///
     /// ```
     /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
@@ -131,34 +117,6 @@ impl AgentBuilder {
     /// ```
     pub fn max_identical_tool_calls(mut self, times: u64) -> Self {
         self.settings.limits.max_identical_tool_calls = Some(times);
-        self
-    }
-
-    /// Enables loop detection and sets how many batches it remembers. Default 10, or one more than
-    /// [`Self::max_identical_tool_calls`].
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).tool_call_history_size(12).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn tool_call_history_size(mut self, batches: usize) -> Self {
-        self.settings.limits.tool_call_history_size = Some(batches);
-        self
-    }
-
-    /// Sets how much memory of this process the messages of a run may use. Default: no limit.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::Bytes;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).max_memory(Bytes(64 * 1024 * 1024)).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn max_memory(mut self, bytes: impl Into<Option<Bytes>>) -> Self {
-        self.settings.limits.max_memory = bytes.into();
         self
     }
 
@@ -240,34 +198,6 @@ impl AgentBuilder {
     /// ```
     pub fn secrets(mut self, secrets: impl IntoIterator<Item = Secret>) -> Self {
         self.secrets.extend(secrets);
-        self
-    }
-
-    /// Sets environment variables that commands get although their names look secret. Default:
-    /// none. Their values are still removed from tool results.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).pass_env(["NPM_TOKEN".to_owned()]).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn pass_env(mut self, names: impl IntoIterator<Item = String>) -> Self {
-        self.settings.pass_env.extend(names);
-        self
-    }
-
-    /// Sets how often a call of an idempotent tool is retried after a timeout. Other tools are
-    /// never retried. Default 3.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).tool_retries(1).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn tool_retries(mut self, retries: u32) -> Self {
-        self.settings.driver.tool_retries = retries;
         self
     }
 }

@@ -2,12 +2,8 @@
 //! messages are kept. Their meaning is defined in `context`.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use plimsoll_context::{
-    CacheConfig, CacheRetention, ContextStrategy, Policy, PriceSheet, SessionPruneConfig,
-    SummaryConfig, Threshold, Tokens,
-};
+use plimsoll_context::{CacheConfig, ContextStrategy, Policy, PriceSheet};
 
 use super::AgentBuilder;
 use crate::provider::Provider;
@@ -44,104 +40,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Sets when a plan is due, if the strategy has no trigger of its own.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::{Threshold, Tokens};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).trigger(Threshold::Sent(Tokens(60_000))).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn trigger(mut self, trigger: Threshold) -> Self {
-        self.settings.trigger = trigger;
-        self
-    }
-
-    /// Sets the size that a plan reduces the view to.
-    ///
-    /// Without a target and a trigger, both are derived from the window and from the money they
-    /// save; see [`plimsoll_context::WORKING_TARGET`].
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::{Threshold, Tokens};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).target(Threshold::Sent(Tokens(30_000))).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn target(mut self, target: Threshold) -> Self {
-        self.settings.target = Some(target);
-        self
-    }
-
-    /// Sets the maximum size of one tool result.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::Tokens;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).max_result(Tokens(4_000)).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn max_result(mut self, tokens: Tokens) -> Self {
-        self.settings.max_result = Some(tokens);
-        self
-    }
-
-    /// Sets how many of the newest complete exchanges are kept. Default 1.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).keep_recent(3).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn keep_recent(mut self, exchanges: usize) -> Self {
-        self.settings.keep_recent = exchanges;
-        self
-    }
-
-    /// Sets how old tool results are shortened, with any strategy. Default:
-    /// [`SessionPruneConfig::default`] with `extract` and `evict`; other strategies do not shorten
-    /// them.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::SessionPruneConfig;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model)
-    ///     .session_prune(SessionPruneConfig {
-    ///         keep_recent_n: 5,
-    ///         ..SessionPruneConfig::default()
-    ///     })
-    ///     .build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn session_prune(mut self, prune: SessionPruneConfig) -> Self {
-        self.settings.session_prune = Some(prune);
-        self
-    }
-
-    /// Sets the size, timing and author of summaries.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::{SummaryConfig, Tokens};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model)
-    ///     .summary_config(SummaryConfig {
-    ///         max_summary_tokens: Tokens(800),
-    ///         ..SummaryConfig::default()
-    ///     })
-    ///     .build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn summary_config(mut self, summary: SummaryConfig) -> Self {
-        self.settings.summary = summary;
-        self
-    }
-
     /// Sets the model that writes summaries, for example a cheaper one. The default strategy is
     /// then `summarize`. Without it, `summarize` uses the agent's own model.
     ///
@@ -155,7 +53,7 @@ impl AgentBuilder {
     /// # Ok::<(), plimsoll_core::Error>(())
     /// ```
     pub fn summarizer(mut self, provider: Arc<dyn Provider>) -> Self {
-        self.summarizer = Some(provider);
+        self.parts.summarizer = Some(provider);
         self
     }
 
@@ -173,21 +71,6 @@ impl AgentBuilder {
     /// ```
     pub fn summary_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.summary_prompt = Some(prompt.into());
-        self
-    }
-
-    /// Sets the timeout of one summarizer call. Default
-    /// [`SUMMARY_TIMEOUT`](crate::SUMMARY_TIMEOUT).
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use std::time::Duration;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).summary_timeout(Duration::from_secs(30)).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn summary_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.driver.summary_timeout = Some(timeout);
         self
     }
 
@@ -248,21 +131,6 @@ impl AgentBuilder {
         self
     }
 
-    /// Requests a longer lifetime of cache entries, if the provider offers one. If not, there is a
-    /// warning and entries live as usual. Default: as usual.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// use plimsoll_context::CacheRetention;
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).cache_retention(CacheRetention::Head).build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn cache_retention(mut self, retention: CacheRetention) -> Self {
-        self.settings.retention = retention;
-        self
-    }
-
     /// Sets whether the model gets tools to recall evicted messages. Default: true.
     ///
     /// ```
@@ -273,20 +141,6 @@ impl AgentBuilder {
     /// ```
     pub fn recall(mut self, recall: bool) -> Self {
         self.settings.recall = recall;
-        self
-    }
-
-    /// Also offers `recall` under the name `get_tool_response(execution_id)`, which some prompts
-    /// and models use.
-    ///
-    /// ```
-    /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
-    /// # let model = ScriptedProvider::new([]);
-    /// let agent = Agent::builder(model).get_tool_response().build()?;
-    /// # Ok::<(), plimsoll_core::Error>(())
-    /// ```
-    pub fn get_tool_response(mut self) -> Self {
-        self.settings.get_tool_response = true;
         self
     }
 

@@ -32,7 +32,7 @@ pub(super) async fn summarize(
     usage: Arc<CallUsage>,
 ) -> Input {
     let wait = parts.settings.summary_timeout.unwrap_or(SUMMARY_TIMEOUT);
-    let (provider, retry) = (&*parts.summarizer, &parts.settings.retry);
+    let (provider, retry) = (parts.summarizer(), &parts.settings.retry);
     let work = call_with_retries(provider, &request, retry, None, &usage, context);
     let reply = tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
         let failure = Failure::Transient {

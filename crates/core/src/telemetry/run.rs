@@ -44,7 +44,7 @@ impl RunSpan {
     pub(crate) fn begin(session: &Session) -> Self {
         let setup = session.run.setup();
         let agent = match setup.config_id.as_str() {
-            plimsoll_agent::DEFAULT_CONFIG => session.parts.telemetry.called.as_deref(),
+            plimsoll_agent::DEFAULT_CONFIG => session.parts.called.as_deref(),
             id => Some(id),
         };
         let (vendor, model) = names(&setup.model);

@@ -219,7 +219,7 @@ async fn on_evict_is_told_once_a_plan_of_what_left() {
         let mut builder = agent(script(), name)
             .store(Arc::clone(&store) as Arc<dyn SessionStore>)
             .summarizer(Arc::new(summariser("all is well")))
-            .max_result(Tokens(700))
+            .configure(|it| it.max_result = Some(Tokens(700)))
             .on_evict(move |state, evicted: Eviction| {
                 assert_eq!(state.session_id, id());
                 assert_eq!(state.extensions.get::<u32>(), Some(&7));
@@ -395,7 +395,7 @@ async fn a_tool_of_the_hosts_keeps_its_name_from_those_that_recall() {
         let own = |_: Nothing| async move { Ok::<_, ToolError>(String::new()) };
         let mut agent = agent(provider.clone(), "evict").tool(tool(name, "", own));
         if both {
-            agent = agent.get_tool_response();
+            agent = agent.configure(|it| it.get_tool_response = true);
         }
         agent.build().unwrap().run("go").await.unwrap();
         let requests = provider.requests();
@@ -507,7 +507,7 @@ async fn a_model_that_follows_a_marker_gets_the_exact_bytes() {
     let agent = agent(provider, "evict")
         .store(Arc::clone(&store) as Arc<dyn SessionStore>)
         .max_turns(100)
-        .max_result(Tokens(3_000))
+        .configure(|it| it.max_result = Some(Tokens(3_000)))
         .build()
         .unwrap();
     let mut session = agent.session(id()).await.unwrap();
@@ -645,7 +645,7 @@ async fn a_summariser_that_fails_or_never_answers_stops_nobody() {
         let seen = EventRecorder::default();
         let agent = agent(provider.clone(), "summarize")
             .summarizer(Arc::new(short.clone()))
-            .summary_timeout(Duration::from_secs(20))
+            .configure(|it| it.driver.summary_timeout = Some(Duration::from_secs(20)))
             .retry_config(RetryConfig {
                 max_attempts: 3,
                 ..RetryConfig::default()

@@ -82,9 +82,11 @@ fn agent(provider: &ScriptedProvider) -> AgentBuilder {
         .counter(Arc::new(Chars4))
         .system("s".repeat(400))
         .tool(tool("give", "Gives text.", give).idempotent())
-        .summary_config(SummaryConfig {
-            author: Author::Extract,
-            ..SummaryConfig::default()
+        .configure(|it| {
+            it.summary = SummaryConfig {
+                author: Author::Extract,
+                ..SummaryConfig::default()
+            }
         })
 }
 
@@ -151,7 +153,7 @@ async fn what_is_sent_decides_and_the_boundary_is_exact() {
             tool_output_max_lines: 500,
             ..CompactionConfig::default()
         };
-        builder.compaction_config(compaction)
+        builder.configure(|it| it.context_config.get_or_insert_default().compaction = compaction)
     };
     // Eleven turns of about 7,000 tokens, and a last one that fills what is left.
     let mut sizes = vec![28_000; 11];
@@ -387,7 +389,9 @@ async fn without_summaries_their_trigger_is_not_heeded() {
     let on = requests(&sizes, |builder| builder.context_strategy(strategy)).await;
     assert!(is_compacted(&on.last().unwrap().0));
     let off = requests(&sizes, |builder| {
-        builder.context_strategy(strategy).summarization(false)
+        builder
+            .context_strategy(strategy)
+            .configure(|it| it.summarization = false)
     })
     .await;
     let (last, tokens) = off.last().unwrap();
@@ -404,7 +408,7 @@ async fn old_arguments_become_digests_where_somebody_opts_in() {
             max_tokens: Some(Tokens(12_000)),
         });
         if let Some(digest) = digest {
-            builder = builder.argument_digest(digest);
+            builder = builder.configure(|it| it.argument_digest = Some(digest));
         }
         async move {
             builder.build().unwrap().run("the task").await.unwrap();
@@ -449,7 +453,7 @@ async fn results_are_pruned_under_every_strategy() {
     let names = ContextStrategy::NAMES.map(Some).into_iter();
     for name in names.chain([None]) {
         let requests = requests(&[2_700; 6], |builder| {
-            let builder = builder.session_prune(eager);
+            let builder = builder.configure(|it| it.session_prune = Some(eager));
             match name {
                 Some(name) => builder.context_strategy(ContextStrategy::named(name, None).unwrap()),
                 None => builder.context_config(ContextConfig::default()),
@@ -468,7 +472,7 @@ async fn results_are_pruned_under_every_strategy() {
     let requests = requests(&[2_700; 6], |builder| {
         builder
             .context_strategy(ContextStrategy::Unlimited {})
-            .session_prune(SessionPruneConfig::default())
+            .configure(|it| it.session_prune = Some(SessionPruneConfig::default()))
     })
     .await;
     let pruned = requests.iter().map(|(request, _)| pruned(request));
@@ -480,7 +484,10 @@ async fn results_are_pruned_under_every_strategy() {
 
 #[tokio::test]
 async fn a_history_has_so_many_messages() {
-    let requests = requests(&[40; 12], |builder| builder.max_history_messages(7)).await;
+    let requests = requests(&[40; 12], |builder| {
+        builder.configure(|it| it.max_history_messages = Some(7))
+    })
+    .await;
     for (request, _) in &requests {
         let messages = request["messages"].as_array().unwrap();
         assert_eq!(messages[1]["content"], "the task");
@@ -504,7 +511,10 @@ async fn a_history_limit_that_cannot_be_kept_is_reported_once() {
     for (limit, reports) in [(2, 1), (5, 0)] {
         let warnings = Warnings::default();
         let agent = agent(&script(&[40; 8])).observer(warnings.observer());
-        let agent = agent.max_history_messages(limit).build().unwrap();
+        let agent = agent
+            .configure(|it| it.max_history_messages = Some(limit))
+            .build()
+            .unwrap();
         agent.run("Read all.").await.unwrap();
         let warnings = warnings.all();
         let said = |text: &&String| text.contains("max_history_messages is 2, but");
@@ -540,7 +550,7 @@ async fn no_request_has_more_messages_than_the_limit() {
         let provider = ScriptedProvider::new(turns.chain([say("done")]));
         let warnings = Warnings::default();
         let agent = agent(&provider)
-            .max_history_messages(limit)
+            .configure(|it| it.max_history_messages = Some(limit))
             .observer(warnings.observer())
             .build()
             .unwrap();
@@ -637,26 +647,33 @@ fn settings_that_do_not_agree_are_refused_at_once() {
             vec!["context_config and policy"],
         ),
         (
-            Box::new(move |b| b.context_config(config).trigger(Threshold::Sent(Tokens(9)))),
+            Box::new(move |b| {
+                b.context_config(config)
+                    .configure(|it| it.trigger = Threshold::Sent(Tokens(9)))
+            }),
             vec!["context_config and trigger"],
         ),
         (
             Box::new(move |b| {
-                b.context_config(None)
-                    .compaction_config(CompactionConfig::default())
+                b.context_config(None).configure(|it| {
+                    it.context_config.get_or_insert_default().compaction =
+                        CompactionConfig::default()
+                })
             }),
             vec!["unlimited", "context_config"],
         ),
         (
             Box::new(move |b| {
-                b.compaction_config(compaction(|c| {
-                    c.compact_at_pct = Ppm(1_500_000);
-                    c.keep_recent_turns = 0;
-                    c.trigger = Some(Tokens(20_000));
-                    c.target = Some(Tokens(30_000));
-                }))
-                .max_history_messages(0)
-                .argument_digest(ArgumentDigest { over_chars: 3 })
+                b.configure(|it| {
+                    it.context_config.get_or_insert_default().compaction = compaction(|c| {
+                        c.compact_at_pct = Ppm(1_500_000);
+                        c.keep_recent_turns = 0;
+                        c.trigger = Some(Tokens(20_000));
+                        c.target = Some(Tokens(30_000));
+                    })
+                })
+                .configure(|it| it.max_history_messages = Some(0))
+                .configure(|it| it.argument_digest = Some(ArgumentDigest { over_chars: 3 }))
             }),
             vec![
                 "5 settings are faulty",
@@ -672,7 +689,10 @@ fn settings_that_do_not_agree_are_refused_at_once() {
             vec!["the system prompt takes 4000 of the 4096 tokens of context"],
         ),
         (
-            Box::new(move |b| b.context_config(None).max_history_messages(9)),
+            Box::new(move |b| {
+                b.context_config(None)
+                    .configure(|it| it.max_history_messages = Some(9))
+            }),
             vec!["max_history_messages", "unlimited"],
         ),
         (
@@ -723,7 +743,9 @@ fn a_bound_that_could_not_prune_is_refused_with_the_least_one() {
             pruned_tool_result_max_bytes: Bytes(bytes),
             ..SessionPruneConfig::default()
         };
-        agent(&script(&[])).session_prune(prune).build()
+        agent(&script(&[]))
+            .configure(|it| it.session_prune = Some(prune))
+            .build()
     };
     let Err(Error::Build(faults)) = built(79) else {
         panic!("must be refused")
@@ -743,19 +765,19 @@ fn limits_without_a_meaning_are_refused_by_the_builder() {
     type Change = fn(AgentBuilder) -> AgentBuilder;
     let rows: [(Change, &str); 9] = [
         (
-            |b| b.trigger(Threshold::Sent(Tokens(0))),
+            |b| b.configure(|it| it.trigger = Threshold::Sent(Tokens(0))),
             "the trigger is 0, so that a plan would be due before every call; choose one above 0",
         ),
         (
-            |b| b.max_result(Tokens(0)),
+            |b| b.configure(|it| it.max_result = Some(Tokens(0))),
             "max_result is 0; allow at least 1 token",
         ),
         (
-            |b| b.keep_recent(0),
+            |b| b.configure(|it| it.keep_recent = 0),
             "keep_recent is 0; keep at least 1 exchange",
         ),
         (
-            |b| b.summary_timeout(Duration::ZERO),
+            |b| b.configure(|it| it.driver.summary_timeout = Some(Duration::ZERO)),
             "summary_timeout is 0; give the summary some time",
         ),
         (
@@ -765,7 +787,7 @@ fn limits_without_a_meaning_are_refused_by_the_builder() {
         (
             |b| {
                 b.context_strategy(ContextStrategy::Unlimited {})
-                    .trigger(Threshold::Sent(Tokens(9_000)))
+                    .configure(|it| it.trigger = Threshold::Sent(Tokens(9_000)))
             },
             "context_strategy \"unlimited\" never compacts, so `trigger` and `target` have no \
              effect; remove them or choose another context_strategy",
@@ -773,14 +795,14 @@ fn limits_without_a_meaning_are_refused_by_the_builder() {
         (
             |b| {
                 b.context_strategy(ContextStrategy::Unlimited {})
-                    .target(Threshold::Sent(Tokens(9_000)))
+                    .configure(|it| it.target = Some(Threshold::Sent(Tokens(9_000))))
             },
             "context_strategy \"unlimited\" never compacts, so `trigger` and `target` have no \
              effect; remove them or choose another context_strategy",
         ),
         (
             |b| {
-                b.trigger(Threshold::Sent(Tokens(9_000)))
+                b.configure(|it| it.trigger = Threshold::Sent(Tokens(9_000)))
                     .context_strategy(ContextStrategy::Evict {
                         max_tokens: Some(Tokens(5_000)),
                     })

@@ -178,7 +178,7 @@ async fn dynamic_context_can_be_taken_back() {
         let provider = ScriptedProvider::new([]).then_always(Turn::say("ok"));
         let mut agent = Agent::builder(provider.clone());
         if let Some(own) = own {
-            agent = agent.dynamic_context(own);
+            agent = agent.configure(|it| it.dynamic_context = Some(own.into()));
         }
         let mut session = agent.build().unwrap().session(id("s")).await.unwrap();
         session.state_mut().dynamic_context = Some("wind: north".into());

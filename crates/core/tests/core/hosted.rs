@@ -207,7 +207,10 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
             builder().hosted_tool(json!({"type": "bad"})),
             "`bad` is bad",
         ),
-        (builder().hosted_tools(many), "at most 32"),
+        (
+            builder().configure(|it| it.hosted_tools = many),
+            "at most 32",
+        ),
         (
             Agent::builder(without()).hosted_tool(search()),
             "without/any has none here; leave it out of hosted_tools",
@@ -255,7 +258,7 @@ async fn a_longer_life_that_there_is_not_is_told_and_not_asked_for() {
     ] {
         let (provider, warned) = (own(), Warnings::default());
         let agent = Agent::builder(provider.clone())
-            .cache_retention(retention)
+            .configure(|it| it.retention = retention)
             .observer(warned.observer())
             .build()
             .unwrap();

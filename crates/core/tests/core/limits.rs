@@ -296,7 +296,7 @@ async fn a_summary_that_hangs_is_cut_off() {
             max_tokens: Some(Tokens(1_500)),
         })
         .summarizer(Arc::new(summarizer.clone()))
-        .summary_timeout(Duration::from_secs(86_400))
+        .configure(|it| it.driver.summary_timeout = Some(Duration::from_secs(86_400)))
         .max_duration(LIMIT)
         .build()
         .unwrap();
@@ -370,15 +370,15 @@ fn every_fault_is_said_in_one_go() {
             .max_total_tokens(Tokens(0))
             .max_duration(Duration::ZERO)
             .max_cost(Money(0))
-            .max_memory(Bytes(0))
-            .max_step_result_size(Bytes(0))
+            .configure(|it| it.limits.max_memory = Some(Bytes(0)))
+            .configure(|it| it.driver.max_step_result = Bytes(0))
             .max_identical_tool_calls(0)
             .max_parallel_tools(0)
-            .tool_retries(1_000)
+            .configure(|it| it.driver.tool_retries = 1_000)
             .temperature(f64::NAN)
             .max_tokens(Tokens(0))
             .config_id("")
-            .gate_timeout(Duration::ZERO)
+            .configure(|it| it.driver.gate_timeout = Some(Duration::ZERO))
             .hook_timeout(Duration::ZERO)
             .tool_execution(ToolExecutionStrategy::Batched(0))
             .permissions(Permissions::new([PermissionRule::new(
@@ -452,7 +452,7 @@ fn money_that_nobody_knows_is_a_fault() {
         cost()
             .prices(price_sheet(10.0))
             .summarizer(other())
-            .summary_config(extract)
+            .configure(|it| it.summary = extract)
             .build()
             .is_ok()
     );
@@ -597,7 +597,7 @@ async fn loop_detection_survives_other_limits() {
                 .max_identical_tool_calls(3),
         ),
         // The size of the history alone turns it on.
-        build(agent(&looks()).tool_call_history_size(10)),
+        build(agent(&looks()).configure(|it| it.limits.tool_call_history_size = Some(10))),
     ];
     for (case, at_most) in cases.iter().zip([2, 2, 3]) {
         let output = case.run("go").await.unwrap();

@@ -103,7 +103,7 @@ async fn only_what_is_idempotent_is_called_again() {
         slow.timeout = Duration::from_secs(7);
         let mut builder = Agent::builder(provider.clone()).tool(slow);
         if let Some(retries) = retries {
-            builder = builder.tool_retries(retries);
+            builder = builder.configure(|it| it.driver.tool_retries = retries);
         }
         let before = Instant::now();
         let output = builder.build().unwrap().run("go").await.unwrap();
@@ -403,7 +403,7 @@ async fn silence_denies() {
         };
         let builder = Agent::builder(provider.clone())
             .tool(tool("rm", "Removes.", rm).asks())
-            .gate_timeout(Duration::from_secs(60));
+            .configure(|it| it.driver.gate_timeout = Some(Duration::from_secs(60)));
         let builder = match gate {
             Some(gate) => builder.gate(gate),
             None => builder,

@@ -97,7 +97,7 @@ async fn hang(mut stage: Stage, made: fn(McpServer) -> McpServer, calls: usize) 
         Turn::say("ok"),
     ];
     let model = ScriptedProvider::new(script);
-    let agent = agent(&model, tools).tool_retries(1);
+    let agent = agent(&model, tools).configure(|it| it.driver.tool_retries = 1);
     assert_eq!(run(agent).await.text, "ok");
     assert_eq!(result(&model), "back");
     let events = stage.all_until("call echo").await;
