@@ -123,7 +123,7 @@ async fn evaluate(
         ..options.limits.unwrap_or_default()
     });
     let name = strategy.name().to_owned();
-    let names = (0..branches.len()).filter_map(|index| trunk.name(index, 0));
+    let names = (0..branches.len()).map(|index| trunk.name(index, 0));
     session.parts.tell(Event::ParallelStarted {
         strategy: name.clone(),
         branches: names.map(String::from).collect(),
@@ -197,9 +197,8 @@ impl Race {
         let mut runs = FuturesUnordered::new();
         let mut parts = branches.len() as u64 + shares;
         for branch in branches.into_iter().enumerate() {
-            let (branch, lease) =
-                RunningBranch::prepare(branch, trunk, reservation, turns, parts).await;
-            runs.push(branch.run(trunk, lease, &stop));
+            let branch = RunningBranch::new(branch, trunk, reservation, turns, parts);
+            runs.push(branch.run(trunk, &stop));
             parts -= 1;
         }
         loop {

@@ -359,7 +359,7 @@ async fn work(
     stop: CancellationToken,
 ) -> Result<AgentOutput, Error> {
     let caller = cx.caller.as_ref();
-    let id = caller.and_then(|caller| caller.session_of(&name));
+    let id = caller.map(|caller| caller.session_of(&name));
     let id = id.unwrap_or_else(new_session_id);
     // Until the call ends, its events are also the caller's.
     let relay = caller.map(|caller| {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use plimsoll_agent::{EndReason, run_id};
-use plimsoll_context::{Part, SettingFault};
+use plimsoll_agent::run_id;
+use plimsoll_context::Part;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,7 +14,6 @@ use super::outcome::ParallelLoopResult;
 use crate::agent::Agent;
 use crate::agent_state::AgentState;
 use crate::caller::named_below;
-use crate::error::Error;
 use crate::error::panic_message;
 use crate::fork::begin_fork;
 use crate::output::AgentOutput;
@@ -36,7 +35,7 @@ pub struct Branch {
 /// The common starting point of all branches.
 pub(super) struct Trunk {
     parts: Arc<Parts>,
-    pub(super) session: SessionId,
+    session: SessionId,
     /// Number of entries of the log, which all forks share.
     entries: u64,
     /// Number of the next run.
@@ -46,13 +45,13 @@ pub(super) struct Trunk {
     pub(super) prompt: Vec<Part>,
 }
 
-/// A branch from its preparation to its result.
+/// A branch from its reservation to its result.
 pub(super) struct RunningBranch {
-    pub(super) index: usize,
+    index: usize,
     agent: Agent,
     session: SessionId,
-    /// What the branch may use. Nothing is charged to it before something is reserved.
-    part: Reservation,
+    /// What the branch may use, or why it may use nothing.
+    part: Result<Reservation, String>,
     began: Instant,
 }
 
@@ -72,41 +71,17 @@ impl Branch {
 }
 
 impl RunningBranch {
-    /// Reserves the branch's part and forks the session. Returns the reason if that fails.
-    pub(super) async fn prepare(
+    /// Reserves what the branch may use: one of `parts` equal parts of each kind that its agent does
+    /// not limit.
+    pub(super) fn new(
         (index, branch): (usize, Branch),
         trunk: &Trunk,
         reservation: &Reservation,
         most_turns: Option<u64>,
         parts: u64,
-    ) -> (Self, Result<Lease, String>) {
-        let name = trunk.name(index, 0);
-        let mut running = Self {
-            index,
-            agent: branch.agent,
-            session: name.unwrap_or_else(|| trunk.session.clone()),
-            part: Reservation::unlimited(),
-            began: Instant::now(),
-        };
-        if let Err(why) = running.reserve(reservation, most_turns, parts) {
-            return (running, Err(why));
-        }
-        let lease = trunk.fork(index).await.map_err(|error| error.to_string());
-        if let Ok(lease) = &lease {
-            running.session = lease.session().clone();
-        }
-        (running, lease)
-    }
-
-    /// Reserves what the branch may use: one of `parts` equal parts of each kind that its agent does
-    /// not limit.
-    fn reserve(
-        &mut self,
-        reservation: &Reservation,
-        most_turns: Option<u64>,
-        parts: u64,
-    ) -> Result<(), String> {
-        let mut limits = *self.agent.setup.limits;
+    ) -> Self {
+        let mut agent = branch.agent;
+        let mut limits = *agent.setup.limits;
         let turns = limits.max_turns();
         let turns = most_turns.map_or(turns, |most| most.min(turns));
         limits.max_turns = Some(turns);
@@ -114,72 +89,66 @@ impl RunningBranch {
         let is_limited = reservation.left().max_turns.is_some();
         let with_below = turns.saturating_add(MAX_TURNS_BELOW);
         let with_below = (!is_limited).then_some(with_below);
-        self.part = self
-            .agent
-            .reserve(reservation, &limits, with_below, parts)?;
-        self.agent.setup.limits = Arc::new(limits);
-        Ok(())
+        let part = agent.reserve(reservation, &limits, with_below, parts);
+        agent.setup.limits = Arc::new(limits);
+        Self {
+            index,
+            agent,
+            session: trunk.name(index, 0),
+            part,
+            began: Instant::now(),
+        }
     }
 
     /// Runs the branch to its end.
     pub(super) async fn run(
-        self,
+        mut self,
         trunk: &Trunk,
-        lease: Result<Lease, String>,
         stop: &CancellationToken,
     ) -> ParallelLoopResult {
-        let lease = match lease {
-            Ok(lease) => lease,
-            Err(why) => return self.result(trunk, None, why),
+        let run = AssertUnwindSafe(self.answer(trunk, stop)).catch_unwind();
+        let (end, text) = match run.await {
+            Ok(Ok(output)) => (Some(output.reason), output.text),
+            Ok(Err(why)) => (None, why),
+            Err(panic) => (None, format!("it broke down: {}", panic_message(&*panic))),
         };
-        let run = AssertUnwindSafe(self.answer(trunk, lease, stop)).catch_unwind();
-        let why = match run.await {
-            Ok(Ok(output)) => return self.result(trunk, Some(output.reason), output.text),
-            Ok(Err(error)) => error.to_string(),
-            Err(panic) => format!("it broke down: {}", panic_message(&*panic)),
-        };
-        self.result(trunk, None, why)
+        let setup = &self.agent.setup;
+        ParallelLoopResult {
+            branch: self.index,
+            run_id: run_id(self.session.as_str(), &setup.config_id, trunk.run),
+            session_id: self.session,
+            config_id: setup.config_id.clone(),
+            model: setup.model.clone(),
+            text,
+            end,
+            spent: self.part.map(|part| part.spent()).unwrap_or_default(),
+            duration: self.began.elapsed(),
+        }
     }
 
+    /// Forks the session and runs the prompt in the fork. Returns the reason if that fails.
     async fn answer(
-        &self,
+        &mut self,
         trunk: &Trunk,
-        lease: Lease,
         stop: &CancellationToken,
-    ) -> Result<AgentOutput, Error> {
+    ) -> Result<AgentOutput, String> {
+        let part = self.part.clone()?;
+        let lease = trunk.fork(self.index).await;
+        let lease = lease.map_err(|error| error.to_string())?;
+        self.session = lease.session().clone();
         let limits = &self.agent.setup.limits;
-        let agent = self
-            .agent
-            .within(&self.part, limits, Some(&trunk.parts), None);
-        let mut session = agent.open(lease, trunk.idle).await?;
-        session.below(&self.part);
+        let agent = self.agent.within(&part, limits, Some(&trunk.parts), None);
+        let session = agent.open(lease, trunk.idle).await;
+        let mut session = session.map_err(|error| error.to_string())?;
+        session.below(&part);
         // The fork has the host's context and extensions of the original session.
         let own = session.state_mut();
         own.dynamic_context.clone_from(&trunk.state.dynamic_context);
         own.extensions = trunk.state.extensions.clone();
         let remote = session.remote();
-        until_stopped(&remote, session.run_parts(trunk.prompt.clone()), stop).await
-    }
-
-    /// Returns the result of the branch with the given end.
-    pub(super) fn result(
-        &self,
-        trunk: &Trunk,
-        end: Option<EndReason>,
-        text: String,
-    ) -> ParallelLoopResult {
-        let setup = &self.agent.setup;
-        ParallelLoopResult {
-            branch: self.index,
-            session_id: self.session.clone(),
-            run_id: run_id(self.session.as_str(), &setup.config_id, trunk.run),
-            config_id: setup.config_id.clone(),
-            model: setup.model.clone(),
-            text,
-            end,
-            spent: self.part.spent(),
-            duration: self.began.elapsed(),
-        }
+        let run = session.run_parts(trunk.prompt.clone());
+        let output = until_stopped(&remote, run, stop).await;
+        output.map_err(|error| error.to_string())
     }
 }
 
@@ -197,25 +166,20 @@ impl Trunk {
     }
 
     /// Returns the name of a branch's session.
-    pub(super) fn name(&self, index: usize, attempt: u64) -> Option<SessionId> {
+    pub(super) fn name(&self, index: usize, attempt: u64) -> SessionId {
         let run = self.run;
-        named_below(
-            &self.session,
-            &match attempt {
-                0 => format!("b{run}-{index}"),
-                _ => format!("b{run}-{index}-{attempt}"),
-            },
-        )
+        let place = match attempt {
+            0 => format!("b{run}-{index}"),
+            _ => format!("b{run}-{index}-{attempt}"),
+        };
+        named_below(&self.session, &place)
     }
 
-    /// Creates a fork. The shared entries are not copied.
-    async fn fork(&self, index: usize) -> Result<Lease, Error> {
+    /// Creates a fork.
+    async fn fork(&self, index: usize) -> Result<Lease, StoreError> {
         let (store, mut attempt) = (&*self.parts.store, 0);
         loop {
-            let Some(name) = self.name(index, attempt) else {
-                let fault = SettingFault::new(&[], "a branch's session has no name");
-                return Err(Error::Build(vec![fault]));
-            };
+            let name = self.name(index, attempt);
             attempt += 1;
             match begin_fork(store, &self.session, self.entries, &name).await {
                 Err(
@@ -225,7 +189,7 @@ impl Trunk {
                         ..
                     },
                 ) if attempt < NAMES => {}
-                begun => return Ok(begun?),
+                begun => return begun,
             }
         }
     }
