@@ -43,15 +43,6 @@ pub struct ParallelOptions {
     pub limits: Option<ExecutionLimits>,
 }
 
-/// The results of all branches.
-#[derive(Default)]
-struct Race {
-    results: Vec<ParallelLoopResult>,
-    interrupted: bool,
-    /// Messages to the session that came meanwhile.
-    undelivered: Vec<Vec<Part>>,
-}
-
 /// Runs a prompt with several agents, each in a fork of the session, and takes over the answer that
 /// `strategy` chooses.
 ///
@@ -130,28 +121,32 @@ async fn evaluate(
     });
     let open = session.inbox.open();
     let turns = options.limits.and_then(|limits| limits.max_turns);
-    let mut race = Race::default();
-    let shares = strategy.shares();
-    race.run(session, &trunk, branches, (&reservation, turns, shares))
-        .await;
+    // The reservation is divided by the number of branches and the shares of the choice.
+    let parts = (1..=branches.len() as u64 + strategy.shares()).rev();
+    let runs = branches.into_iter().enumerate().zip(parts);
+    let runs =
+        runs.map(|(branch, parts)| RunningBranch::new(branch, &trunk, &reservation, turns, parts));
+    let runs: Vec<RunningBranch> = runs.collect();
+    let mut undelivered = Vec::new();
+    let (results, interrupted) = run_all(session, &trunk, runs, &mut undelivered).await;
     let judging = reservation.for_call(None);
-    let mut warnings = Vec::new();
-    let nobody = Choice::Nothing {
-        why: outcome::nobody(&race.results),
+    let texts = trunk.prompt.iter().filter_map(Part::as_text);
+    let evaluation = Evaluation {
+        prompt: &texts.collect::<Vec<&str>>().join("\n"),
+        results: &results,
+        reservation: &judging,
+        counter: Arc::clone(session.view().transcript().counter()),
+        warnings: Mutex::default(),
     };
-    let choice = if race.interrupted || !race.results.iter().any(ParallelLoopResult::answered) {
-        nobody
+    let choice = if interrupted || evaluation.answered().next().is_none() {
+        let why = outcome::nobody(&results);
+        Choice::Nothing { why }
     } else {
-        let (choice, told) = choose(session, strategy, &trunk, &mut race, &judging).await;
-        warnings = told;
-        choice
+        choose(session, strategy, &evaluation, &mut undelivered).await
     };
+    let warnings = evaluation.warnings.into_inner();
+    let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
     drop(open);
-    let Race {
-        results,
-        mut undelivered,
-        ..
-    } = race;
     undelivered
         .iter()
         .for_each(|parts| session.parts.too_late(parts));
@@ -183,75 +178,54 @@ async fn evaluate(
     })
 }
 
-impl Race {
-    /// Runs all branches to their end, within the reservation of all, which is divided by their number
-    /// and the shares of the choice.
-    async fn run(
-        &mut self,
-        session: &Session,
-        trunk: &Trunk,
-        branches: Vec<Branch>,
-        (reservation, turns, shares): (&Reservation, Option<u64>, u64),
-    ) {
-        let stop = CancellationToken::new();
-        let mut runs = FuturesUnordered::new();
-        let mut parts = branches.len() as u64 + shares;
-        for branch in branches.into_iter().enumerate() {
-            let branch = RunningBranch::new(branch, trunk, reservation, turns, parts);
-            runs.push(branch.run(trunk, &stop));
-            parts -= 1;
-        }
-        loop {
-            tokio::select! {
-                biased;
-                result = runs.next() => match result {
-                    Some(result) => self.end(session, result),
-                    None => break,
-                },
-                () = interrupted(session, &mut self.undelivered) => {
-                    self.interrupted = true;
-                    stop.cancel();
+/// Runs all branches to their end. Returns their results, and whether they were interrupted. Messages
+/// to the session that come meanwhile are collected in `late`.
+async fn run_all(
+    session: &Session,
+    trunk: &Trunk,
+    branches: Vec<RunningBranch>,
+    late: &mut Vec<Vec<Part>>,
+) -> (Vec<ParallelLoopResult>, bool) {
+    let stop = CancellationToken::new();
+    let runs = branches.into_iter().map(|branch| branch.run(trunk, &stop));
+    let mut runs: FuturesUnordered<_> = runs.collect();
+    let mut results: Vec<ParallelLoopResult> = Vec::new();
+    loop {
+        tokio::select! {
+            biased;
+            result = runs.next() => match result {
+                Some(result) => {
+                    session.parts.tell(Event::BranchEnded {
+                        branch: result.branch,
+                        record: result.record(),
+                    });
+                    results.push(result);
                 }
-            }
+                None => break,
+            },
+            () = interrupted(session, late) => stop.cancel(),
         }
-        self.results.sort_by_key(|result| result.branch);
     }
-
-    fn end(&mut self, session: &Session, result: ParallelLoopResult) {
-        session.parts.tell(Event::BranchEnded {
-            branch: result.branch,
-            record: result.record(),
-        });
-        self.results.push(result);
-    }
+    results.sort_by_key(|result| result.branch);
+    (results, stop.is_cancelled())
 }
 
 /// Asks the strategy. There is a choice even if the strategy names no answer.
 async fn choose(
     session: &Session,
     strategy: &dyn EvaluationStrategy,
-    trunk: &Trunk,
-    race: &mut Race,
-    reservation: &Reservation,
-) -> (Choice, Vec<String>) {
-    let texts = trunk.prompt.iter().filter_map(Part::as_text);
-    let prompt = texts.collect::<Vec<&str>>().join("\n");
-    let results = &race.results;
-    let evaluation = Evaluation {
-        prompt: &prompt,
-        results,
-        reservation,
-        counter: Arc::clone(session.view().transcript().counter()),
-        warnings: Mutex::default(),
-    };
+    evaluation: &Evaluation<'_>,
+    late: &mut Vec<Vec<Part>>,
+) -> Choice {
     let choice = tokio::select! {
         biased;
-        choice = strategy.evaluate(&evaluation) => choice,
-        () = interrupted(session, &mut race.undelivered) => Choice::Nothing {
+        choice = strategy.evaluate(evaluation) => choice,
+        () = interrupted(session, late) => Choice::Nothing {
             why: "[Interrupted before one was chosen.]".to_owned(),
         },
     };
-    let choice = match choice {
+    let results = evaluation.results;
+    match choice {
         Choice::Branch(index) if !results.get(index).is_some_and(ParallelLoopResult::answered) => {
             let why = format!("branch {index} was chosen, which has no answer");
             evaluation.fall_back(&why)
@@ -260,9 +234,7 @@ async fn choose(
             evaluation.fall_back("the answer made of all is empty")
         }
         choice => choice,
-    };
-    let warnings = evaluation.warnings.into_inner();
-    (choice, warnings.unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Completes on an interrupt. Messages received meanwhile are too late and are collected in `late`.

@@ -391,7 +391,15 @@ async fn work(
         return Ok(output);
     }
     let remote = session.remote();
-    until_stopped(&remote, begin(&mut session, &task), &stop).await
+    let run = async {
+        // An earlier attempt of this call may have been interrupted by a crash.
+        if session.view().transcript().items().is_empty() {
+            session.run(&task).await
+        } else {
+            session.carry_on().await
+        }
+    };
+    until_stopped(&remote, run, &stop).await
 }
 
 /// Follows a run until it ends. On a stop, the run is interrupted and closes its log. A run whose
@@ -413,22 +421,12 @@ pub(crate) async fn until_stopped(
     output.or_else(Error::into_output)
 }
 
-async fn begin(session: &mut Session, task: &str) -> Result<AgentOutput, Error> {
-    match session.view().transcript().items().is_empty() {
-        true => session.run(task).await,
-        // An earlier attempt of this call was interrupted by a crash.
-        false => session.carry_on().await,
-    }
-}
-
 /// Returns the outcome of an earlier attempt of this call, if its run has ended and only its result
 /// was lost.
 async fn ended(session: &Session, agent: &Agent) -> Result<Option<Outcome>, Error> {
-    if session.view().runs() == 0 {
-        return Ok(None);
-    }
-    let log = agent.parts.store.load(session.id()).await?;
-    Ok(log.into_iter().next_back().and_then(|entry| match entry {
+    let before = session.entries.saturating_sub(1);
+    let last = agent.parts.store.read(session.id(), before, 1).await?;
+    Ok(last.into_iter().find_map(|line| match line.entry {
         Entry::RunEnded { outcome } => Some(outcome),
         _ => None,
     }))
