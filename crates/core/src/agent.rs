@@ -15,9 +15,10 @@ use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::recall::RecallTools;
 use crate::session::Session;
+use crate::settings::BuilderSettings;
 use crate::store::{Lease, SessionId, SessionStore, idle};
 use crate::tool::Tool;
-use crate::window::{self, Window};
+use crate::window;
 
 /// The smallest window in which the recall tools are offered.
 ///
@@ -34,15 +35,10 @@ pub(crate) const RECALL_TOOLS: [&str; 3] = ["recall", "recall_search", "get_tool
 #[derive(Clone)]
 pub struct Agent {
     pub(crate) setup: Setup,
+    pub(crate) settings: BuilderSettings,
     /// The preset policy, if the context is compacted by one.
     pub(crate) strategy: Option<ContextStrategy>,
     pub(crate) context: Option<ContextConfig>,
-    pub(crate) window: Window,
-    /// Whether the model gets tools to recall evicted messages.
-    pub(crate) recall: bool,
-    /// Whether `recall` is also offered as `get_tool_response`.
-    pub(crate) get_tool_response: bool,
-    pub(crate) pins: Vec<String>,
     /// Warnings from building the agent, for the user.
     pub(crate) notes: Vec<String>,
     pub(crate) parts: Arc<Parts>,
@@ -132,7 +128,7 @@ impl Agent {
         let mut setup = self.setup.clone();
         setup.session = id.as_str().into();
         let limit = setup.limits.max_duration;
-        setup.line.window = self.window.find(&*parts.provider, limit).await;
+        setup.line.window = self.settings.window.find(&*parts.provider, limit).await;
         if let (Some(model), Some(summarizer)) = (&mut setup.summary_model, &parts.summarizer) {
             let reported = window::reported(&**summarizer, limit).await;
             model.window = Some(reported.unwrap_or(FALLBACK_WINDOW));
@@ -147,7 +143,8 @@ impl Agent {
             setup.line = ContextStrategy::Unlimited {}.line(setup.line);
         }
         let mut tools = Vec::new();
-        if self.recall && offers_recall(&setup, self.get_tool_response, window, state) {
+        let named = self.settings.get_tool_response;
+        if self.settings.recall && offers_recall(&setup, named, window, state) {
             setup.recall = Recall::Offered;
             // A page must not exceed the result limit, or it would be shortened as well.
             let budget = setup
@@ -157,7 +154,7 @@ impl Agent {
             let recall = RecallTools::new(Arc::clone(&parts.store), id.clone());
             let recall = recall.for_results(most);
             tools = recall.tools();
-            if self.get_tool_response {
+            if named {
                 tools.push(recall.get_tool_response());
             }
         }

@@ -10,9 +10,7 @@ mod view;
 
 use std::sync::Arc;
 
-use plimsoll_agent::{
-    DEFAULT_CONFIG, InputFilter, Permissions, Setup, SummaryModel, ThinkingLevel, TurnTrigger,
-};
+use plimsoll_agent::{InputFilter, Permissions, Setup, SummaryModel, ThinkingLevel, TurnTrigger};
 use plimsoll_context::{Author, Bpe, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens};
 
 use crate::agent::{Agent, known};
@@ -458,9 +456,7 @@ impl AgentBuilder {
             limits: Arc::new(settings.limits.filled()),
             hooks: parts.hooks.points(),
             permissions: self.permissions,
-            config_id: settings
-                .config_id
-                .unwrap_or_else(|| DEFAULT_CONFIG.to_owned()),
+            config_id: settings.config_id().to_owned(),
             first_turn_trigger: settings.first_turn_trigger,
             max_output: settings.max_tokens,
             sampling: settings.sampling,
@@ -471,7 +467,8 @@ impl AgentBuilder {
             .chain(parts.provider.secrets())
             .chain(parts.summarizer().secrets());
         parts.secrets = Secrets::with_environment(secrets);
-        parts.variables = InheritedVariables::new(settings.pass_env, parts.secrets.variables());
+        parts.variables =
+            InheritedVariables::new(settings.pass_env.clone(), parts.secrets.variables());
         parts.hooks.variables = parts.variables.clone();
         let tools = self.tools.into_iter();
         let tools = tools.map(|tool| (tool.spec().name.clone(), tool));
@@ -486,12 +483,9 @@ impl AgentBuilder {
         }
         Ok(Agent {
             setup,
+            settings,
             strategy,
             context,
-            window: settings.window,
-            recall: settings.recall,
-            get_tool_response: settings.get_tool_response,
-            pins: settings.pins,
             notes,
             parts: Arc::new(parts),
         })

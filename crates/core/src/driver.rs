@@ -27,7 +27,7 @@ use crate::parts::Parts;
 use crate::remote::{OpenInboxGuard, message_of};
 use crate::session::Session;
 use crate::telemetry::{self, RunSpan, ToolSpan};
-use crate::tool::{TOOL_UPDATES, ToolContext, Update, Updates};
+use crate::tool::{TOOL_UPDATES, ToolContext, Update};
 
 use flush::{finish_write, flush, is_point};
 use hook_calls::{command, until};
@@ -120,7 +120,7 @@ async fn follow(
                 let updates = underway.updates.0.clone();
                 let cx = ToolContext {
                     cancel: underway.cancel.child_token(),
-                    updates: Updates::new(updates, call.clone(), tool_call.name.clone()),
+                    updates: Some((updates, tool_call.name.clone())),
                     reservation,
                     permissions: Arc::clone(&parts.permissions),
                     variables: parts.variables.clone(),
@@ -316,7 +316,7 @@ fn polled(session: &mut Session) -> Step {
     let runs = session.run.state().runs();
     session.parts.observers.set_run(runs);
     if let Step::Record(entry) = &step {
-        if let Some(step) = session.steps.see(entry) {
+        if let Some(step) = session.steps.see(entry, session.run.state().transcript()) {
             session.parts.tell(Event::Step(step.clone()));
         }
         let held = u64::try_from(session.steps.held()).unwrap_or(u64::MAX);

@@ -1,10 +1,10 @@
 //! [`Steps`]: shortened tool results of a run, kept for the host. They are independent of the
 //! messages that the model sees and of the log, which contains the complete results.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
 use plimsoll_agent::{Entry, RunStep};
-use plimsoll_context::{Bytes, CallId, Message, clip, shorten_bytes};
+use plimsoll_context::{Bytes, Message, Transcript, clip, shorten_bytes};
 
 /// Default maximum size of one step's result, in bytes.
 pub const MAX_STEP_RESULT: Bytes = Bytes(8_192);
@@ -21,8 +21,6 @@ const TRUNCATED: &str = "[truncated]";
 pub(crate) struct Steps {
     max: Bytes,
     kept: VecDeque<RunStep>,
-    /// Calls of the newest batch without a result: tool and arguments.
-    open: HashMap<CallId, (String, String)>,
     held: usize,
     dropped: u64,
 }
@@ -35,34 +33,25 @@ impl Steps {
         }
     }
 
-    /// Sets the calls whose results come next: those of this message of the model.
-    pub(crate) fn begin_batch(&mut self, message: &Message) {
-        let calls = message.calls().map(|call| {
-            let arguments = cut(&call.arguments, self.max);
-            (call.id.clone(), (call.name.clone(), arguments))
-        });
-        self.open = calls.collect();
-    }
-
-    /// Processes a new log entry. Returns the step if the entry is a tool result.
-    pub(crate) fn see(&mut self, entry: &Entry) -> Option<&RunStep> {
-        match entry {
-            Entry::Reply { message, .. } => self.begin_batch(message),
-            Entry::ToolResult { message, .. } => {
-                if let Message::ToolResult(result) = message.as_ref() {
-                    let (name, arguments) = self.open.remove(&result.call).unwrap_or_default();
-                    return self.keep(RunStep {
-                        call: result.call.clone(),
-                        name,
-                        arguments,
-                        result: cut(&message.text(), self.max),
-                        is_error: result.is_error,
-                    });
-                }
-            }
-            _ => {}
-        }
-        None
+    /// Processes a new log entry. Returns the step if the entry is the result of a call in the
+    /// transcript.
+    pub(crate) fn see(&mut self, entry: &Entry, transcript: &Transcript) -> Option<&RunStep> {
+        let Entry::ToolResult { message, .. } = entry else {
+            return None;
+        };
+        let Message::ToolResult(result) = message.as_ref() else {
+            return None;
+        };
+        let messages = transcript.items().iter().rev().map(|item| &item.message);
+        let mut calls = messages.flat_map(|message| message.calls());
+        let call = calls.find(|call| call.id == result.call);
+        self.keep(RunStep {
+            call: result.call.clone(),
+            name: call.map(|call| call.name.clone()).unwrap_or_default(),
+            arguments: call.map_or_else(String::new, |call| cut(&call.arguments, self.max)),
+            result: cut(&message.text(), self.max),
+            is_error: result.is_error,
+        })
     }
 
     /// Returns the size of all steps in bytes.
@@ -73,7 +62,6 @@ impl Steps {
     /// Takes the steps and the number of dropped ones. The next run begins with none.
     pub(crate) fn take(&mut self) -> (Vec<RunStep>, u64) {
         self.held = 0;
-        self.open.clear();
         (
             std::mem::take(&mut self.kept).into(),
             std::mem::take(&mut self.dropped),
@@ -121,7 +109,15 @@ fn cut(text: &str, max: Bytes) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_context::{CallId, Chars4};
+
     use super::*;
+
+    fn transcript() -> Transcript {
+        Transcript::new(Arc::new(Chars4))
+    }
 
     #[test]
     fn a_result_is_cut_at_its_limit_and_not_before() {
@@ -160,7 +156,7 @@ mod tests {
 
     #[test]
     fn steps_stand_in_the_order_of_their_results() {
-        let mut steps = Steps::new(MAX_STEP_RESULT);
+        let (mut steps, mut transcript) = (Steps::new(MAX_STEP_RESULT), transcript());
         for turn in ["x", "y"] {
             let call = |id: &str| {
                 plimsoll_context::Part::ToolCall(plimsoll_context::ToolCall {
@@ -171,18 +167,13 @@ mod tests {
                 })
             };
             let parts = ["a", "b", "c"].map(call).to_vec();
-            steps.see(&Entry::Reply {
-                message: Message::Assistant { parts }.into(),
-                stop: plimsoll_context::StopReason::ToolCalls,
-                usage: None,
-                counted: Default::default(),
-                cost: None,
-            });
+            transcript.push(Message::Assistant { parts });
             for id in ["c", "a", "b"] {
-                steps.see(&Entry::ToolResult {
+                let result = Entry::ToolResult {
                     message: Message::result(CallId(format!("{turn}{id}")), "ok").into(),
                     spent: Default::default(),
-                });
+                };
+                steps.see(&result, &transcript);
             }
         }
         let (kept, _) = steps.take();
@@ -197,10 +188,11 @@ mod tests {
         for n in 0..MAX_STEPS + 5 {
             let call = CallId(format!("c{n}"));
             let message = Message::result(call, "y".repeat(200));
-            steps.see(&Entry::ToolResult {
+            let result = Entry::ToolResult {
                 message: message.into(),
                 spent: Default::default(),
-            });
+            };
+            steps.see(&result, &transcript());
         }
         assert_eq!(steps.held(), steps.kept.iter().map(weight).sum::<usize>());
         let (kept, dropped) = steps.take();
@@ -212,10 +204,11 @@ mod tests {
     #[test]
     fn steps_are_bounded_in_bytes_and_one_always_stays() {
         let see = |steps: &mut Steps, n: usize, size: usize| {
-            steps.see(&Entry::ToolResult {
+            let result = Entry::ToolResult {
                 message: Message::result(CallId(format!("c{n}")), "y".repeat(size)).into(),
                 spent: Default::default(),
-            });
+            };
+            steps.see(&result, &transcript());
         };
         let mut steps = Steps::new(Bytes(4 << 20));
         for n in 0..300 {

@@ -95,7 +95,6 @@ pub use sub_agent::{
 };
 pub use tool::{
     FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, TOOL_RETRIES, TOOL_TIMEOUT,
-    TOOL_UPDATES, Tool, ToolContext, ToolError, ToolOutput, Updates, parse_arguments, schema_of,
-    tool,
+    TOOL_UPDATES, Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of, tool,
 };
 pub use window::Window;

@@ -178,19 +178,12 @@ impl Session {
         self.own_context
             .clone_from(&self.run.setup().dynamic_context);
         self.steps = Steps::new(self.parts.settings.max_step_result);
-        // A run that was killed left calls whose results the next run records.
-        let items = self.run.state().transcript().items().iter().rev();
-        let mut messages = items.map(|item| &item.message);
-        if let Some(message) = messages.find(|message| message.calls().next().is_some()) {
-            self.steps.begin_batch(message);
-        }
-        // Both logs of a fork begin with the same messages, so one cache serves both.
         let root = self.run.state().root().unwrap_or(id.as_str());
         let setup = self.run.setup();
         self.cache_key = setup.cache.is_on().then(|| cache_key(root));
         self.parts.warn(agent.notes.clone());
         self.parts.warn(nobody_to_ask(&agent.setup, &self.parts));
-        for rule in &agent.pins {
+        for rule in &agent.settings.pins {
             self.pin_rule(rule).await?;
         }
         Ok(())

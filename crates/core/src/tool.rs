@@ -88,8 +88,8 @@ pub struct ToolContext {
     pub call: CallId,
     /// Cancelled when the run no longer needs the result.
     pub cancel: CancellationToken,
-    /// Receives progress updates.
-    pub updates: Updates,
+    /// Receives progress updates of the tool with this name.
+    pub(crate) updates: Option<(mpsc::Sender<Update>, String)>,
     /// What the call may use of the limits of its run. A tool that calls a model adds the usage
     /// ([`Reservation::spend`]), which counts even if the call fails; a tool that starts agents
     /// reserves their parts.
@@ -111,7 +111,7 @@ impl ToolContext {
         Self {
             call,
             cancel,
-            updates: Updates::default(),
+            updates: None,
             reservation: Reservation::unlimited(),
             permissions: Arc::default(),
             variables: InheritedVariables::default(),
@@ -133,7 +133,16 @@ impl ToolContext {
     /// Sends a progress update. It is published live and is not part of the result. Updates beyond
     /// [`TOOL_UPDATES`] in the queue are dropped.
     pub fn update(&self, text: impl Into<String>) {
-        self.updates.say(text.into());
+        let Some((to, name)) = &self.updates else {
+            return;
+        };
+        let text = text.into();
+        // Updates beyond the capacity are dropped.
+        let _ = to.try_send(Update {
+            call: self.call.clone(),
+            name: name.clone(),
+            text: head_tail(&text, MAX_TOOL_UPDATE).unwrap_or(text),
+        });
     }
 
     /// Stores the contents of a file in the session's store, so that a user can undo the change.
@@ -154,39 +163,12 @@ impl ToolContext {
     }
 }
 
-/// A sender for progress updates.
-#[derive(Debug, Clone, Default)]
-pub struct Updates(Option<Arc<UpdateChannel>>);
-
 /// A progress update of a tool.
 #[derive(Debug)]
 pub(crate) struct Update {
     pub(crate) call: CallId,
     pub(crate) name: String,
     pub(crate) text: String,
-}
-
-#[derive(Debug)]
-struct UpdateChannel {
-    to: mpsc::Sender<Update>,
-    call: CallId,
-    name: String,
-}
-
-impl Updates {
-    pub(crate) fn new(to: mpsc::Sender<Update>, call: CallId, name: String) -> Self {
-        Self(Some(Arc::new(UpdateChannel { to, call, name })))
-    }
-
-    fn say(&self, text: String) {
-        let Some(telling) = &self.0 else { return };
-        // If the queue is full, the update is dropped.
-        let _ = telling.to.try_send(Update {
-            call: telling.call.clone(),
-            name: telling.name.clone(),
-            text: head_tail(&text, MAX_TOOL_UPDATE).unwrap_or(text),
-        });
-    }
 }
 
 /// Text, images or files returned by a tool.

@@ -18,8 +18,7 @@ pub use plimsoll_agent::ToolExecutionStrategy;
 pub use plimsoll_core::{
     FileEdit, FnTool, LEAST_FOR_SUB_AGENT, MAX_DEPTH, MAX_KEPT_FILE, MAX_PARALLEL_TOOLS,
     MAX_SUB_AGENT_RESULT, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, SUB_AGENT_TIMEOUT,
-    SubAgentTool, TOOL_RETRIES, TOOL_TIMEOUT, TOOL_UPDATES, Updates, parse_arguments, schema_of,
-    sub_agent,
+    SubAgentTool, TOOL_RETRIES, TOOL_TIMEOUT, TOOL_UPDATES, parse_arguments, schema_of, sub_agent,
 };
 #[cfg(feature = "mcp")]
 pub use plimsoll_mcp as mcp;

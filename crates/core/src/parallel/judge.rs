@@ -85,7 +85,7 @@ fn prepared(mut agent: Agent, prompt: &str, max_output: Tokens) -> Agent {
         ..ExecutionLimits::turns(1)
     };
     setup.limits = Arc::new(one_call.within(&own));
-    agent.recall = false;
+    agent.settings.recall = false;
     Arc::make_mut(&mut agent.parts).store = Arc::new(MemoryStore::default());
     agent
 }
