@@ -110,7 +110,7 @@ impl Session {
         reader: Option<Arc<dyn Observer>>,
     ) -> Result<(), Error> {
         self.between_runs(|_| Ok(())).await?;
-        let mut faults = config.faults(self.run.setup());
+        let mut faults = config.faults();
         let mut setup = self.run.setup().clone();
         let mut parts = Parts::clone(&self.parts);
         if let Some(reader) = reader {
@@ -202,15 +202,9 @@ impl AgentLoopConfig {
     }
 
     /// Returns the faults that the resulting settings do not show.
-    fn faults(&self, setup: &Setup) -> Vec<SettingFault> {
+    fn faults(&self) -> Vec<SettingFault> {
         let mut faults = Vec::new();
         faults.extend(self.context_config.iter().flat_map(ContextConfig::faults));
-        if let Some(provider) = &self.provider_override
-            && !setup.hosted_tools.is_empty()
-        {
-            let texts = provider.hosted_tool_faults(&setup.hosted_tools).into_iter();
-            faults.extend(texts.map(|text| SettingFault::new(&["hosted_tools"], text)));
-        }
         let parallel = self.tool_execution.map(|how| how.max_parallel_tools());
         let text = parallel.and_then(Result::err);
         faults.extend(text.map(|text| SettingFault::new(&["tool_execution"], text)));

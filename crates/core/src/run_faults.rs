@@ -45,6 +45,9 @@ pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<SettingFault> {
         &["temperature"],
         format!("temperature is {temperature}; choose a number from 0 to 2"),
     );
+    let texts = parts.provider.hosted_tool_faults(&setup.hosted_tools);
+    let texts = texts.into_iter();
+    faults.extend(texts.map(|text| SettingFault::new(&["hosted_tools"], text)));
     faults
 }
 

@@ -1,7 +1,6 @@
 //! [`RunStream`]: a run in progress as a stream of its events.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -118,7 +117,16 @@ impl RunStream<'_> {
     ///
     /// If the future is dropped, no event is lost, and a later call continues the run.
     pub async fn next(&mut self) -> Option<Event> {
-        poll_fn(|cx| self.poll_event(cx)).await
+        if self.output.is_none() {
+            tokio::select! {
+                biased;
+                Some(event) = self.events.recv() => return Some(event),
+                output = &mut self.run => self.output = Some(output),
+            }
+        }
+        // The channel may still be open, because tools that were given up hold the other end.
+        let left = self.events.try_recv().ok();
+        left.or_else(|| lock(&self.end).take())
     }
 
     /// Runs to the end and returns the output. Events that were not read are dropped.
@@ -152,34 +160,14 @@ impl RunStream<'_> {
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
-
-    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        // Waiting events come first. So the run advances only as fast as they are read.
-        if let Ok(event) = self.events.try_recv() {
-            return Poll::Ready(Some(event));
-        }
-        if self.output.is_none()
-            && let Poll::Ready(output) = self.run.as_mut().poll(cx)
-        {
-            self.output = Some(output);
-        }
-        if self.output.is_some() {
-            let left = self.events.try_recv().ok();
-            return Poll::Ready(left.or_else(|| lock(&self.end).take()));
-        }
-        match self.events.poll_recv(cx) {
-            Poll::Ready(Some(event)) => Poll::Ready(Some(event)),
-            // A queue that is closed belongs to a run that has not begun or has ended.
-            Poll::Ready(None) | Poll::Pending => Poll::Pending,
-        }
-    }
 }
 
 impl Stream for RunStream<'_> {
     type Item = Event;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Event>> {
-        self.get_mut().poll_event(cx)
+        // A future of `next` holds nothing that a new one lacks.
+        std::pin::pin!(self.get_mut().next()).poll(cx)
     }
 }
 

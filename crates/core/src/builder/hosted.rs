@@ -9,9 +9,6 @@ use plimsoll_context::{CacheRetention, HostedTool, MAX_HOSTED_TOOLS, SettingFaul
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
 
-/// Maximum number of tools named in the note about those that are left out.
-const NAMED_TOOLS: usize = 5;
-
 impl AgentBuilder {
     /// Adds a tool of the provider, in the provider's own format.
     ///
@@ -44,7 +41,8 @@ impl AgentBuilder {
                      asked for"
                 ));
             }
-            !denied
+            // One without a kind is a fault.
+            !denied && !tool.kind().is_empty()
         });
         if !tools.is_empty() && self.settings.limits.max_cost.is_some() {
             notes.push(
@@ -87,18 +85,13 @@ impl AgentBuilder {
             return None;
         }
         let left_out = self.tools.split_off(kept);
-        let names = left_out.iter().take(NAMED_TOOLS);
-        let names: Vec<&str> = names.map(|tool| tool.spec().name.as_str()).collect();
-        let more = match left_out.len().saturating_sub(NAMED_TOOLS) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let first = left_out.first()?;
         Some(format!(
-            "{} accepts {most} tools in a request: {} of {} are left out, the last ones ({}{more})",
+            "{} accepts {most} tools in a request: the last {} of {} are left out, from `{}` on",
             self.parts.provider.model(),
             left_out.len(),
             left_out.len() + kept,
-            names.join(", "),
+            first.spec().name,
         ))
     }
 
@@ -113,7 +106,7 @@ impl AgentBuilder {
             ))];
         }
         let mut faults = Vec::new();
-        let mut allowed = Vec::new();
+        let mut seen = HashSet::new();
         for (tool, number) in tools.iter().zip(1..) {
             if tool.kind().is_empty() {
                 faults.push(fault(format!(
@@ -122,26 +115,15 @@ impl AgentBuilder {
                 continue;
             }
             let name = tool.name().to_owned();
-            let twice = allowed
-                .iter()
-                .any(|other: &HostedTool| other.name() == name);
-            if twice || names.contains(&name) {
+            if names.contains(&name) || seen.contains(&name) {
                 faults.push(fault(format!(
                     "two tools are named `{name}`; leave one out"
                 )));
             }
-            match self.permissions.hosted(tool) {
-                Ok(Permission::Deny) => {}
-                Ok(_) => allowed.push(tool.clone()),
-                Err(text) => {
-                    let settings = &["permissions", "hosted_tools"];
-                    faults.push(SettingFault::new(settings, text));
-                }
+            seen.insert(name);
+            if let Err(text) = self.permissions.hosted(tool) {
+                faults.push(SettingFault::new(&["permissions", "hosted_tools"], text));
             }
-        }
-        if !allowed.is_empty() {
-            let texts = self.parts.provider.hosted_tool_faults(&allowed);
-            faults.extend(texts.into_iter().map(fault));
         }
         faults
     }
