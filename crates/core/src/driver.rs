@@ -101,13 +101,13 @@ async fn follow(
                 request.cache.key.clone_from(&session.cache_key);
                 warn_of_history(session, &request);
                 rewrite::rewrite(session, &parts, &mut request).await;
-                let (context, usage) = (session.span_context(), session.usage.begin_call());
+                let (context, usage) = (session.span_context("turn"), session.usage.begin_call());
                 let call = call::call(Arc::clone(&parts), request, context, usage);
                 underway.call = Some(call.boxed());
             }
             Step::Summarize(request) => {
                 flush(session).await?;
-                let context = session.summary_span_context();
+                let context = session.span_context("summary");
                 let usage = session.usage.begin_call();
                 let summary = call::summarize(Arc::clone(&parts), request, context, usage);
                 underway.call = Some(summary.boxed());
@@ -128,7 +128,7 @@ async fn follow(
                     caller,
                     call: call.clone(),
                 };
-                let traced = ToolSpan::begin(&session.span_context(), &tool_call);
+                let traced = ToolSpan::begin(&session.span_context("turn"), &tool_call);
                 let hooks = hook_calls::context(session);
                 let execute = tools::execute(Arc::clone(&parts), tool, tool_call, cx, hooks);
                 let execute = AssertUnwindSafe(execute.instrument(traced.span()));

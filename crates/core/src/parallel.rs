@@ -239,7 +239,7 @@ async fn choose(
 
 /// Completes on an interrupt. Messages received meanwhile are too late and are collected in `late`.
 async fn interrupted(session: &Session, late: &mut Vec<Vec<Part>>) {
-    while let Some(parts) = message_of(session.inbox.next().await) {
+    while let Some(parts) = message_of(session.inbox.next(true).await) {
         late.push(parts);
     }
 }

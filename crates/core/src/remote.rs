@@ -162,21 +162,12 @@ impl Inbox {
         OpenInboxGuard(Arc::clone(&self.0))
     }
 
-    /// Returns the next command. Interrupts come first.
-    pub(crate) async fn next(&self) -> Input {
+    /// Returns the next command. Interrupts come first. Messages keep waiting unless there is room for
+    /// them.
+    pub(crate) async fn next(&self, has_room: bool) -> Input {
         loop {
-            if let Some(command) = self.0.take() {
+            if let Some(command) = self.0.take(has_room) {
                 return command;
-            }
-            self.0.arrived.notified().await;
-        }
-    }
-
-    /// Returns the next interrupt. Messages keep waiting.
-    pub(crate) async fn interrupt(&self) -> Input {
-        loop {
-            if std::mem::take(&mut lock(&self.0.inbox).interrupted) {
-                return Input::Interrupt;
             }
             self.0.arrived.notified().await;
         }
@@ -196,10 +187,13 @@ impl Drop for OpenInboxGuard {
 }
 
 impl SharedInbox {
-    fn take(&self) -> Option<Input> {
+    fn take(&self, has_room: bool) -> Option<Input> {
         let mut state = lock(&self.inbox);
         if std::mem::take(&mut state.interrupted) {
             return Some(Input::Interrupt);
+        }
+        if !has_room {
+            return None;
         }
         let queued = state.messages.pop_front()?;
         self.room.notify_waiters();

@@ -204,24 +204,16 @@ impl Session {
         }
     }
 
-    /// Returns the context of the session's spans.
-    pub(crate) fn span_context(&self) -> SpanContext {
+    /// Returns the context of spans with this purpose, `turn` or `summary`.
+    pub(crate) fn span_context(&self, purpose: &'static str) -> SpanContext {
+        let setup = self.run.setup();
+        let summary = setup.summary_model.as_ref();
+        let summary = summary.filter(|_| purpose == "summary");
         SpanContext {
-            purpose: "turn",
+            purpose,
             session: Some(self.id().clone()),
             contents: self.parts.records_contents,
-            prices: self.run.setup().sheet,
-        }
-    }
-
-    /// Returns the context of the spans of a summary's calls.
-    pub(crate) fn summary_span_context(&self) -> SpanContext {
-        let setup = self.run.setup();
-        let own = setup.summary_model.as_ref();
-        SpanContext {
-            purpose: "summary",
-            prices: own.map_or(setup.sheet, |model| model.sheet),
-            ..self.span_context()
+            prices: summary.map_or(setup.sheet, |model| model.sheet),
         }
     }
 

@@ -78,11 +78,7 @@ fn at(time: Option<Instant>) -> BoxFuture<'static, ()> {
 /// Returns the next message or an interrupt. Messages wait in the inbox while the machine has no
 /// room.
 pub(super) async fn command(session: &Session) -> Input {
-    if session.run.has_room() {
-        session.inbox.next().await
-    } else {
-        session.inbox.interrupt().await
-    }
+    session.inbox.next(session.run.has_room()).await
 }
 
 /// Calls the hooks of a point. Reports their failures as warnings. Returns `None` if they were cut
