@@ -84,8 +84,9 @@ impl PiWriter<'_> {
 
     fn group(&mut self, group: &Group<'_>, source: Option<&str>) {
         let own = keys(source);
-        let mut message: Value = own
-            .get("message")
+        let is_message = own.get("type") == Some("\"message\"");
+        let message = own.get("message").filter(|_| is_message);
+        let mut message: Value = message
             .and_then(|raw| serde_json::from_str(raw).ok())
             .unwrap_or_default();
         self.remember(group, &message);

@@ -413,6 +413,19 @@ fn a_copy_leaves_out_a_message_that_cannot_be_read() {
 }
 
 #[test]
+fn a_message_within_a_summary_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = r#"{"type":"session","id":"1","timestamp":"2026-11-01T10:00:00.000Z","cwd":"/"}
+{"type":"compaction","summary":"One.","message":{"role":"user","content":[{"type":"Text","text":"Two."}]}}
+"#;
+    let mut log = SessionLog::read(&written(&folder, "log.jsonl", log), None).unwrap();
+    let chat = log.take_chat();
+    let copy = copied(&log, &chat, None);
+    let again = SessionLog::read(&written(&folder, "copy.jsonl", &copy.text), None).unwrap();
+    assert_eq!((again.units.len(), again.damage), (1, Vec::new()));
+}
+
+#[test]
 fn a_line_of_50_megabytes_is_read_and_a_longer_one_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let line = |bytes: usize| {
