@@ -111,7 +111,8 @@ pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
 fn body(given: &InputChat) -> Result<Body<'_>, CliError> {
     given.say_repairs();
     let (chat, target) = chat_file::read(given, None, None)?;
-    Body::of(chat, &target).map_err(chat_file::unread)
+    Body::of(chat, &target)
+        .map_err(|error| CliError::failed(format!("{error}; `plimsoll repair` corrects it")))
 }
 
 fn role(message: &Message) -> &'static str {

@@ -95,3 +95,11 @@ fn what_the_user_says_of_a_model_is_in_what_is_weighed_by_its_provider() {
     let blind = weighed("[models.anthropic.\"claude-opus-4-6\"]\nimages = false");
     assert_ne!(sees, blind, "a note stands for the image");
 }
+
+#[test]
+fn a_chat_that_needs_a_repair_names_the_command() {
+    let home = Home::new();
+    let chat = json!([{"role": "function", "name": "f", "content": "r"}]);
+    home.pipe(["count"], chat.to_string())
+        .refused(1, &["messages[0].role", "plimsoll repair"]);
+}
