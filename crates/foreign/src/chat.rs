@@ -35,8 +35,8 @@ pub(crate) struct Source<'a> {
     text: Option<&'a str>,
     /// The keys of the request. `None` for a bare list.
     keys: Option<RawObject<'a>>,
-    /// The keys beside the list that are not written.
-    removed_keys: Vec<&'static str>,
+    /// The new values of keys beside the list, as JSON. `None` for a key that is not written.
+    changed_keys: BTreeMap<&'static str, Option<String>>,
     /// The entries of a log. `None` for a body.
     log: Option<LogEntries>,
     /// The messages of a Messages body, by their turn.
@@ -187,15 +187,22 @@ impl<'a> Chat<'a> {
     /// Returns the raw JSON text of a key beside the list, for example of `max_tokens`.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&str> {
-        let keys = self.source.keys.as_ref()?;
-        let is_left = !self.source.removed_keys.contains(&name);
-        keys.get(name).filter(|_| is_left)
+        match self.source.changed_keys.get(name) {
+            Some(changed) => changed.as_deref(),
+            None => self.source.keys.as_ref()?.get(name),
+        }
+    }
+
+    /// Sets a key beside the list.
+    pub(crate) fn set_key(&mut self, name: &'static str, value: &Value) {
+        let changed = &mut self.source.changed_keys;
+        changed.insert(name, Some(value.to_string()));
     }
 
     /// Removes a key beside the list.
     pub fn remove_key(&mut self, name: &'static str) {
         if self.key(name).is_some() {
-            self.source.removed_keys.push(name);
+            self.source.changed_keys.insert(name, None);
         }
     }
 
@@ -249,7 +256,7 @@ impl<'a> Chat<'a> {
             .iter()
             .all(|unit| unit.change() == Change::Unchanged)
             && places.is_sorted()
-            && self.source.removed_keys.is_empty()
+            && self.source.changed_keys.is_empty()
     }
 
     /// Writes the chat as JSON. If nothing has changed, it is the input byte for byte. Otherwise unchanged units,
@@ -274,7 +281,8 @@ impl<'a> Chat<'a> {
                 {
                     changes.push((key, beside.as_deref().map(Raw::Text)));
                 }
-                changes.extend(self.source.removed_keys.iter().map(|key| (*key, None)));
+                let changed = self.source.changed_keys.iter();
+                changes.extend(changed.map(|(key, raw)| (*key, raw.as_deref().map(Raw::Text))));
                 keys.with_raw(&changes)
             }
         })

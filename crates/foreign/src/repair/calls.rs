@@ -25,9 +25,14 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     patient.fix = "ids";
     rename(patient, &mut calls);
     patient.fix = "orphans";
+    let has_stored = has_stored_calls(patient.chat);
     for at in orphans {
         let id = patient.left(at).and_then(|unit| result(protocol, unit));
         let id = id.flatten().unwrap_or_default();
+        let is_known = || calls.iter().any(|call| call.id.as_ref() == Some(&id));
+        if has_stored && !id.is_empty() && !is_known() {
+            continue;
+        }
         let why = format!("this result answers no open call `{id}`; dropped it");
         patient.remove(at, why);
     }
@@ -36,6 +41,16 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         patient.fix = "hosted";
         hosted(patient);
     }
+}
+
+/// Checks whether a request of Responses continues items that the server has stored, which may be calls.
+fn has_stored_calls(chat: &Chat<'_>) -> bool {
+    let continues = ["previous_response_id", "conversation"].iter();
+    let mut continued = continues.filter_map(|key| chat.key(key));
+    let mut units = chat.units.iter().filter(|unit| unit.is_left());
+    chat.protocol == Protocol::Responses
+        && (continued.any(|raw| raw != "null")
+            || units.any(|unit| kind(unit.value()) == "item_reference"))
 }
 
 /// Gives ids to calls without one, to the second of two calls with one id, and to calls whose id has a form

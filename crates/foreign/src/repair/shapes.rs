@@ -14,10 +14,7 @@ use crate::unit::{Role, Unit};
 /// does not have.
 pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     match patient.target {
-        Target::Chat(dialect) => patient.each(|unit| {
-            let new = shapes_chat::message(unit.value().clone(), dialect);
-            reshape(unit, new)
-        }),
+        Target::Chat(dialect) => shapes_chat::fix(patient, dialect),
         Target::Responses(profile) => shapes_responses::fix(patient, profile),
         Target::Messages(profile) => shapes_messages::fix(patient, profile),
     }

@@ -4,11 +4,49 @@ use plimsoll_wire::__internals::{is_legal_name, object_text};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, ErrorStyle};
 use serde_json::{Value, json};
 
+use super::Patient;
 use super::piece::{self, as_text, kind, set, text, text_arguments, text_part, unset};
+use super::shapes::reshape;
+use crate::unit::Unit;
+
+/// Converts every message, and the functions of a request whose messages call functions.
+pub(super) fn fix(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
+    let mut messages = patient.chat.units.iter().map(Unit::value);
+    let has_calls = messages
+        .any(|value| value.get("function_call").is_some() || text(value, "role") == "function");
+    if has_calls {
+        functions(patient);
+    }
+    patient.each(|unit| {
+        let new = message(unit.value().clone(), dialect);
+        reshape(unit, new)
+    });
+}
+
+/// Writes the functions of a request as tools, and the choice of one as that of a tool.
+fn functions(patient: &mut Patient<'_, '_>) {
+    for (old, new) in [("functions", "tools"), ("function_call", "tool_choice")] {
+        let value = patient.chat.key(old).filter(|raw| *raw != "null");
+        let Some(value) = value.and_then(|raw| serde_json::from_str(raw).ok()) else {
+            continue;
+        };
+        let tool = |function: Value| json!({"type": "function", "function": function});
+        let value = match value {
+            Value::Array(functions) => functions.into_iter().map(tool).collect(),
+            Value::Object(_) => tool(value),
+            word => word,
+        };
+        if patient.chat.key(new).is_none() {
+            patient.chat.set_key(new, &value);
+        }
+        patient.chat.remove_key(old);
+        patient.note_at(old.to_owned(), format!("wrote it as `{new}`"));
+    }
+}
 
 /// Returns a message as the server expects it. `None` if it is nothing. Functions, which preceded tools, become calls
 /// and results without ids.
-pub(super) fn message(value: Value, dialect: &Dialect) -> Option<Value> {
+fn message(value: Value, dialect: &Dialect) -> Option<Value> {
     let mut value = match value {
         Value::Null => return None,
         Value::Object(_) => value,

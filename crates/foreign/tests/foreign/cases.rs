@@ -74,7 +74,15 @@ fn outcome(case: &Case) -> Vec<String> {
     if after.is_array() {
         after = json!({target.list(): after});
     }
-    let keys = ["system", "instructions", "thinking"].iter();
+    let keys = [
+        "system",
+        "instructions",
+        "thinking",
+        "tools",
+        "tool_choice",
+        "functions",
+    ]
+    .iter();
     let changed = keys.filter(|key| after.get(*key) != request.get(*key));
     outcome.extend(changed.map(|key| format!("{key} {}", after[*key])));
     let list = after[target.list()].as_array().into_iter().flatten();

@@ -77,3 +77,34 @@ fn a_text_that_was_cut_within_a_character_is_readable() {
     };
     assert!(repair.to_string().contains("half a character"), "{repair}");
 }
+
+/// The server has the call, in the response before or as an item that the request names.
+#[test]
+fn results_of_stored_calls_stay() {
+    let target = Target::of_protocol("openai-responses", None).unwrap();
+    let result = json!({"type": "function_call_output", "call_id": "call_1", "output": "r"});
+    let named = json!({"type": "item_reference", "id": "fc_1"});
+    for (request, left) in [
+        (
+            json!({"model": "m", "previous_response_id": "resp_1", "input": [result]}),
+            1,
+        ),
+        (
+            json!({"model": "m", "conversation": {"id": "conv_1"}, "input": [result]}),
+            1,
+        ),
+        (
+            json!({"model": "m", "input": [user("q"), named, result]}),
+            3,
+        ),
+        (
+            json!({"model": "m", "previous_response_id": null, "input": [user("q"), result]}),
+            1,
+        ),
+    ] {
+        let repaired = repair_request(&request.to_string(), &target, Reasoning::Keep).unwrap();
+        let repaired: Value = serde_json::from_str(&repaired.request).unwrap();
+        let all = request["input"].as_array().unwrap();
+        assert_eq!(repaired["input"].as_array().unwrap(), &all[..left]);
+    }
+}
