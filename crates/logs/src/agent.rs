@@ -1,6 +1,9 @@
-//! [`Agent`]: the agents whose session logs Plimsoll reads.
+//! [`Agent`]: the agents whose session logs Plimsoll reads, and the facts about them in `data/agents.json`.
 
 use std::path::Path;
+use std::sync::LazyLock;
+
+use serde::Deserialize;
 
 /// An agent that writes session logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,7 +28,65 @@ pub enum Agent {
     CodexExec,
 }
 
+/// The facts about an agent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct AgentFacts {
+    /// The name on the command line.
+    name: String,
+    /// The product name in its official spelling.
+    title: String,
+    /// The name of an entry of its logs: a line, or a message of a document.
+    entry: String,
+    /// The entries by which a log is recognized.
+    pub(crate) marks: Vec<EntryMark>,
+    /// The command that resumes a session, with `{id}` or `{file}`. Empty if nothing does.
+    resume: String,
+    /// The beginnings and the ends of the names of logs.
+    pub(crate) files: Vec<(String, String)>,
+    pub(crate) folders: Vec<SessionFolder>,
+}
+
+/// An entry by which a log is recognized.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct EntryMark {
+    /// Its possible types. Empty if it may have any.
+    pub(crate) types: Vec<String>,
+    /// Keys that it has: `a.b` is a key of an object, and `a~` a key whose value is cut off.
+    pub(crate) keys: Vec<String>,
+}
+
+/// A folder with sessions.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct SessionFolder {
+    /// The environment variable that names the base.
+    pub(crate) variable: String,
+    /// The base in the home directory if the variable is not set.
+    pub(crate) home: Option<String>,
+    /// The path below the base.
+    pub(crate) rest: String,
+}
+
+/// The facts about all agents, in the order of [`Agent::ALL`]. A test reads the file.
+static FACTS: LazyLock<Vec<AgentFacts>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("../data/agents.json")).unwrap_or_default());
+
 impl Agent {
+    /// All agents.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::ClaudeCode,
+        Self::Codex,
+        Self::Opencode,
+        Self::Pi,
+        Self::Gemini,
+        Self::OpenHands,
+        Self::SweAgent,
+        Self::MiniSweAgent,
+        Self::CodexExec,
+    ];
+
     /// Agents with sessions that can be resumed, in the order in which the help lists them.
     pub const RESUMABLE: [Self; 5] = [
         Self::ClaudeCode,
@@ -35,39 +96,30 @@ impl Agent {
         Self::Gemini,
     ];
 
+    pub(crate) fn facts(self) -> &'static AgentFacts {
+        static UNKNOWN: LazyLock<AgentFacts> = LazyLock::new(AgentFacts::default);
+        FACTS.get(self as usize).unwrap_or(&UNKNOWN)
+    }
+
     /// Returns the name used on the command line, such as `claude-code`.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        self.names().0
+    pub fn name(self) -> &'static str {
+        &self.facts().name
     }
 
     /// Returns the product name in its official spelling.
     #[must_use]
-    pub const fn title(self) -> &'static str {
-        self.names().1
+    pub fn title(self) -> &'static str {
+        &self.facts().title
     }
 
     /// Returns the name of an entry of the agent's logs: a line, or a message of a document.
-    pub(crate) const fn entry(self) -> &'static str {
-        self.names().2
-    }
-
-    const fn names(self) -> (&'static str, &'static str, &'static str) {
-        match self {
-            Self::ClaudeCode => ("claude-code", "Claude Code", "line"),
-            Self::Codex => ("codex", "Codex", "line"),
-            Self::Opencode => ("opencode", "opencode", "message"),
-            Self::Pi => ("pi", "pi", "line"),
-            Self::Gemini => ("gemini", "Gemini CLI", "message"),
-            Self::OpenHands => ("openhands", "OpenHands", "message"),
-            Self::SweAgent => ("swe-agent", "SWE-agent", "message"),
-            Self::MiniSweAgent => ("mini-swe-agent", "mini-SWE-agent", "message"),
-            Self::CodexExec => ("codex-exec", "`codex exec --json`", "line"),
-        }
+    pub(crate) fn entry(self) -> &'static str {
+        &self.facts().entry
     }
 
     /// Checks whether the agent's logs have a result in the same entry as its call.
-    pub(crate) const fn joins_results(self) -> bool {
+    pub(crate) fn joins_results(self) -> bool {
         matches!(self, Self::Opencode | Self::Gemini)
     }
 
@@ -84,17 +136,9 @@ impl Agent {
     /// which must be absolute. Empty for agents whose sessions cannot be resumed.
     #[must_use]
     pub fn resume_command(self, id: &str, path: &Path) -> String {
-        let file = || shell_word(&path.to_string_lossy());
-        match self {
-            Self::ClaudeCode => format!("claude --resume {id}"),
-            Self::Codex => format!("codex resume {id}"),
-            Self::Opencode => format!("opencode import {} && opencode --session {id}", file()),
-            Self::Pi => format!("pi --session {}", file()),
-            Self::Gemini => format!("gemini --resume {id}"),
-            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent | Self::CodexExec => {
-                String::new()
-            }
-        }
+        let file = shell_word(&path.to_string_lossy());
+        let command = self.facts().resume.replace("{id}", id);
+        command.replace("{file}", &file)
     }
 }
 
@@ -106,4 +150,23 @@ pub fn shell_word(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_has_all_agents_in_their_order() {
+        let file = serde_json::from_str(include_str!("../data/agents.json"));
+        let file: Vec<AgentFacts> = file.unwrap();
+        let names = file.iter().map(|facts| facts.name.replace('-', ""));
+        let variants = Agent::ALL.map(|agent| format!("{agent:?}").to_lowercase());
+        assert_eq!(names.collect::<Vec<_>>(), variants);
+        for (agent, facts) in Agent::ALL.into_iter().zip(&file) {
+            let can_resume = Agent::RESUMABLE.contains(&agent);
+            assert_eq!(!facts.resume.is_empty(), can_resume);
+            assert_eq!(!facts.folders.is_empty(), can_resume);
+        }
+    }
 }

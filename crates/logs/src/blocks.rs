@@ -1,9 +1,9 @@
 //! Blocks of Anthropic Messages, in which the histories of most agents are written.
 
 use plimsoll_context::typed_words;
+use plimsoll_wire::__internals::set;
 use serde_json::{Value, json};
 
-use crate::copy::set;
 use crate::ids::Ids;
 
 /// Returns a text block.

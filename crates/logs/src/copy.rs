@@ -12,10 +12,11 @@ use plimsoll_wire::__internals::RawObject;
 use serde_json::Value;
 
 use crate::agent::Agent;
+use crate::blocks::wire_id;
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::input::{EntryPlace, for_each_again};
-use crate::session::{BranchEntry, SessionLog, estimated};
+use crate::session::{BranchEntry, SessionLog, estimated, text};
 use crate::{claude_code, codex, gemini, opencode, pi};
 
 /// The maximum number of tokens by which a unit is longer in an agent's form.
@@ -98,6 +99,17 @@ impl<'u> Group<'u> {
         }
     }
 
+    /// Returns an entry that is no message.
+    fn of_other(entry: usize) -> Self {
+        Self {
+            role: Role::Own,
+            entry: Some(entry),
+            place: None,
+            units: Vec::new(),
+            same: false,
+        }
+    }
+
     /// Returns the results of tools, and the other units.
     pub(crate) fn results_and_others(&self) -> (Vec<&'u Unit<'u>>, Vec<&'u Unit<'u>>) {
         let is_result = |unit: &&Unit<'_>| unit.value().get("tool_use_id").is_some();
@@ -141,16 +153,27 @@ fn written<'u>(units: &'u [Unit<'u>]) -> impl Iterator<Item = &'u Unit<'u>> {
 }
 
 /// Returns the entries of the copy: neighbors of one entry together. If a result is part of its call's entry, it
-/// is added there; otherwise the entries that are no messages are at their places.
+/// is added there; otherwise each entry that is no message stands before the next message of the log.
 pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'u>> {
     let is_joined = log.agent.joins_results();
+    let first = log.branch.iter().position(|entry| entry.units > 0);
+    let others = log.branch.iter().enumerate();
+    let others = others.filter(|(_, entry)| entry.units == 0 && !is_joined);
+    let mut others = others.map(|(at, _)| Group::of_other(at)).peekable();
     let mut groups: Vec<Group<'u>> = Vec::new();
     let mut calls: HashMap<&str, usize> = HashMap::new();
+    let mut last = first;
     for unit in written(units) {
         let text = |key| unit.value().get(key).and_then(Value::as_str);
         let call = text("tool_use_id").filter(|_| is_joined);
         let of_call = call.and_then(|id| calls.get(id).copied());
         let is_next = groups.last().is_some_and(|last| last.takes(unit));
+        if of_call.is_none() && !is_next {
+            last = last.max(entry_of(unit));
+            while let Some(other) = others.next_if(|other| other.entry < last) {
+                groups.push(other);
+            }
+        }
         let at = of_call.unwrap_or(groups.len() - usize::from(is_next));
         match groups.get_mut(at) {
             Some(group) => group.units.push(unit),
@@ -158,39 +181,13 @@ pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'
         }
         calls.extend(text("id").map(|id| (id, at)));
     }
+    groups.extend(others);
     for group in &mut groups {
         let own = group.entry.and_then(|entry| log.branch.get(entry));
         group.place = own.map(|own| own.place);
         group.same = own.is_some_and(|own| group.is_same(own));
     }
-    match is_joined {
-        true => groups,
-        false => with_others(log, groups),
-    }
-}
-
-/// Adds the entries that are no messages, each before the next message of the log.
-fn with_others<'u>(log: &SessionLog, groups: Vec<Group<'u>>) -> Vec<Group<'u>> {
-    let others = log.branch.iter().enumerate();
-    let others = others.filter(|(_, entry)| entry.units == 0);
-    let others = others.map(|(at, entry)| {
-        let other = Group {
-            role: Role::Own,
-            entry: Some(at),
-            place: Some(entry.place),
-            units: Vec::new(),
-            same: true,
-        };
-        (at, other)
-    });
-    let mut last = { log.branch.iter() }.position(|entry| entry.units > 0);
-    let groups = groups.into_iter().map(|group| {
-        last = last.max(group.entry);
-        (last.unwrap_or_default(), group)
-    });
-    let mut all: Vec<(usize, Group<'u>)> = others.chain(groups).collect();
-    all.sort_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, group)| group).collect()
+    groups
 }
 
 /// The texts of the entries of a log.
@@ -246,22 +243,6 @@ impl Chain {
     }
 }
 
-/// Sets a key of an object. Does nothing for any other value.
-pub(crate) fn set(value: &mut Value, key: &str, to: impl Into<Value>) {
-    if let Value::Object(object) = value {
-        object.insert(key.to_owned(), to.into());
-    }
-}
-
-/// Removes keys of an object.
-pub(crate) fn unset(value: &mut Value, keys: &[&str]) {
-    if let Value::Object(object) = value {
-        for key in keys {
-            object.shift_remove(*key);
-        }
-    }
-}
-
 /// Returns the new content of a changed entry. `own` are its blocks in the log. Blocks that no model sees are kept
 /// at their places, as are those of unchanged units, and `convert` returns the block of another unit, given its content
 /// and the block that it was read from.
@@ -287,6 +268,24 @@ pub(crate) fn merged<'u>(
     }
     content.sort_by_key(|(at, _)| *at);
     content.into_iter().map(|(_, block)| block).collect()
+}
+
+/// Gives the changed results to their calls, which have their ids at a JSON pointer.
+pub(crate) fn answer_all(
+    calls: &mut [Value],
+    results: Vec<&Unit<'_>>,
+    pointer: &str,
+    answer: impl Fn(&mut Value, &Value),
+) {
+    for result in results {
+        let id = text(result.value(), "/tool_use_id");
+        let is_asked = |call: &&mut Value| text(call, pointer).map(wire_id).as_deref() == id;
+        if result.change() != Change::Unchanged
+            && let Some(call) = calls.iter_mut().find(is_asked)
+        {
+            answer(call, result.value());
+        }
+    }
 }
 
 /// Returns the text of a tool result.

@@ -13,6 +13,8 @@ use crate::session::SessionLog;
 pub const MAX_CANDIDATES: usize = 20_000;
 /// The maximum depth of session directories: Codex sorts by year, month and day.
 const MAX_DEPTH: usize = 4;
+/// The folder in which Claude Code keeps the logs of sub-agents.
+const SUB_AGENTS: &str = "subagents";
 
 /// A session that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,34 +54,15 @@ pub fn find(variable: &dyn Fn(&str) -> Option<PathBuf>, agent: Option<Agent>) ->
 /// Returns the session directories of an agent, even if they do not exist.
 #[must_use]
 pub fn folders(agent: Agent, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
-    let home = || variable("HOME").or_else(|| variable("USERPROFILE"));
-    let below = |name: &str, rest: &str| {
-        let base = variable(name).or_else(|| home().map(|home| home.join(rest)));
-        base.into_iter()
-    };
-    match agent {
-        Agent::ClaudeCode => {
-            let own = below("CLAUDE_CONFIG_DIR", ".claude");
-            let xdg = below("XDG_CONFIG_HOME", ".config").map(|base| base.join("claude"));
-            own.chain(xdg).map(|base| base.join("projects")).collect()
-        }
-        Agent::Codex => below("CODEX_HOME", ".codex")
-            .flat_map(|base| [base.join("sessions"), base.join("archived_sessions")])
-            .collect(),
-        Agent::Opencode => below("XDG_DATA_HOME", ".local/share")
-            .map(|base| base.join("opencode"))
-            .collect(),
-        Agent::Pi => match variable("PI_CODING_AGENT_SESSION_DIR") {
-            Some(folder) => vec![folder],
-            None => below("PI_CODING_AGENT_DIR", ".pi/agent")
-                .map(|base| base.join("sessions"))
-                .collect(),
-        },
-        Agent::Gemini => below("GEMINI_CLI_HOME", "")
-            .map(|base| base.join(".gemini").join("tmp"))
-            .collect(),
-        Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec => Vec::new(),
-    }
+    let home = variable("HOME").or_else(|| variable("USERPROFILE"));
+    let folders = agent.facts().folders.iter().filter_map(|folder| {
+        let base = variable(&folder.variable).or_else(|| {
+            let home = home.as_ref()?;
+            Some(home.join(folder.home.as_ref()?))
+        });
+        Some(base?.join(&folder.rest).components().collect())
+    });
+    folders.collect()
 }
 
 /// Returns the path at which the agent finds the copy of a log: beside the log if that is in a folder of the agent and
@@ -99,36 +82,29 @@ pub fn place_of_copy(
         .directory
         .as_ref()
         .is_none_or(|own| Path::new(own) == directory);
-    let name = copy.file_name().unwrap_or_default();
-    let Some(folder) = folders.first().filter(|_| !is_inside || !is_at_home) else {
+    let (Some(folder), false) = (folders.first(), is_inside && is_at_home) else {
         return copy.to_owned();
     };
+    let name = copy.file_name().unwrap_or_default();
     let directory = directory.to_string_lossy();
-    match log.agent {
-        Agent::ClaudeCode => {
+    let project: PathBuf = match (log.agent, &log.project) {
+        (Agent::ClaudeCode, _) => {
             let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-            folder
-                .join(directory.chars().map(letter).collect::<String>())
-                .join(name)
+            directory.chars().map(letter).collect::<String>().into()
         }
-        Agent::Codex if !is_inside => {
+        (Agent::Codex, _) => {
             // The name begins with the day: rollout-2026-11-01T10-00-00-….
             let day = name.to_string_lossy();
-            let day = day.split(['-', 'T']).skip(1).take(3);
-            folder.join(day.collect::<PathBuf>()).join(name)
+            day.split(['-', 'T']).skip(1).take(3).collect()
         }
-        Agent::Pi if !is_inside => {
-            let project = directory
-                .trim_start_matches('/')
-                .replace(['/', '\\', ':'], "-");
-            folder.join(format!("--{project}--")).join(name)
+        (Agent::Pi, _) => {
+            let path = directory.trim_start_matches('/');
+            format!("--{}--", path.replace(['/', '\\', ':'], "-")).into()
         }
-        Agent::Gemini if !is_inside => match &log.project {
-            Some(project) => folder.join(project).join("chats").join(name),
-            None => copy.to_owned(),
-        },
-        _ => copy.to_owned(),
-    }
+        (Agent::Gemini, Some(project)) => Path::new(project).join("chats"),
+        _ => return copy.to_owned(),
+    };
+    folder.join(project).join(name)
 }
 
 fn collect(agent: Agent, folder: &Path, depth: usize, found: &mut Vec<Candidate>) {
@@ -142,15 +118,14 @@ fn collect(agent: Agent, folder: &Path, depth: usize, found: &mut Vec<Candidate>
         let Ok(metadata) = entry.metadata() else {
             continue;
         };
-        let path = entry.path();
+        let (path, name) = (entry.path(), entry.file_name());
         if metadata.is_dir() {
-            if depth > 0 && agent != Agent::Opencode {
+            if depth > 0 && agent != Agent::Opencode && name != SUB_AGENTS {
                 collect(agent, &path, depth - 1, found);
             }
             continue;
         }
-        let name = entry.file_name();
-        if !is_session(agent, &name.to_string_lossy(), &path) {
+        if !is_session(agent, &name.to_string_lossy()) {
             continue;
         }
         let sessions = match agent {
@@ -167,24 +142,11 @@ fn collect(agent: Agent, folder: &Path, depth: usize, found: &mut Vec<Candidate>
     }
 }
 
-/// Returns `true` if the name belongs to a user's session, not a sub-agent's.
-fn is_session(agent: Agent, name: &str, path: &Path) -> bool {
+/// Checks whether the name of a file is that of a session of the user's, not of a sub-agent's.
+fn is_session(agent: Agent, name: &str) -> bool {
     let plain = name.strip_suffix(".gz").or(name.strip_suffix(".zst"));
     let plain = plain.unwrap_or(name);
-    match agent {
-        Agent::ClaudeCode => {
-            let is_side = name.starts_with("agent-")
-                || path
-                    .components()
-                    .any(|part| part.as_os_str() == "subagents");
-            plain.ends_with(".jsonl") && !is_side
-        }
-        Agent::Codex => plain.starts_with("rollout-") && plain.ends_with(".jsonl"),
-        Agent::Opencode => name == "opencode.db",
-        Agent::Pi => plain.ends_with(".jsonl"),
-        Agent::Gemini => {
-            name.starts_with("session-") && (plain.ends_with(".jsonl") || plain.ends_with(".json"))
-        }
-        Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec => false,
-    }
+    let mut files = agent.facts().files.iter();
+    let fits = |(begin, end): &(String, String)| plain.starts_with(begin) && plain.ends_with(end);
+    files.any(fits) && !name.starts_with("agent-")
 }

@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use plimsoll_foreign::{Protocol, Role};
+use plimsoll_wire::__internals::set;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::copy::set;
 use crate::error::LogError;
 use crate::input::{for_each_entry, open, read_rest};
 use crate::session::{SessionLog, text};

@@ -18,6 +18,16 @@ pub struct RawObject<'a> {
 }
 
 impl<'a> RawObject<'a> {
+    /// Returns the entries of the object at the beginning of a text, which may be cut off at any place. A value that is
+    /// cut off is empty.
+    pub fn of_start(text: &'a [u8]) -> Self {
+        let mut object = Self::default();
+        // An error ends the entries.
+        let _ = serde_json::Deserializer::from_slice(text)
+            .deserialize_map(Entries(&mut object.entries));
+        object
+    }
+
     /// Returns the raw text of a key's value. If the key occurs twice, the last one counts.
     pub fn get(&self, key: &str) -> Option<&'a str> {
         let mut found = self.entries.iter().rev().filter(|(name, _)| name == key);
@@ -155,22 +165,31 @@ impl Raw<'_> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Vec<(String, &'de str)>;
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut entries = Vec::new();
-                while let Some((key, raw)) = map.next_entry::<String, &'de RawValue>()? {
-                    entries.push((key, raw.get()));
-                }
-                Ok(entries)
+        let mut object = Self::default();
+        from.deserialize_map(Entries(&mut object.entries))?;
+        Ok(object)
+    }
+}
+
+/// Collects the entries of an object.
+struct Entries<'e, 'a>(&'e mut Vec<(String, &'a str)>);
+
+impl<'de: 'a, 'a> Visitor<'de> for Entries<'_, 'a> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            self.0.push((key, ""));
+            let raw = map.next_value::<&'de RawValue>()?;
+            if let Some((_, value)) = self.0.last_mut() {
+                *value = raw.get();
             }
         }
-        let entries = from.deserialize_map(Entries)?;
-        Ok(Self { entries })
+        Ok(())
     }
 }
 

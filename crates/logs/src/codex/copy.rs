@@ -7,13 +7,11 @@ use plimsoll_foreign::Unit;
 use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
 
-use crate::copy::{Copy, Sources, groups, keys, stem};
+use crate::copy::{Copy, Sources, groups, keys};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::SessionLog;
 
-/// The length of a UUID, which is the end of a rollout's name.
-const UUID: usize = 36;
 /// The keys of a payload that may contain the id of the session.
 const IDS: [&str; 3] = ["id", "session_id", "thread_id"];
 
@@ -23,7 +21,7 @@ pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Resu
     let sources = Sources::read(&log.path, &groups)?;
     let first = keys(groups.iter().find_map(|group| sources.of(group)));
     let mut time = first.get("timestamp").unwrap_or("null");
-    let name = name(log, time, &id);
+    let name = name(time, &id);
     let is_numbered = first.get("ordinal").is_some();
     // Newer logs number their lines without gaps.
     let ordinal = |number: usize| ("ordinal", is_numbered.then(|| number.to_string()));
@@ -75,12 +73,7 @@ pub(crate) fn write(log: &SessionLog, units: &[Unit<'_>], ids: &mut Ids) -> Resu
 }
 
 /// Returns the file name of the copy. Codex finds a rollout by a name with the time of its begin and its id.
-fn name(log: &SessionLog, time: &str, id: &str) -> String {
-    let name = stem(&log.path);
-    let begin = name.len().checked_sub(UUID).and_then(|at| name.get(..at));
-    if let Some(begin) = begin.filter(|_| !log.id.is_empty() && name.ends_with(&log.id)) {
-        return format!("{begin}{id}.jsonl");
-    }
+fn name(time: &str, id: &str) -> String {
     let is_time = |byte: u8| byte.is_ascii_digit() || b"-T:".contains(&byte);
     let time = time.trim_matches('"').get(..19);
     let time = time.filter(|time| time.bytes().all(is_time));

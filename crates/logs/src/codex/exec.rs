@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use plimsoll_foreign::{Protocol, Role};
+use plimsoll_wire::__internals::{set, unset};
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
-use crate::copy::{set, unset};
 use crate::error::LogError;
 use crate::input::{EntryPlace, for_each_entry};
 use crate::session::{SessionLog, text};

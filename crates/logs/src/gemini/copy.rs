@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use plimsoll_foreign::{Change, Protocol, Role, Unit};
+use plimsoll_foreign::{Protocol, Role, Unit};
+use plimsoll_wire::__internals::{set, unset};
 use serde_json::{Value, json};
 
-use super::load;
+use super::{block, load};
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Copy, Group, groups, result_text, set, stem, unset};
+use crate::copy::{Copy, Group, answer_all, groups, merged, result_text, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
@@ -34,10 +35,12 @@ pub(crate) fn write(
         let folder = folder.unwrap_or_default().to_string_lossy();
         set(&mut metadata, "projectHash", folder.into_owned());
     }
+    let messages: Vec<&Value> = chat.messages.values().collect();
     let mut lines = vec![metadata.to_string()];
     let mut time = Value::Null;
     for group in groups(log, units) {
-        let source = group.place.and_then(|place| chat.messages.get(place.line));
+        let source = group.place.and_then(|place| messages.get(place.line));
+        let source = source.copied();
         if let Some(at) = source.and_then(|source| source.get("timestamp")) {
             time = at.clone();
         }
@@ -65,42 +68,15 @@ pub(crate) fn write(
 }
 
 fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Ids) -> Value {
-    let own = source.and_then(|source| source.get("toolCalls")?.as_array());
-    let own_call = |id: &str| {
-        let mut own = own.into_iter().flatten();
-        own.find(|call| text(call, "/id").map(wire_id).as_deref() == Some(id))
-    };
-    let mut content = Vec::new();
-    let mut calls: Vec<(&str, Value)> = Vec::new();
+    let own = |key: &str| source.and_then(|source| source.get(key));
     let (results, others) = group.results_and_others();
-    for unit in others {
-        let block = unit.value();
-        let of = |pointer: &str| text(block, pointer);
-        match of("/type") {
-            Some("text") => content.push(json!({ "text": of("/text") })),
-            Some("image") => content.push(json!({ "inlineData": {
-                "mimeType": of("/source/media_type"), "data": of("/source/data"),
-            } })),
-            Some("tool_use") => {
-                let id = of("/id").unwrap_or_default();
-                let new = || json!({ "id": id, "name": of("/name"), "status": "error" });
-                let mut call = own_call(id).cloned().unwrap_or_else(new);
-                set(&mut call, "args", arguments(block.get("input")));
-                calls.push((id, call));
-            }
-            _ => {}
-        }
-    }
-    for unit in results {
-        let id = text(unit.value(), "/tool_use_id").unwrap_or_default();
-        let call = calls.iter_mut().find(|(call, _)| *call == id);
-        if let Some((_, call)) = call.filter(|_| unit.change() != Change::Unchanged) {
-            answer(call, unit.value());
-        }
-    }
-    let mut message = source
-        .cloned()
-        .unwrap_or_else(|| json!({ "id": ids.uuid(), "timestamp": time }));
+    let is_call = |unit: &&Unit<'_>| text(unit.value(), "/type") == Some("tool_use");
+    let (calls, said): (Vec<&Unit<'_>>, Vec<_>) = others.into_iter().partition(is_call);
+    let content = merged(own("content"), |own| block(own).is_none(), said, own_part);
+    let mut calls = merged(own("toolCalls"), |_| false, calls, own_call);
+    answer_all(&mut calls, results, "/id", answer);
+    let new = || json!({ "id": ids.uuid(), "timestamp": time });
+    let mut message = source.cloned().unwrap_or_else(new);
     let is_answer = group.role == Role::Assistant;
     set(
         &mut message,
@@ -110,10 +86,33 @@ fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Id
     set(&mut message, "content", content);
     unset(&mut message, &["displayContent", "toolCalls"]);
     if !calls.is_empty() {
-        let calls: Vec<Value> = calls.into_iter().map(|(_, call)| call).collect();
         set(&mut message, "toolCalls", calls);
     }
     message
+}
+
+/// Returns the part of a changed text or image.
+fn own_part(block: &Value, _: Option<&Value>) -> Option<Value> {
+    let of = |pointer: &str| text(block, pointer);
+    match of("/type")? {
+        "text" => Some(json!({ "text": of("/text") })),
+        "image" => Some(json!({ "inlineData": {
+            "mimeType": of("/source/media_type"), "data": of("/source/data"),
+        } })),
+        _ => None,
+    }
+}
+
+/// Returns a changed call. It keeps everything except its arguments, and its id if that was changed.
+fn own_call(block: &Value, own: Option<&Value>) -> Option<Value> {
+    let of = |pointer: &str| text(block, pointer);
+    let new = || json!({ "id": of("/id"), "name": of("/name"), "status": "error" });
+    let mut call = own.cloned().unwrap_or_else(new);
+    if text(&call, "/id").map(wire_id).as_deref() != of("/id") {
+        set(&mut call, "id", of("/id"));
+    }
+    set(&mut call, "args", arguments(block.get("input")));
+    Some(call)
 }
 
 /// Adds a result to its call.

@@ -3,12 +3,11 @@
 
 pub(crate) mod copy;
 
-use std::collections::HashMap;
 use std::io::BufRead;
 use std::path::Path;
 
 use plimsoll_foreign::{Protocol, Role};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::agent::Agent;
 use crate::blocks;
@@ -22,28 +21,22 @@ const FILES: &str = "--- Content from referenced files ---";
 /// itself.
 const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
 
-/// The messages of a chat, each with its position by id.
+/// A chat. Its messages are in their order, by their ids; one without an id has its number.
 #[derive(Default)]
 pub(super) struct Chat {
-    pub(super) messages: Vec<Value>,
-    places: HashMap<String, usize>,
-    pub(super) metadata: serde_json::Map<String, Value>,
+    pub(super) messages: Map<String, Value>,
+    pub(super) metadata: Map<String, Value>,
 }
 
 /// Reads a log and returns the messages that Gemini CLI would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Gemini, path, Protocol::Messages);
     let chat = load(&mut log)?;
-    let known = |key: &str| {
-        chat.metadata
-            .get(key)
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
+    let known = |key: &str| Some(chat.metadata.get(key)?.as_str()?.to_owned());
     log.id = known("sessionId").unwrap_or_default();
     log.title = known("summary");
     log.project = known("projectHash");
-    for (entry, message) in chat.messages.iter().enumerate() {
+    for (entry, message) in chat.messages.values().enumerate() {
         take(&mut log, entry, message);
         let tokens = message.pointer("/tokens/total").and_then(Value::as_u64);
         log.report(tokens.unwrap_or_default());
@@ -66,7 +59,7 @@ pub(super) fn load(log: &mut SessionLog) -> Result<Chat, LogError> {
 }
 
 /// Returns the file as one JSON object over several lines, or `None` if it has another format.
-fn document(log: &mut SessionLog) -> Result<Option<serde_json::Map<String, Value>>, LogError> {
+fn document(log: &mut SessionLog) -> Result<Option<Map<String, Value>>, LogError> {
     let mut input = open(&log.path)?;
     let mut first = Vec::new();
     let read = input.read_until(b'\n', &mut first);
@@ -79,17 +72,16 @@ fn document(log: &mut SessionLog) -> Result<Option<serde_json::Map<String, Value
 }
 
 impl Chat {
-    fn take(&mut self, mut record: serde_json::Map<String, Value>) {
+    fn take(&mut self, mut record: Map<String, Value>) {
         if let Some(id) = record.get("$rewindTo").and_then(Value::as_str) {
-            let from = self.places.get(id).copied().unwrap_or_default();
-            self.messages.truncate(from);
-            self.places.retain(|_, at| *at < from);
+            let from = self.messages.keys().position(|known| known == id);
+            let messages = std::mem::take(&mut self.messages).into_iter();
+            self.messages = messages.take(from.unwrap_or_default()).collect();
         } else if record.get("id").is_some_and(Value::is_string) {
             self.put(record.into());
         } else if let Some(Value::Object(update)) = record.shift_remove("$set") {
             if update.get("messages").is_some_and(Value::is_array) {
                 self.messages.clear();
-                self.places.clear();
             }
             self.update(update);
         } else {
@@ -97,7 +89,7 @@ impl Chat {
         }
     }
 
-    fn update(&mut self, mut update: serde_json::Map<String, Value>) {
+    fn update(&mut self, mut update: Map<String, Value>) {
         if let Some(Value::Array(messages)) = update.shift_remove("messages") {
             for message in messages {
                 self.put(message);
@@ -108,14 +100,9 @@ impl Chat {
 
     /// Adds or replaces a message: a message is written again whenever it is extended.
     fn put(&mut self, message: Value) {
-        let id = id_of(&message).map(str::to_owned);
-        let known = id.as_ref().and_then(|id| self.places.get(id));
-        if let Some(one) = known.and_then(|at| self.messages.get_mut(*at)) {
-            *one = message;
-            return;
-        }
-        self.places.extend(id.map(|id| (id, self.messages.len())));
-        self.messages.push(message);
+        let number = || format!("#{}", self.messages.len());
+        let id = id_of(&message).map_or_else(number, str::to_owned);
+        self.messages.insert(id, message);
     }
 }
 
@@ -125,50 +112,41 @@ fn id_of(message: &Value) -> Option<&str> {
 
 /// Adds a message: its content, its calls and their results.
 fn take(log: &mut SessionLog, entry: usize, message: &Value) {
-    let content = message.get("content").unwrap_or(&Value::Null);
-    let of = |role: Role| {
-        parts(content)
-            .into_iter()
-            .enumerate()
-            .map(move |(at, part)| (at, role, part))
-    };
+    let parts = parts(message);
     match text(message, "/type") {
         Some("user") => {
-            let text = texts(content);
+            let text = texts(&parts);
             let text = text.trim();
-            if !text.is_empty() && !IGNORED.iter().any(|start| text.starts_with(start)) {
-                let mut is_file = false;
-                let typed = of(Role::User).map(|(at, role, mut block)| {
-                    let own = block
-                        .get("text")
-                        .and_then(Value::as_str)
-                        .unwrap_or_default();
-                    is_file |= own.trim_start().starts_with(FILES);
-                    if is_file {
-                        blocks::mark_as_host(&mut block);
-                    }
-                    (at, role, block)
-                });
-                log.push(entry, typed);
+            if text.is_empty() || IGNORED.iter().any(|start| text.starts_with(start)) {
+                return;
             }
+            let mut is_file = false;
+            let typed = parts.into_iter().map(|(at, mut block)| {
+                let own = block.get("text").and_then(Value::as_str);
+                is_file |= own.is_some_and(|own| own.trim_start().starts_with(FILES));
+                if is_file {
+                    blocks::mark_as_host(&mut block);
+                }
+                (at, Role::User, block)
+            });
+            log.push(entry, typed);
         }
         Some("gemini") => {
             log.last_error = None;
-            log.model = text(message, "/model")
-                .map(str::to_owned)
-                .or(log.model.take());
+            let model = text(message, "/model").map(str::to_owned);
+            log.model = model.or(log.model.take());
+            let said = { parts.into_iter() }.map(|(at, block)| (at, Role::Assistant, block));
             let calls = message.get("toolCalls").and_then(Value::as_array);
-            let calls = calls.map(Vec::as_slice).unwrap_or_default();
-            let asked = calls.iter().enumerate().map(|(at, call)| {
+            let calls = calls.into_iter().flatten().enumerate();
+            let asked = calls.clone().map(|(at, call)| {
                 let name = call.get("name").cloned().unwrap_or_default();
                 let block = blocks::call(id_of(call).unwrap_or_default(), name, call.get("args"));
                 (at, Role::Assistant, block)
             });
-            let answered = calls.iter().enumerate();
-            let answered = answered.filter_map(|(at, call)| Some((at, Role::User, result(call)?)));
-            log.push(entry, of(Role::Assistant).chain(asked).chain(answered));
+            let answered = calls.filter_map(|(at, call)| Some((at, Role::User, result(call)?)));
+            log.push(entry, said.chain(asked).chain(answered));
         }
-        Some("error") => log.last_error = Some(texts(content)),
+        Some("error") => log.last_error = Some(texts(&parts)),
         _ => {}
     }
 }
@@ -184,7 +162,7 @@ fn result(call: &Value) -> Option<Value> {
             for part in list {
                 match part.get("functionResponse") {
                     Some(response) => content.push(response_text(response)),
-                    None => content.extend(parts(part)),
+                    None => content.extend(block(part)),
                 }
             }
         }
@@ -205,29 +183,30 @@ fn response_text(response: &Value) -> Value {
     }
 }
 
-fn texts(content: &Value) -> String {
-    let texts = parts(content).into_iter();
-    let texts = texts.filter_map(|part| Some(part.get("text")?.as_str()?.to_owned()));
+fn texts(parts: &[(usize, Value)]) -> String {
+    let texts = parts.iter().filter_map(|(_, part)| text(part, "/text"));
     texts.collect()
 }
 
-/// Returns the texts and images of a content, which is a text, a part or a list of both. Thoughts
-/// and calls in it are ignored.
-fn parts(content: &Value) -> Vec<Value> {
-    match content {
-        Value::String(text) => blocks::some_text(text).into_iter().collect(),
-        Value::Array(list) => list.iter().flat_map(parts).collect(),
-        Value::Object(part) if part.get("thought") == Some(&Value::Bool(true)) => Vec::new(),
-        Value::Object(part) => {
-            if let Some(text) = part.get("text") {
-                return parts(text);
-            }
-            let image = part.get("inlineData").and_then(|image| {
-                let of = |key| image.get(key).and_then(Value::as_str);
-                Some(blocks::image(of("mimeType")?, of("data")?))
-            });
-            image.into_iter().collect()
-        }
-        _ => Vec::new(),
+/// Returns the blocks of a message, each with its place in the content.
+fn parts(message: &Value) -> Vec<(usize, Value)> {
+    let content = message.get("content").unwrap_or(&Value::Null);
+    let parts = content
+        .as_array()
+        .map_or(std::slice::from_ref(content), Vec::as_slice);
+    let blocks = { parts.iter().enumerate() }.filter_map(|(at, part)| Some((at, block(part)?)));
+    blocks.collect()
+}
+
+/// Returns the block of a part, which is a text or an image. Thoughts and calls are ignored.
+pub(super) fn block(part: &Value) -> Option<Value> {
+    let of = |pointer: &str| text(part, pointer);
+    match part.as_str().or(of("/text")) {
+        _ if part.get("thought") == Some(&Value::Bool(true)) => None,
+        Some(text) => blocks::some_text(text),
+        None => Some(blocks::image(
+            of("/inlineData/mimeType")?,
+            of("/inlineData/data")?,
+        )),
     }
 }

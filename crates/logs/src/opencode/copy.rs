@@ -1,12 +1,13 @@
 //! Writes a new session of opencode in the format of `opencode import`. The database is not changed, since only
 //! opencode knows its other tables.
 
-use plimsoll_foreign::{Change, Role, Unit};
+use plimsoll_foreign::{Role, Unit};
+use plimsoll_wire::__internals::{set, unset};
 use serde_json::{Value, json};
 
 use super::{OpencodeMessage, is_seen, load};
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Copy, Group, groups, merged, result_text, set, unset};
+use crate::copy::{Copy, Group, answer_all, groups, merged, result_text};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
@@ -126,15 +127,7 @@ fn parts(group: &Group<'_>, source: Option<&OpencodeMessage>) -> Vec<Value> {
     let (results, others) = group.results_and_others();
     let own = source.map(|source| Value::Array(source.parts.clone()));
     let mut parts = merged(own.as_ref(), |own| !is_seen(own), others, part);
-    for result in results {
-        let id = text(result.value(), "/tool_use_id");
-        let is_call = |part: &&mut Value| text(part, "/callID").map(wire_id).as_deref() == id;
-        if let Some(part) = parts.iter_mut().find(is_call)
-            && result.change() != Change::Unchanged
-        {
-            answer(part, result.value());
-        }
-    }
+    answer_all(&mut parts, results, "/callID", answer);
     parts
 }
 

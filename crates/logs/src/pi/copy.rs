@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use plimsoll_foreign::{Role, Unit};
-use plimsoll_wire::__internals::RawObject;
+use plimsoll_wire::__internals::{RawObject, set, unset};
 use serde_json::{Value, json};
 
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Chain, Copy, Group, Sources, block_of, groups, keys, merged, set, stem, unset};
+use crate::copy::{Chain, Copy, Group, Sources, block_of, groups, keys, merged, stem};
 use crate::error::LogError;
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
