@@ -39,6 +39,10 @@ fuzz_target!(|data: &[u8]| {
         let left = target.validate(&request).into_iter();
         // Breakpoints of the cache are settings, which are not repaired.
         let left = left.filter(|fault| fault.rule != "AM11");
+        // The server may have stored the call that a result answers.
+        let stored = ["previous_response_id", "conversation", "item_reference"];
+        let has_stored = stored.iter().any(|word| repaired.request.contains(word));
+        let left = left.filter(|fault| fault.rule != "OR2" || !has_stored);
         let left = left.filter(|fault| {
             fault.place.starts_with("messages[")
                 || fault.place.starts_with("messages.")

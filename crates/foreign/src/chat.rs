@@ -193,6 +193,12 @@ impl<'a> Chat<'a> {
         }
     }
 
+    /// Returns the value of a key beside the list. `null` if there is none.
+    pub(crate) fn key_value(&self, name: &str) -> Value {
+        let raw = self.key(name).unwrap_or("null");
+        serde_json::from_str(raw).unwrap_or_default()
+    }
+
     /// Sets a key beside the list.
     pub(crate) fn set_key(&mut self, name: &'static str, value: &Value) {
         let changed = &mut self.source.changed_keys;

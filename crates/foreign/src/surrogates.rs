@@ -37,32 +37,28 @@ pub fn half_characters_repair(count: usize, place: impl Into<String>) -> Option<
 /// assert_eq!(json, br#"["\ud83d\ude00 \ufffd cut"]"#);
 /// ```
 pub fn replace_half_characters(json: &mut [u8]) -> usize {
-    // Nearly all texts have no such escape, which this finds out quickly in every build.
-    let is_half = |at: usize| matches!(json.get(at + 2), Some(b'd' | b'D'));
-    if !memmem::find_iter(json, b"\\u").any(is_half) {
-        return 0;
-    }
-    let mut count = 0;
-    let mut at = 0;
-    while let Some(found) = json
-        .get(at..)
-        .and_then(|rest| rest.iter().position(|byte| *byte == b'\\'))
-    {
-        at += found;
-        at += match (escaped(json, at), escaped(json, at + ESCAPE)) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE,
-            (Some(0xd800..=0xdfff), _) => {
-                if let Some(escape) = json.get_mut(at..at + ESCAPE) {
-                    escape.copy_from_slice(REPLACEMENT);
-                }
-                count += 1;
-                ESCAPE
+    let mut halves: Vec<usize> = Vec::new();
+    let mut before = None;
+    for at in memmem::find_iter(json, b"\\u") {
+        let number = escaped(json, at);
+        let is_behind = before.is_some_and(|before| before + ESCAPE == at);
+        before = None;
+        match number {
+            Some(0xdc00..=0xdfff) if is_behind => drop(halves.pop()),
+            Some(0xdc00..=0xdfff) => halves.push(at),
+            Some(0xd800..=0xdbff) => {
+                halves.push(at);
+                before = Some(at);
             }
-            // The escaped character may be a backslash.
-            _ => 2,
-        };
+            _ => {}
+        }
     }
-    count
+    for at in &halves {
+        if let Some(escape) = json.get_mut(*at..at + ESCAPE) {
+            escape.copy_from_slice(REPLACEMENT);
+        }
+    }
+    halves.len()
 }
 
 /// Replaces the halves of characters in a chat. Returns the repair, if there is one.
@@ -75,14 +71,14 @@ pub fn without_half_characters(text: String) -> (String, Option<Repair>) {
     (text, half_characters_repair(count, "the text"))
 }
 
-/// Returns the number of an escape such as `\ud83d`.
+/// Returns the number of an escape such as `\ud83d`. `None` if its backslash is escaped.
 fn escaped(json: &[u8], at: usize) -> Option<u16> {
-    let digits = json
-        .get(at..at.checked_add(ESCAPE)?)?
-        .strip_prefix(b"\\u")?;
-    let digits = std::str::from_utf8(digits).ok()?;
-    let is_number = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    u16::from_str_radix(digits, 16).ok().filter(|_| is_number)
+    let before = json.get(..at)?.iter().rev();
+    let is_escaped = before.take_while(|byte| **byte == b'\\').count() % 2 == 1;
+    let digits = json.get(at..at + ESCAPE)?.strip_prefix(b"\\u")?;
+    let is_number = digits.iter().all(u8::is_ascii_hexdigit) && !is_escaped;
+    let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
+    u16::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]

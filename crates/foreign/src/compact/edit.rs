@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{Body, outputs};
 use crate::chat::Chat;
 use crate::protocol::Protocol;
+use crate::repair;
 use crate::unit::{Role, Unit};
 
 /// The roles and the contents of the units of an entry.
@@ -106,7 +107,10 @@ impl<'a> Body<'a> {
         let entries = written.iter().flatten().map(|entry| {
             let entry: Value = parse(entry)?;
             Ok(match self.chat.protocol {
-                Protocol::Messages => blocks(entry),
+                Protocol::Messages => {
+                    let (role, blocks) = repair::blocks(entry);
+                    blocks.into_iter().map(|block| (role, block)).collect()
+                }
                 Protocol::Chat | Protocol::Responses => vec![(Role::Own, entry)],
             })
         });
@@ -117,18 +121,6 @@ impl<'a> Body<'a> {
 fn inserted<'a>(entry: Entry, turn: usize) -> impl Iterator<Item = Unit<'a>> {
     let units = entry.into_iter();
     units.map(move |(role, value)| Unit::inserted(role, turn, value))
-}
-
-/// Returns the blocks of a message of Messages.
-fn blocks(mut message: Value) -> Entry {
-    let role = message.get("role").and_then(Value::as_str);
-    let role = role.and_then(Role::named).unwrap_or(Role::User);
-    let blocks = match message.get_mut("content").map(Value::take) {
-        Some(Value::Array(blocks)) => blocks,
-        Some(Value::String(text)) => vec![json!({"type": "text", "text": text})],
-        _ => Vec::new(),
-    };
-    blocks.into_iter().map(|block| (role, block)).collect()
 }
 
 /// Replaces the keys of a unit that differ between two contents. Its other keys stay.

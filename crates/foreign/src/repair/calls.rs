@@ -6,12 +6,12 @@ use std::mem;
 use std::ops::Range;
 
 use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_caller};
-use plimsoll_wire::__internals::is_word;
+use plimsoll_wire::__internals::{is_word, text};
 use plimsoll_wire::{CallIdForm, CallIdMap, Target};
 
 use super::Patient;
 use super::pairs::{Call, pair};
-use super::piece::{closing, is_models, kind, result, set_call_id, set_result_id, text};
+use super::piece::{closing, is_models, kind, result, set_call_id, set_result_id};
 use crate::chat::Chat;
 use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
@@ -45,11 +45,10 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
 
 /// Checks whether a request of Responses continues items that the server has stored, which may be calls.
 fn has_stored_calls(chat: &Chat<'_>) -> bool {
-    let continues = ["previous_response_id", "conversation"].iter();
-    let mut continued = continues.filter_map(|key| chat.key(key));
+    let mut continued = ["previous_response_id", "conversation"].iter();
     let mut units = chat.units.iter().filter(|unit| unit.is_left());
     chat.protocol == Protocol::Responses
-        && (continued.any(|raw| raw != "null")
+        && (continued.any(|key| !chat.key_value(key).is_null())
             || units.any(|unit| kind(unit.value()) == "item_reference"))
 }
 
@@ -58,26 +57,29 @@ fn has_stored_calls(chat: &Chat<'_>) -> bool {
 fn rename(patient: &mut Patient<'_, '_>, calls: &mut [Call]) {
     let (protocol, target) = (patient.protocol(), patient.target);
     let is_log = patient.chat.is_log();
+    let mut ids = CallIdMap::new(match target {
+        Target::Chat(dialect) => dialect.call_ids,
+        Target::Responses(_) => CallIdForm::Visible,
+        Target::Messages(_) => CallIdForm::Word,
+    });
     let mut taken: HashSet<String> = HashSet::new();
     let mut message = None;
-    for (number, call) in calls.iter_mut().enumerate() {
+    for call in calls {
         if protocol == Protocol::Chat && message.replace(call.unit) != Some(call.unit) {
             // There, an id may be used again in another message.
             taken.clear();
         }
+        let own = call.id.take();
+        let number = || format!("call_{}_{}", call.unit, call.nth);
+        let new = ids.call(&own.clone().unwrap_or_else(number)).into_owned();
         // An agent whose log it is writes the ids in the provider's form.
-        let accepted = |id: &String| is_log || accepts(target, id);
-        let id = match call.id.take().filter(accepted) {
-            Some(id) if !taken.contains(&id) => id,
-            own => {
-                let seed = own.unwrap_or_else(|| format!("call_{}_{}", call.unit, call.nth));
-                let id = new_id(target, seed, number, &taken);
-                patient.edit(call.unit, format!("gave a call the id `{id}`"), |value| {
-                    set_call_id(protocol, value, call.nth, &id);
-                });
-                id
-            }
-        };
+        let kept = own.filter(|id| !taken.contains(id) && (is_log || accepts(target, id)));
+        let id = kept.unwrap_or_else(|| {
+            patient.edit(call.unit, format!("gave a call the id `{new}`"), |value| {
+                set_call_id(protocol, value, call.nth, &new);
+            });
+            new
+        });
         if let Some(at) = call.result
             && let Some(unit) = patient.left(at)
             && result(protocol, unit) != Some(Some(id.clone()))
@@ -97,14 +99,15 @@ fn arrange(patient: &mut Patient<'_, '_>, calls: &[Call]) {
         Protocol::Messages => Role::User,
         Protocol::Chat | Protocol::Responses => Role::Own,
     };
-    let mut homes = homes(patient.chat);
+    let mut home: Option<Home> = None;
     // Each with the index before which it belongs.
     let mut added: Vec<(usize, Unit<'_>)> = Vec::new();
     for call in calls {
-        let at = homes.partition_point(|home| home.last < call.unit);
-        let (Some(home), Some(asked)) = (homes.get_mut(at), patient.left(call.unit)) else {
+        let Some(asked) = patient.left(call.unit) else {
             continue;
         };
+        let known = home.take().filter(|home| call.unit <= home.last);
+        let home = home.insert(known.unwrap_or_else(|| Home::of(patient.chat, call.unit)));
         let id = call.id.as_deref().unwrap_or_default();
         let mut unit = if let Some(at) = call.result {
             if home.results.contains(&at) {
@@ -136,8 +139,8 @@ fn arrange(patient: &mut Patient<'_, '_>, calls: &[Call]) {
     patient.chat.insert_all(added);
 }
 
-/// The results directly behind a turn of the model, as they were found. New ones are added at their end, in Messages
-/// at the beginning of the user's message.
+/// The results directly behind a turn of the model. New ones are added at their end, in Messages at the beginning of
+/// the user's message.
 struct Home {
     /// The last unit of the turn.
     last: usize,
@@ -146,41 +149,34 @@ struct Home {
     turn: Option<usize>,
 }
 
-/// Returns the homes of the turns of the model. Items of Responses that follow each other are one turn.
-fn homes(chat: &Chat<'_>) -> Vec<Home> {
-    let protocol = chat.protocol;
-    let units = chat.units.iter().enumerate();
-    let units: Vec<(usize, &Unit<'_>)> = units.filter(|(_, unit)| unit.is_left()).collect();
-    let is_one_turn = |(_, one): &(usize, &Unit<'_>), (_, next): &(usize, &Unit<'_>)| match protocol
-    {
-        Protocol::Chat => false,
-        Protocol::Messages => one.turn == next.turn,
-        Protocol::Responses => is_models(protocol, one) && is_models(protocol, next),
-    };
-    let mut homes = Vec::new();
-    let mut done = 0;
-    for turn in units.chunk_by(is_one_turn) {
-        done += turn.len();
-        let Some((last, _)) = turn.last().filter(|(_, unit)| is_models(protocol, unit)) else {
-            continue;
+impl Home {
+    /// Returns the home of the results of a call in this unit. Items of Responses that follow each other are one turn.
+    fn of(chat: &Chat<'_>, call: usize) -> Self {
+        let protocol = chat.protocol;
+        let units = chat.units.iter().enumerate().skip(call);
+        let mut units = units.filter(|(_, unit)| unit.is_left()).peekable();
+        let asked = chat.units.get(call).map(|unit| unit.turn);
+        let is_of_turn = |(at, unit): &(usize, &Unit<'_>)| match protocol {
+            Protocol::Chat => *at == call,
+            Protocol::Messages => Some(unit.turn) == asked,
+            Protocol::Responses => is_models(protocol, unit),
         };
-        let rest = units.get(done..).unwrap_or_default().iter();
-        let next = rest
-            .clone()
-            .next()
-            .filter(|(_, next)| next.role == Role::User);
+        let mut last = call;
+        while let Some((at, _)) = units.next_if(is_of_turn) {
+            last = at;
+        }
+        let next = units.peek().filter(|(_, next)| next.role == Role::User);
         let turn = next.map(|(_, next)| next.turn);
         let is_there = |unit: &Unit<'_>| protocol != Protocol::Messages || Some(unit.turn) == turn;
         let results =
-            rest.take_while(|(_, unit)| result(protocol, unit).is_some() && is_there(unit));
-        let end = results.last().map_or(*last, |(at, _)| *at) + 1;
-        homes.push(Home {
-            last: *last,
+            units.take_while(|(_, unit)| result(protocol, unit).is_some() && is_there(unit));
+        let end = results.last().map_or(last, |(at, _)| at) + 1;
+        Self {
+            last,
             results: last + 1..end,
             turn,
-        });
+        }
     }
-    homes
 }
 
 /// Removes calls of the provider's own tools without a result, and results without such a call.
@@ -226,22 +222,4 @@ fn accepts(target: &Target, id: &str) -> bool {
         Target::Responses(_) => 64,
     };
     !id.is_empty() && id.chars().count() <= longest
-}
-
-/// Returns an id from a seed, with the first number from `number` on behind it if it is taken.
-fn new_id(target: &Target, seed: String, number: usize, taken: &HashSet<String>) -> String {
-    let form = match target {
-        Target::Chat(dialect) => dialect.call_ids,
-        Target::Responses(_) => CallIdForm::Visible,
-        Target::Messages(_) => CallIdForm::Word,
-    };
-    let mut name = seed.clone();
-    let mut numbers = number..;
-    loop {
-        let id = CallIdMap::new(form).call(&name).into_owned();
-        match numbers.next() {
-            Some(number) if taken.contains(&id) => name = format!("{seed}_{number}"),
-            _ => return id,
-        }
-    }
 }

@@ -1,10 +1,11 @@
 //! The fix-up `images`: images that are too large for the provider become a note.
 
+use plimsoll_wire::__internals::text;
 use plimsoll_wire::Target;
 use serde_json::{Value, json};
 
 use super::Patient;
-use super::piece::{kind, parts, text};
+use super::piece::kind;
 use crate::protocol::Protocol;
 
 /// The maximum size of all images of a chat, in bytes of base64. Providers refuse requests with more
@@ -26,13 +27,8 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         Protocol::Chat | Protocol::Messages => json!({"type": "text", "text": NO_IMAGE}),
         Protocol::Responses => json!({"type": "input_text", "text": NO_IMAGE}),
     };
-    let units = patient.chat.units.iter().enumerate();
-    let images = units
-        .filter(|(_, unit)| unit.is_left())
-        .flat_map(|(at, unit)| {
-            let images = parts(unit.value());
-            images.filter_map(move |(place, part)| Some((at, place, size(part)?)))
-        });
+    let images = patient.parts();
+    let images = images.filter_map(|(at, place, part)| Some((at, place, size(part)?)));
     let mut images: Vec<(usize, String, usize)> = images.collect();
     // The newest ones stay.
     images.reverse();
@@ -44,11 +40,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     });
     for (at, place, _) in images.into_iter().rev() {
         let done = "too many bytes of images: put a note in their place";
-        patient.edit(at, done, |unit| {
-            if let Some(image) = unit.pointer_mut(&place) {
-                image.clone_from(&note);
-            }
-        });
+        patient.edit_part(at, &place, done, |image| image.clone_from(&note));
     }
 }
 

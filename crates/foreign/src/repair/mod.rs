@@ -27,6 +27,7 @@ use crate::surrogates::without_half_characters;
 use crate::unit::{Role, Unit};
 pub use piece::CLOSED_CALL;
 pub(crate) use piece::own_id;
+pub(crate) use shapes_messages::blocks;
 
 /// One repair.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -196,6 +197,25 @@ impl<'a> Patient<'_, 'a> {
         if let Some(unit) = self.chat.units.get_mut(at) {
             change(unit.edit());
         }
+    }
+
+    /// Returns the parts of the units that are written, each with its unit and its JSON pointer there.
+    fn parts(&self) -> impl Iterator<Item = (usize, String, &Value)> {
+        let units = self.chat.units.iter().enumerate();
+        let units = units.filter(|(_, unit)| unit.is_left());
+        units.flat_map(|(at, unit)| {
+            let parts = piece::parts(unit.value());
+            parts.map(move |(place, part)| (at, place, part))
+        })
+    }
+
+    /// Changes a part of a unit, and reports the change.
+    fn edit_part(&mut self, at: usize, place: &str, done: &str, change: impl FnOnce(&mut Value)) {
+        self.edit(at, done, |unit| {
+            if let Some(part) = unit.pointer_mut(place) {
+                change(part);
+            }
+        });
     }
 
     /// Removes a unit, and reports why.

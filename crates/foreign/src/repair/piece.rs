@@ -1,7 +1,7 @@
 //! The calls, results and texts in a unit of each protocol.
 
-use plimsoll_wire::__internals::legal_name;
 use plimsoll_wire::__internals::openai_responses::items;
+use plimsoll_wire::__internals::{legal_name, list, set, text};
 use plimsoll_wire::prompt_texts;
 use serde_json::{Map, Value, json};
 
@@ -23,17 +23,8 @@ const FILES: [&str; 8] = [
 /// The text of the result that closes a call without one.
 pub const CLOSED_CALL: &str = "aborted: this call has no result";
 
-pub(super) fn text<'v>(value: &'v Value, key: &str) -> &'v str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
 pub(super) fn kind(value: &Value) -> &str {
     text(value, "type")
-}
-
-pub(super) fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
-    let list = value.get(key).and_then(Value::as_array);
-    list.map(Vec::as_slice).unwrap_or_default()
 }
 
 pub(super) fn list_mut<'v>(value: &'v mut Value, key: &str) -> Option<&'v mut Vec<Value>> {
@@ -49,20 +40,6 @@ pub(super) fn parts(value: &Value) -> impl Iterator<Item = (String, &Value)> {
         parts.map(move |(at, part)| (format!("{key}/{at}"), part))
     });
     inner.chain(std::iter::once((String::new(), value)))
-}
-
-/// Sets a key of an object. Does nothing for any other value.
-pub(super) fn set(value: &mut Value, key: &str, to: impl Into<Value>) {
-    if let Value::Object(object) = value {
-        object.insert(key.to_owned(), to.into());
-    }
-}
-
-/// Removes a key of an object.
-pub(super) fn unset(value: &mut Value, key: &str) {
-    if let Value::Object(object) = value {
-        object.shift_remove(key);
-    }
 }
 
 /// Returns the role of a unit: that of its message, or the one that it states itself.

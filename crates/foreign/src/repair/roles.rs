@@ -4,12 +4,13 @@
 use std::mem;
 
 use plimsoll_wire::__internals::anthropic::goes_on_from;
+use plimsoll_wire::__internals::{list, set, text, unset};
 use plimsoll_wire::openai_chat::{Dialect, ErrorStyle};
 use plimsoll_wire::{Target, prompt_texts};
 use serde_json::{Value, json};
 
 use super::Patient;
-use super::piece::{kind, list, role, set, text, unset, user};
+use super::piece::{kind, role, user};
 use super::shapes::silent_message;
 use super::thinking::thinks;
 use crate::unit::{Role, Unit};
@@ -80,7 +81,7 @@ fn join(patient: &mut Patient<'_, '_>, to: usize, from: usize) {
     let calls: Vec<Value> = calls.cloned().collect();
     let first = first.edit();
     set(first, "content", content);
-    unset(first, "refusal");
+    unset(first, &["refusal"]);
     if !calls.is_empty() {
         set(first, "tool_calls", calls);
     }

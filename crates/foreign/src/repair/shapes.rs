@@ -2,11 +2,12 @@
 //! no text or message is empty where the provider refuses that.
 
 use plimsoll_wire::__internals::openai_responses::items;
+use plimsoll_wire::__internals::{list, set, text, unset};
 use plimsoll_wire::openai_chat::NoContent;
 use plimsoll_wire::{Target, prompt_texts};
 use serde_json::{Value, json};
 
-use super::piece::{self, kind, list, list_mut, set, text, unset};
+use super::piece::{self, kind, list_mut};
 use super::{Patient, shapes_chat, shapes_messages, shapes_responses};
 use crate::unit::{Role, Unit};
 
@@ -20,17 +21,22 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     }
 }
 
-/// Gives a unit its new value, or removes it if there is none. Returns the action.
-pub(super) fn reshape(unit: &mut Unit<'_>, new: Option<Value>) -> Option<&'static str> {
-    let Some(new) = new else {
-        unit.remove();
-        return Some("left it out: this API has no such entry");
-    };
-    if new == *unit.value() {
-        return None;
-    }
-    *unit.edit() = new;
-    Some("wrote it in the form that the API requires")
+/// Gives each unit the value that the API requires, or removes it if there is none.
+pub(super) fn reshape(
+    patient: &mut Patient<'_, '_>,
+    required: impl Fn(&Unit<'_>) -> Option<Value>,
+) {
+    patient.each(|unit| match required(unit) {
+        None => {
+            unit.remove();
+            Some("left it out: this API has no such entry")
+        }
+        Some(new) if new == *unit.value() => None,
+        Some(new) => {
+            *unit.edit() = new;
+            Some("wrote it in the form that the API requires")
+        }
+    });
 }
 
 /// Removes texts, lists and messages without content.
@@ -88,7 +94,7 @@ pub(super) fn silent_message(unit: &mut Unit<'_>, no_content: NoContent) -> Opti
                 NoContent::Null => set(unit.edit(), "content", Value::Null),
                 NoContent::Empty if has_calls => set(unit.edit(), "content", ""),
                 NoContent::Empty => set(unit.edit(), "content", " "),
-                NoContent::Omit => unset(unit.edit(), "content"),
+                NoContent::Omit => unset(unit.edit(), &["content"]),
             }
         }
         _ => unit.remove(),
@@ -134,7 +140,7 @@ fn blank_block(unit: &mut Unit<'_>) -> Option<()> {
     blocks.retain(|block| !is_blank(block));
     match (blocks.is_empty(), is_result) {
         (false, _) => {}
-        (true, true) => unset(value, "content"),
+        (true, true) => unset(value, &["content"]),
         (true, false) => unit.remove(),
     }
     Some(())

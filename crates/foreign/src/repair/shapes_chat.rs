@@ -1,11 +1,11 @@
 //! The shapes of Chat Completions.
 
-use plimsoll_wire::__internals::{is_legal_name, object_text};
+use plimsoll_wire::__internals::{is_legal_name, object_text, set, text, unset};
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, ErrorStyle};
 use serde_json::{Value, json};
 
 use super::Patient;
-use super::piece::{self, as_text, kind, set, text, text_arguments, text_part, unset};
+use super::piece::{self, as_text, kind, text_arguments, text_part};
 use super::shapes::reshape;
 use crate::unit::Unit;
 
@@ -17,23 +17,17 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
     if has_calls {
         functions(patient);
     }
-    patient.each(|unit| {
-        let new = message(unit.value().clone(), dialect);
-        reshape(unit, new)
-    });
+    reshape(patient, |unit| message(unit.value().clone(), dialect));
 }
 
 /// Writes the functions of a request as tools, and the choice of one as that of a tool.
 fn functions(patient: &mut Patient<'_, '_>) {
     for (old, new) in [("functions", "tools"), ("function_call", "tool_choice")] {
-        let value = patient.chat.key(old).filter(|raw| *raw != "null");
-        let Some(value) = value.and_then(|raw| serde_json::from_str(raw).ok()) else {
-            continue;
-        };
         let tool = |function: Value| json!({"type": "function", "function": function});
-        let value = match value {
+        let value = match patient.chat.key_value(old) {
+            Value::Null => continue,
             Value::Array(functions) => functions.into_iter().map(tool).collect(),
-            Value::Object(_) => tool(value),
+            one @ Value::Object(_) => tool(one),
             word => word,
         };
         if patient.chat.key(new).is_none() {
@@ -53,7 +47,7 @@ fn message(value: Value, dialect: &Dialect) -> Option<Value> {
         other => json!({"role": "user", "content": as_text(&other)}),
     };
     if text(&value, "role") == "function" {
-        unset(&mut value, "name");
+        unset(&mut value, &["name"]);
     }
     let has_calls = value
         .get("tool_calls")
@@ -63,7 +57,7 @@ fn message(value: Value, dialect: &Dialect) -> Option<Value> {
     if let Some(call) = call {
         let calls = json!([{"type": "function", "function": call}]);
         set(&mut value, "tool_calls", calls);
-        unset(&mut value, "function_call");
+        unset(&mut value, &["function_call"]);
     }
     let role = match text(&value, "role") {
         role @ ("system" | "developer" | "user" | "assistant" | "tool") => role,
@@ -82,10 +76,10 @@ fn message(value: Value, dialect: &Dialect) -> Option<Value> {
         && role == "assistant";
     let reasoning = value.get("reasoning_content");
     if is_forbidden || reasoning.is_some_and(|text| !text.is_string() && !text.is_null()) {
-        unset(&mut value, "reasoning_content");
+        unset(&mut value, &["reasoning_content"]);
     }
     if is_forbidden {
-        unset(&mut value, "reasoning");
+        unset(&mut value, &["reasoning"]);
     }
     Some(value)
 }
@@ -100,7 +94,7 @@ fn tool_calls(value: &mut Value, role: &str, dialect: &Dialect) {
     let calls = calls.into_iter();
     let calls: Vec<Value> = calls.filter_map(|call| one_call(call, dialect)).collect();
     if calls.is_empty() {
-        unset(value, "tool_calls");
+        unset(value, &["tool_calls"]);
     } else {
         set(value, "tool_calls", calls);
     }

@@ -1,14 +1,14 @@
 //! The shapes of Messages.
 
 use plimsoll_wire::__internals::anthropic::is_passed_through;
-use plimsoll_wire::__internals::is_word;
+use plimsoll_wire::__internals::{is_word, set, text};
 use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::prompt_texts;
 use serde_json::{Map, Value, json};
 
 use super::Patient;
 use super::piece::{
-    as_text, convert, is_file, kind, name_call, part_as_text, said_part, set, text, text_part,
+    as_text, convert, is_file, kind, name_call, part_as_text, said_part, text_part,
 };
 use super::shapes::reshape;
 use crate::unit::{Place, Role, Unit};
@@ -22,13 +22,9 @@ const MALFORMED: &str = "malformed_arguments";
 pub(super) fn fix(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
     entries(patient);
     systems(patient, profile);
-    patient.each(|unit| {
-        let value = unit.value().clone();
-        let new = match unit.role {
-            _ if unit.is_beside() => Some(system(value)),
-            role => block(value, role),
-        };
-        reshape(unit, new)
+    reshape(patient, |unit| match unit.role {
+        _ if unit.is_beside() => Some(system(unit.value().clone())),
+        role => block(unit.value().clone(), role),
     });
 }
 
@@ -44,9 +40,9 @@ fn entries(patient: &mut Patient<'_, '_>) {
         let Some(unit) = unit.filter(|unit| unit.role == Role::Own && unit.is_left()) else {
             continue;
         };
-        let (turn, (role, blocks)) = (unit.turn, message(unit.value().clone()));
-        let mut blocks = blocks.into_iter();
-        let done = match blocks.next() {
+        let (turn, (role, own)) = (unit.turn, blocks(unit.value().clone()));
+        let mut own = own.into_iter();
+        let done = match own.next() {
             Some(first) => {
                 unit.role = role;
                 *unit.edit() = first;
@@ -57,14 +53,14 @@ fn entries(patient: &mut Patient<'_, '_>) {
                 "it says nothing; dropped it"
             }
         };
-        added.extend(blocks.map(|block| (at + 1, Unit::inserted(role, turn, block))));
+        added.extend(own.map(|block| (at + 1, Unit::inserted(role, turn, block))));
         patient.note(at, done);
     }
     patient.chat.insert_all(added);
 }
 
-/// Returns the role and the blocks of an entry that is no message.
-fn message(entry: Value) -> (Role, Vec<Value>) {
+/// Returns the role and the blocks of an entry, which may be no message.
+pub(crate) fn blocks(entry: Value) -> (Role, Vec<Value>) {
     let role = match text(&entry, "role") {
         "assistant" | "model" => Role::Assistant,
         "system" | "developer" => Role::System,
@@ -86,7 +82,7 @@ fn message(entry: Value) -> (Role, Vec<Value>) {
 /// Moves system messages of the list into the system prompt, and those behind the last answer into the user's role,
 /// since the model answers them. Some models accept them behind the first message.
 fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
-    let units = patient.chat.units.iter();
+    let mut units = patient.chat.units.iter();
     let last = units.rposition(|unit| unit.is_left() && unit.role != Role::System);
     let answer = last.filter(|at| {
         let unit = patient.left(*at);

@@ -1,14 +1,13 @@
 //! The shapes of Responses.
 
-use plimsoll_wire::__internals::is_legal_name;
 use plimsoll_wire::__internals::openai_responses::items;
+use plimsoll_wire::__internals::{is_legal_name, set, text, unset};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
 
 use super::Patient;
 use super::piece::{
-    as_text, convert, is_file, kind, name_call, part_as_text, said_part, set, text, text_arguments,
-    text_part, unset,
+    as_text, convert, is_file, kind, name_call, part_as_text, said_part, text_arguments, text_part,
 };
 use super::shapes::reshape;
 
@@ -18,12 +17,9 @@ const MAX_ITEM_ID: usize = 64;
 /// Converts every item.
 pub(super) fn fix(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
     let is_stored = is_stored(patient);
-    patient.each(|unit| {
-        let new = match unit.value() {
-            value if unit.is_beside() => Some(as_text(value).into()),
-            value => item(value.clone(), profile, is_stored),
-        };
-        reshape(unit, new)
+    reshape(patient, |unit| match unit.value() {
+        value if unit.is_beside() => Some(as_text(value).into()),
+        value => item(value.clone(), profile, is_stored),
     });
 }
 
@@ -75,7 +71,7 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
     for key in ["id", "call_id"] {
         // The server takes it for an id, which nothing answers.
         if value.get(key).is_some_and(|id| *id == "") {
-            unset(&mut value, key);
+            unset(&mut value, &[key]);
         }
     }
     item_id(&mut value);
@@ -89,7 +85,7 @@ fn item_id(value: &mut Value) {
     let is_wrong = prefixes.any(|(of, prefix)| *of == kind && !id.starts_with(prefix));
     let is_long = id.chars().count() > MAX_ITEM_ID && kind != "reasoning";
     if (is_wrong || is_long) && value.get("id").is_some_and(Value::is_string) {
-        unset(value, "id");
+        unset(value, &["id"]);
     }
 }
 

@@ -3,13 +3,14 @@
 //! request asks for thinking only if its current tool loop began with it.
 
 use plimsoll_wire::__internals::openai_responses::items;
+use plimsoll_wire::__internals::{list, set, text, unset};
 use plimsoll_wire::Target;
 use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::openai_chat::{EchoReasoning, EmptyReasoning};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::Value;
 
-use super::piece::{is_models, kind, list, role, set, text, unset};
+use super::piece::{is_models, kind, role};
 use super::shapes_responses::is_stored;
 use super::{Patient, Reasoning};
 use crate::chat::Chat;
@@ -27,7 +28,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
             let is_there = keys.iter().any(|key| unit.value().get(*key).is_some());
             is_there.then(|| {
                 let value = unit.edit();
-                keys.iter().for_each(|key| unset(value, key));
+                unset(value, &keys);
                 GONE
             })
         }),
@@ -69,7 +70,7 @@ fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
             is_without = false;
         } else if is_without && items::is_tied(items::kind(item)) && item.get("id").is_some() {
             let done = "left out its id, which belongs to its thinking";
-            patient.edit(at, done, |value| unset(value, "id"));
+            patient.edit(at, done, |value| unset(value, &["id"]));
         }
     }
 }
@@ -89,18 +90,17 @@ fn blocks_without(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
             || current.is_some_and(|start| at >= start)
             || change.is_some_and(|change| at > change)
     };
-    let thinking = loops.units.into_iter();
-    let thinking = thinking.filter(|(_, unit, _)| is_thinking(unit));
-    let mut refused = thinking
-        .clone()
-        .filter(|(at, unit, _)| is_refused(*at, unit));
-    let Some((.., first)) = refused.next() else {
+    let mut thinking = units.iter().enumerate();
+    let first = thinking.find(|(at, unit)| is_thinking(unit) && is_refused(*at, unit));
+    let Some((first, _)) = first else {
         return;
     };
-    let gone = thinking.filter(|(.., number)| *number >= first);
-    let gone: Vec<usize> = gone.map(|(at, ..)| at).collect();
-    for at in gone {
-        patient.remove(at, GONE);
+    let mut begins = loops.begins.into_iter();
+    let begin = begins.rfind(|begin| *begin <= first).unwrap_or_default();
+    for at in begin..patient.chat.units.len() {
+        if patient.left(at).is_some_and(is_thinking) {
+            patient.remove(at, GONE);
+        }
     }
 }
 
@@ -129,35 +129,35 @@ fn is_last_of_turn(units: &[Unit<'_>], at: usize) -> bool {
 }
 
 /// The tool loops of a chat. A message of the user's without results begins another one.
-struct ToolLoops<'u, 'a> {
-    /// The units that are written, each with its index and the number of its loop.
-    units: Vec<(usize, &'u Unit<'a>, usize)>,
+#[derive(Default)]
+struct ToolLoops {
+    /// The first unit of each of these messages.
+    begins: Vec<usize>,
     /// The first unit of the model's first message in the current loop. Of answers in a row, only the last counts.
     start: Option<usize>,
 }
 
-impl<'u, 'a> ToolLoops<'u, 'a> {
-    fn of(units: &'u [Unit<'a>]) -> Self {
+impl ToolLoops {
+    fn of(units: &[Unit<'_>]) -> Self {
         let left = units.iter().enumerate().filter(|(_, unit)| unit.is_left());
-        let left: Vec<(usize, &Unit<'a>)> = left.collect();
-        let message = |unit: &Unit<'a>| (unit.turn, unit.role);
-        let (mut units, mut number) = (Vec::new(), 0);
-        let (mut start, mut is_after_answer) = (None, false);
+        let left: Vec<(usize, &Unit<'_>)> = left.collect();
+        let message = |unit: &Unit<'_>| (unit.turn, unit.role);
+        let (mut loops, mut is_after_answer) = (Self::default(), false);
         for message in left.chunk_by(|(_, one), (_, next)| message(one) == message(next)) {
+            let Some((at, first)) = message.first() else {
+                continue;
+            };
+            let is_answer = first.role == Role::Assistant;
             let mut own = message.iter();
-            let answer = message
-                .first()
-                .filter(|(_, unit)| unit.role == Role::Assistant);
-            match answer {
-                Some((at, _)) if is_after_answer => start = Some(*at),
-                Some((at, _)) => start = start.or(Some(*at)),
-                None if own.any(|(_, unit)| kind(unit.value()) == "tool_result") => {}
-                None => (start, number) = (None, number + 1),
+            if is_answer && (is_after_answer || loops.start.is_none()) {
+                loops.start = Some(*at);
+            } else if !is_answer && !own.any(|(_, unit)| kind(unit.value()) == "tool_result") {
+                loops.begins.push(*at);
+                loops.start = None;
             }
-            is_after_answer = answer.is_some();
-            units.extend(message.iter().map(|(at, unit)| (*at, *unit, number)));
+            is_after_answer = is_answer;
         }
-        Self { units, start }
+        loops
     }
 }
 
@@ -185,10 +185,7 @@ fn begins_without(chat: &Chat<'_>) -> bool {
 
 /// Returns the mode of a request's thinking.
 fn mode(chat: &Chat<'_>) -> String {
-    let thinking = chat.key("thinking");
-    let thinking = thinking.and_then(|raw| serde_json::from_str(raw).ok());
-    let thinking: Value = thinking.unwrap_or_default();
-    kind(&thinking).to_owned()
+    kind(&chat.key_value("thinking")).to_owned()
 }
 
 /// Removes `thinking` from a request of Messages if the current tool loop began without it. Other settings are not
