@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use plimsoll_context::{HostedTool, SettingFault};
+use serde::Deserialize;
 use serde_json::Value;
 use strum::{Display, EnumString, IntoStaticStr};
 
@@ -16,8 +17,11 @@ use crate::pattern::Pattern;
 pub const MAX_RULES: usize = 1_000;
 
 /// The decision of a rule about a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Deserialize,
+)]
 #[strum(serialize_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Permission {
     /// The call runs without approval.
     Allow,
@@ -90,8 +94,10 @@ struct ArgumentPattern {
     Display,
     EnumString,
     IntoStaticStr,
+    Deserialize,
 )]
 #[strum(serialize_all = "kebab-case")]
+#[serde(rename_all = "kebab-case")]
 pub enum PermissionMode {
     /// Only calls without side effects run.
     ReadOnly,

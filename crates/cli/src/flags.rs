@@ -216,7 +216,7 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
         Preset::Value(text) => format!(" [default: {}]", text.replace(['"', '[', ']'], "")),
         Preset::Words(text) => format!(" [default: {text}]"),
     };
-    let names = match key.choices {
+    let names = match key.kind.choices() {
         [] => String::new(),
         names => format!(" [one of: {}]", names.join(", ")),
     };
@@ -237,19 +237,19 @@ fn uncapitalized(text: &str) -> String {
 }
 
 fn value_name(key: &SettingKey) -> &'static str {
-    match (key.name, key.kind) {
+    match (key.name, key.kind.word()) {
         ("model", _) => "PROVIDER/NAME",
         ("base_url", _) => "URL",
         ("root", _) => "DIR",
         ("pins", _) => "RULE",
-        (_, SettingKind::Whole) => "N",
-        (_, SettingKind::Tokens) => "TOKENS",
-        (_, SettingKind::Time) => "SECONDS",
-        (_, SettingKind::Dollars) => "DOLLARS",
-        (_, SettingKind::Path) => "FILE",
-        (_, SettingKind::Choice) => "NAME",
-        (_, SettingKind::Names) => "NAMES",
-        (_, SettingKind::Number) => "NUMBER",
+        (_, "whole") => "N",
+        (_, "tokens") => "TOKENS",
+        (_, "time") => "SECONDS",
+        (_, "dollars") => "DOLLARS",
+        (_, "path") => "FILE",
+        (_, "choice") => "NAME",
+        (_, "names") => "NAMES",
+        (_, "number") => "NUMBER",
         _ => "TEXT",
     }
 }

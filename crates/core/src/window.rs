@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use plimsoll_context::{FALLBACK_WINDOW, Tokens};
+use serde::{Deserialize, Serialize};
 
 use crate::provider::Provider;
 
@@ -13,7 +14,8 @@ use crate::provider::Provider;
 const WINDOW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The source of the model's window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Window {
     /// The server. If it reports none, the size known for the model, else [`FALLBACK_WINDOW`].
     #[default]

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use plimsoll_core::process::Command;
+use serde::Deserialize;
 
 #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
 mod system_calls;
@@ -25,7 +26,8 @@ mod system_calls;
 ///
 /// Reading is never restricted. In `workspace-write` on Linux, the permissions, times and attributes
 /// of the user's files elsewhere can be changed, but not their content.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum SandboxMode {
     /// Commands cannot write files.
     ReadOnly,

@@ -10,9 +10,9 @@ use toml::Value;
 use super::document::Located;
 use super::fault::{ConfigFault, Faults, Origin, Place};
 use super::file::{AgentPart, Config, config_text};
-use super::form::{Form, Names};
 use super::import::own_tools;
 use super::key::key;
+use super::kind::names;
 use super::layer::Layer;
 
 /// The format of an agent file.
@@ -149,7 +149,7 @@ fn tools(value: &Json, origin: &Origin, faults: &mut Faults) -> Option<Json> {
         return None;
     }
     let given = Value::try_from(value).ok();
-    let given = given.and_then(|given| Names::read(&given));
+    let given = given.and_then(|given| names(&given));
     // What is no list of names must not mean all tools.
     let given = given.unwrap_or_else(|| vec![value.to_string()]);
     let (names, others) = own_tools(&given);

@@ -3,8 +3,8 @@
 
 use std::fmt::Write;
 
-use super::form::SettingKind;
 use super::key::{Preset, SettingKey, TABLES, fields, keys};
+use super::kind::SettingKind;
 
 /// A `plimsoll.toml` to begin with, in which each setting is a comment.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -43,15 +43,10 @@ fn default(key: &SettingKey) -> String {
 
 /// Returns a word for the form of a value, which the documentation explains, or the form itself.
 fn value(key: &SettingKey) -> String {
-    let is_own = key.kind == SettingKind::Tables && key.items().is_none();
-    if is_own || matches!(key.kind, SettingKind::Flag | SettingKind::Choice) {
-        return key.takes.clone();
-    }
-    let word = format!("{:?}", key.kind).to_ascii_lowercase();
-    if key.takes.ends_with("or \"none\"") {
-        format!("{word} or \"none\"")
-    } else {
-        word
+    match (key.kind, key.kind.word()) {
+        (_, "flag" | "choice") => key.kind.takes(),
+        (SettingKind::OrNone(_), word) => format!("{word} or \"none\""),
+        (_, word) => word.to_owned(),
     }
 }
 

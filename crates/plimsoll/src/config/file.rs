@@ -14,7 +14,6 @@ use toml::Table;
 use super::agent::AgentConfig;
 use super::document::Located;
 use super::fault::{ConfigError, ConfigFault, Faults, Origin, no_such};
-use super::form::{Form, HostedTools};
 use super::guards::Guards;
 use super::layer::{FoundSetting, Layer, TABLES};
 use super::mcp::McpServer;
@@ -308,7 +307,7 @@ impl SharedSettings {
     /// Returns the hosted tools of all agents.
     pub(crate) fn hosted_tools(&self) -> impl Iterator<Item = HostedTool> {
         let found = self.found("hosted_tools");
-        let tools = found.filter_map(|found| HostedTools::read(&found.given.value()));
+        let tools = found.filter_map(FoundSetting::read::<Vec<HostedTool>>);
         tools.flatten()
     }
 

@@ -8,7 +8,6 @@ use plimsoll_agent::Permission;
 use plimsoll_tools::Root;
 
 use super::agent::AgentConfig;
-use super::form::{FilePath, Rules};
 use super::layer::Layer;
 use super::permission::Rule;
 
@@ -28,10 +27,12 @@ impl Guards {
     pub(crate) fn of(layers: &[&Layer]) -> Self {
         let mut guards = Self::default();
         for layer in layers {
-            let rules = layer.get::<Rules>("permissions").into_iter().flatten();
-            let forbid = rules.filter(|rule| rule.then != Permission::Allow);
+            let rules: Vec<Rule> = layer.get("permissions").unwrap_or_default();
+            let forbid = rules
+                .into_iter()
+                .filter(|rule| rule.then != Permission::Allow);
             guards.rules.extend(forbid);
-            guards.root = guards.root.or(layer.get::<FilePath>("root"));
+            guards.root = guards.root.or(layer.get("root"));
         }
         guards
     }

@@ -1,11 +1,7 @@
-//! Parses `hooks`: commands that are run on events of a run.
+//! The fields of `hooks`: commands that are run on events of a run.
 
-use plimsoll_agent::HookPoint;
-use plimsoll_core::CommandHook;
-use toml::Value;
-
-use super::form::{Form, Seconds, Texts, Words, optional};
 use super::keys;
+use super::kind::SettingKind::{Choice, Texts, Time, Words};
 
 /// The events on which a command can be run.
 pub const MOMENTS: [&str; 15] = [
@@ -30,37 +26,27 @@ keys::fields! {
     /// One of `hooks`.
     fields("", "[[hooks]]") {
         /// The moment.
-        on: HookPoint, is_required = true;
+        on: Choice(&MOMENTS), is_required = true;
         /// The program and its arguments, which no shell reads.
         command: Words, is_required = true;
         /// How long it may take. Default: that of `hook_timeout`.
-        timeout: Seconds;
+        timeout: Time;
         /// Only for these tools, `*` standing for anything. Default: all.
         tools: Texts;
     }
 }
 
-/// Reads a hook. Returns `None` if its table has a fault.
-pub(crate) fn of(table: &Value) -> Option<CommandHook> {
-    Some(CommandHook {
-        on: HookPoint::read(table.get("on")?)?,
-        command: Words::read(table.get("command")?)?,
-        timeout: optional::<Seconds>(table, "timeout")?,
-        tools: optional::<Texts>(table, "tools")?.unwrap_or_default(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use plimsoll_agent::HookPoint;
+
     use super::*;
 
     #[test]
     fn every_moment_is_one() {
         for name in MOMENTS {
-            assert_eq!(
-                HookPoint::read(&name.into()).map(HookPoint::name),
-                Some(name)
-            );
+            let point: HookPoint = serde_json::from_value(name.into()).unwrap();
+            assert_eq!(point.name(), name);
         }
     }
 }

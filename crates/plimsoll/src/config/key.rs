@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use serde_json::Value as Json;
 use toml::Value;
 
 use super::document::parse_value;
-use super::form::{Form, SettingKind};
+use super::kind::SettingKind;
 use super::settings::AgentSettings;
 
 /// One setting, with everything there is to know of it.
@@ -21,10 +22,6 @@ pub struct SettingKey {
     pub name: &'static str,
     /// The kind of its value.
     pub kind: SettingKind,
-    /// The accepted spellings.
-    pub takes: String,
-    /// The accepted names, if it is a choice.
-    pub choices: &'static [&'static str],
     /// The default.
     pub default: Preset,
     /// The description, in one line.
@@ -39,11 +36,10 @@ pub struct SettingKey {
     pub(crate) is_required: bool,
     /// Whether its value is a key, or contains some, and is never printed.
     pub(crate) is_secret: bool,
-    accepts: fn(&Value) -> bool,
     /// The path of the field of `AgentSettings` that it sets.
     pub(crate) target: &'static [&'static str],
-    /// Sets an accepted value.
-    pub(crate) apply: fn(&Value, &mut AgentSettings),
+    /// Sets a value that its form has read. Returns `None` if the field does not take it.
+    pub(crate) apply: fn(Json, &mut AgentSettings) -> Option<()>,
 }
 
 /// The default of a setting.
@@ -92,11 +88,12 @@ pub(crate) fn fields(table: &str) -> impl Iterator<Item = &'static SettingKey> {
 }
 
 impl SettingKey {
-    /// Creates a field of the form `F`. `doc` ends with the default.
-    pub(crate) fn of<F: Form>(
+    /// Creates a field. `doc` ends with the default.
+    pub(crate) fn of(
         group: &'static str,
         table: &'static str,
         name: &'static str,
+        kind: SettingKind,
         doc: &str,
     ) -> Self {
         let (doc, default) = doc.rsplit_once(" Default:").unwrap_or((doc, "none."));
@@ -109,9 +106,7 @@ impl SettingKey {
             group,
             table,
             name,
-            kind: F::KIND,
-            takes: F::takes(),
-            choices: F::CHOICES,
+            kind,
             default: match value.filter(|value| !value.contains('`')) {
                 Some(value) => Preset::Value(value.to_owned()),
                 None => Preset::Words(words.to_owned()),
@@ -122,9 +117,8 @@ impl SettingKey {
             is_of_one_agent: false,
             is_required: false,
             is_secret: false,
-            accepts: |value| F::read(value).is_some(),
             target: &[],
-            apply: |_, _| {},
+            apply: |_, _| Some(()),
         }
     }
 
@@ -148,13 +142,6 @@ impl SettingKey {
         format!("{PREFIX}{path}")
     }
 
-    /// Returns the name of the table that each item of its list is, such as `[[hooks]]`.
-    pub(crate) fn items(&self) -> Option<String> {
-        let is_list = matches!(self.kind, SettingKind::Rules | SettingKind::Tables);
-        let table = format!("[[{}]]", self.name);
-        (is_list && fields(&table).next().is_some()).then_some(table)
-    }
-
     /// Returns the default as a value, if it is one.
     pub(crate) fn preset(&self) -> Option<Value> {
         match &self.default {
@@ -165,7 +152,8 @@ impl SettingKey {
 
     /// Checks whether a value has one of the accepted spellings.
     pub(crate) fn accepts(&self, value: &Value) -> bool {
-        (self.accepts)(value)
+        let read = self.kind.read(value);
+        read.is_some_and(|read| (self.apply)(read, &mut AgentSettings::default()).is_some())
     }
 
     /// Parses a text of the command line or the environment: a text, or a value as in a file. If
@@ -176,7 +164,7 @@ impl SettingKey {
         let entries = parse_value(&format!("{{{raw}}}"));
         // A list may be written as in a file, and so may a table, with or without its braces.
         let is_list = raw.trim_start().starts_with('[');
-        let is_number = matches!(self.kind, SettingKind::Tokens | SettingKind::Time);
+        let is_number = ["tokens", "time"].contains(&self.kind.word());
         let forms = if is_list || is_number {
             [&value, &text, &entries]
         } else {

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 
 use plimsoll_context::nearest;
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::document::{Data, Located};
 use super::fault::Faults;
-use super::form::{Form, Names, SettingKind, Texts};
 use super::key::{self, SettingKey, join, keys};
+use super::kind::{SettingKind, names, texts};
 use super::permission::Rule;
 
 /// Tables of a file that are not settings of an agent.
@@ -22,6 +23,14 @@ pub(crate) struct FoundSetting {
     pub(crate) given: Located,
     /// The number of its layer among those that were merged, from the lowest.
     pub(crate) depth: usize,
+}
+
+impl FoundSetting {
+    /// Returns the value, as the field of the setting has it.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        let value = self.key.kind.read(&self.given.value())?;
+        serde_json::from_value(value).ok()
+    }
 }
 
 /// The settings of one source, by their full names.
@@ -55,13 +64,13 @@ impl Layer {
     }
 
     /// Returns the value of a field.
-    pub(crate) fn get<F: Form>(&self, path: &str) -> Option<F::Value> {
-        F::read(&self.0.get(path)?.given.value())
+    pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
+        self.0.get(path)?.read()
     }
 
     /// Returns the value of a setting, if it is a text.
     pub(crate) fn text(&self, path: &str) -> Option<String> {
-        self.get::<super::form::Text>(path)
+        self.get(path)
     }
 
     /// Reads a table of known fields.
@@ -135,21 +144,24 @@ impl Layer {
 fn is_accepted(key: &SettingKey, given: &Located, faults: &mut Faults) -> bool {
     let before = faults.faults.len();
     let items = given.items().unwrap_or_default();
-    if let Some(table) = key.items() {
+    if let Some(table) = key.kind.items() {
         for item in items {
-            Layer::of_table(&table, &table, item, faults);
+            Layer::of_table(table, table, item, faults);
         }
     }
     if faults.faults.len() > before || key.accepts(&given.value()) {
         return faults.faults.len() == before;
     }
     let name = format!("`{}`", key.name);
-    let is_list = key.takes.starts_with("a list");
+    let takes = key.kind.takes();
+    let is_list = takes.starts_with("a list");
     let mut items = items.iter().filter(|_| is_list);
     let item = items.find(|item| !key.accepts(&Value::Array(vec![item.value()])));
-    let entries = given
-        .entries()
-        .filter(|_| key.kind == SettingKind::Tables && !is_list);
+    let has_entries = matches!(
+        key.kind,
+        SettingKind::Digest | SettingKind::Written(_) | SettingKind::Secrets
+    );
+    let entries = given.entries().filter(|_| has_entries);
     let mut entries = entries.unwrap_or_default().iter();
     let entry = entries.find(|(name, value)| {
         !key.accepts(&Table::from_iter([(name.clone(), value.value())]).into())
@@ -165,9 +177,9 @@ fn is_accepted(key: &SettingKey, given: &Located, faults: &mut Faults) -> bool {
     } else {
         given.describe()
     };
-    let table = key.items().filter(|_| given.entries().is_some());
-    let takes = table.map(|table| format!("a list of tables, each {table}"));
-    let takes = takes.unwrap_or_else(|| key.takes.clone());
+    let table = key.kind.items().filter(|_| given.entries().is_some());
+    let instead = table.map(|table| format!("a list of tables, each {table}"));
+    let takes = instead.unwrap_or(takes);
     let text = format!("{name} is {described}; give {takes}");
     faults.push(&given.origin, text);
     false
@@ -185,10 +197,10 @@ fn listed(key: &SettingKey, given: Located) -> Located {
     let value = match (key.kind, &value) {
         (SettingKind::Path, Value::String(path)) => Some(beside(path.clone())),
         (SettingKind::Paths, _) => {
-            Texts::read(&value).map(|paths| Value::Array(paths.into_iter().map(beside).collect()))
+            texts(&value).map(|paths| Value::Array(paths.into_iter().map(beside).collect()))
         }
-        (SettingKind::Names, _) => Names::read(&value).map(Value::from),
-        (SettingKind::Texts, _) => Texts::read(&value).map(Value::from),
+        (SettingKind::Names, _) => names(&value).map(Value::from),
+        (SettingKind::Texts, _) => texts(&value).map(Value::from),
         (SettingKind::Rules, Value::String(lines)) => Rule::tables_of(lines),
         _ => None,
     };

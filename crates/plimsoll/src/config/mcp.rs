@@ -7,10 +7,10 @@ use plimsoll_providers::Secret;
 
 use super::document::Located;
 use super::fault::Faults;
-use super::form::{Filled, Flag, Seconds, Secrets, Texts};
 use super::keys;
+use super::kind::SettingKind::{Filled, Flag, Secrets, Texts, Time};
 use super::layer::Layer;
-use super::provider::{check_variable, keys_of};
+use super::provider::{check_variable, keys_of, secrets_of};
 use super::show::masked;
 
 /// The default timeout for a server's answers.
@@ -35,7 +35,7 @@ keys::fields! {
         /// Headers of requests to it; never printed.
         headers: Secrets, is_secret = true;
         /// How long one of its answers is waited for. Default: `30`.
-        timeout: Seconds;
+        timeout: Time;
         /// The environment variable that contains the token for a server with a `url`.
         bearer_env: Filled;
         /// Trust its annotations of tools: tools that only read run without asking. Default: `false`.
@@ -164,7 +164,7 @@ impl McpServer {
         let before = faults.faults.len();
         let table = Layer::of_table(TABLE, TABLE, given, faults);
         let mut fault = |key: &str, text: &str| faults.push(given.origin_of(key), text);
-        let name = table.get::<Filled>("name").unwrap_or_default();
+        let name = table.text("name").unwrap_or_default();
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if !name.chars().all(good) {
             let text = format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
@@ -185,30 +185,30 @@ impl McpServer {
         for name in others.iter().filter(|name| has(name)) {
             fault(name, &format!("`{name}` {why}"));
         }
-        let reach = match table.get::<Filled>("url") {
+        let reach = match table.text("url") {
             Some(url) => {
                 if !(url.starts_with("http://") || url.starts_with("https://")) {
                     // It may contain a key.
                     fault("url", "`url` must start with http:// or https://");
                 }
-                let headers = table.get::<Secrets>("headers").unwrap_or_default();
+                let headers = secrets_of(&table, "headers");
                 McpReach::Url { url, headers }
             }
             None => McpReach::Command {
-                command: table.get::<Filled>("command").unwrap_or_default(),
-                args: table.get::<Texts>("args").unwrap_or_default(),
-                env: table.get::<Secrets>("env").unwrap_or_default(),
+                command: table.text("command").unwrap_or_default(),
+                args: table.get("args").unwrap_or_default(),
+                env: secrets_of(&table, "env"),
             },
         };
-        let bearer_env = table.get::<Filled>("bearer_env");
+        let bearer_env = table.text("bearer_env");
         check_variable(bearer_env.as_deref(), "bearer_env", given, faults);
         (faults.faults.len() == before).then(|| Self {
             name,
             reach,
-            timeout: table.get::<Seconds>("timeout").unwrap_or(MCP_TIMEOUT),
+            timeout: table.get("timeout").unwrap_or(MCP_TIMEOUT),
             bearer_env,
-            trusted: table.get::<Flag>("trust").unwrap_or_default(),
-            required: table.get::<Flag>("required").unwrap_or_default(),
+            trusted: table.get("trust").unwrap_or_default(),
+            required: table.get("required").unwrap_or_default(),
         })
     }
 }

@@ -1,10 +1,11 @@
 //! [`Rule`]: a permission rule of `permissions`. The agent applies it.
 
 use plimsoll_agent::{Permission, PermissionRule};
+use serde::Deserialize;
 use toml::Value;
 
-use super::form::{Filled, Form, optional};
 use super::keys;
+use super::kind::SettingKind::{Choice, Filled};
 
 keys::fields! {
     /// One of `permissions`.
@@ -15,12 +16,12 @@ keys::fields! {
         /// all.
         arguments: Filled;
         /// What happens to the call.
-        then: Permission, is_required = true;
+        then: Choice(&["allow", "deny", "ask"]), is_required = true;
     }
 }
 
 /// A permission rule. The first matching rule decides.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Rule {
     /// A pattern for the tool's name; `*` matches anything.
     pub tool: String,
@@ -39,15 +40,6 @@ impl Rule {
             Some(pattern) => rule.with_argument(pattern),
             None => rule,
         }
-    }
-
-    /// Reads a rule. Returns `None` if its table has a fault.
-    pub(crate) fn of(table: &Value) -> Option<Self> {
-        Some(Self {
-            tool: Filled::read(table.get("tool")?)?,
-            arguments: optional::<Filled>(table, "arguments")?,
-            then: Permission::read(table.get("then")?)?,
-        })
     }
 
     /// Parses rules of the form `allow TOOL:PATTERN`, one per line, to tables as in a file.

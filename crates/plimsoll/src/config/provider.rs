@@ -1,12 +1,14 @@
 //! [`ProviderSettings`]: the connection to a provider, from `[providers.NAME]`. Keys are read here
 //! and never printed.
 
+use std::collections::BTreeMap;
+
 use plimsoll_providers::{BaseUrl, ModelClient, ModelClientBuilder, ModelRef, Secret, Vendor};
 
 use super::document::Located;
 use super::fault::Faults;
-use super::form::{Filled, Secrets};
 use super::keys;
+use super::kind::SettingKind::{Filled, Secrets};
 use super::layer::Layer;
 
 /// The provider for servers with an OpenAI-compatible API.
@@ -63,7 +65,7 @@ impl ProviderSettings {
     pub(crate) fn of(name: &str, given: &Located, faults: &mut Faults) -> Self {
         let shown = format!("[providers.{name}]");
         let table = Layer::of_table(TABLE, &shown, given, faults);
-        let text = |key| table.get::<Filled>(key);
+        let text = |key| table.text(key);
         let (base_url, api_key_env, api_key) =
             (text("base_url"), text("api_key_env"), text("api_key"));
         if given.get("base_url").is_none() && Vendor::named(name).is_err() {
@@ -91,7 +93,7 @@ impl ProviderSettings {
             base_url,
             api_key_env,
             api_key: api_key.as_deref().map(Secret::new),
-            headers: table.get::<Secrets>("headers").unwrap_or_default(),
+            headers: secrets_of(&table, "headers"),
         }
     }
 
@@ -135,6 +137,15 @@ impl ProviderSettings {
         }
         Ok((model, builder))
     }
+}
+
+/// Returns the secrets of a field of a table, by name.
+pub(super) fn secrets_of(table: &Layer, field: &str) -> Vec<(String, Secret)> {
+    let texts: BTreeMap<String, String> = table.get(field).unwrap_or_default();
+    let secrets = texts.into_iter();
+    secrets
+        .map(|(name, text)| (name, Secret::new(&text)))
+        .collect()
 }
 
 /// Returns the key in a variable, and those among values whose names suggest keys.

@@ -4,7 +4,6 @@
 use plimsoll_providers::MODEL_KEYS;
 use serde_json::{Map, Value, json};
 
-use super::form::SettingKind;
 use super::key::{Preset, SettingKey, fields, keys};
 
 /// Returns the schema.
@@ -61,17 +60,15 @@ fn table(name: &str) -> Value {
 }
 
 fn of_key(key: &SettingKey) -> Value {
-    let schema = match key.kind {
-        SettingKind::Flag => json!({ "type": "boolean" }),
-        SettingKind::Whole => json!({ "type": "integer" }),
-        SettingKind::Number | SettingKind::Dollars => json!({ "type": "number" }),
-        SettingKind::Tokens | SettingKind::Time => json!({ "type": ["number", "string"] }),
-        SettingKind::Text | SettingKind::Path => json!({ "type": "string" }),
-        SettingKind::Paths | SettingKind::Names | SettingKind::Texts => {
-            json!({ "type": ["string", "array"] })
-        }
-        SettingKind::Choice if !key.choices.is_empty() => json!({ "enum": key.choices }),
-        SettingKind::Choice | SettingKind::Rules | SettingKind::Tables => json!({}),
+    let schema = match key.kind.word() {
+        "flag" => json!({ "type": "boolean" }),
+        "whole" => json!({ "type": "integer" }),
+        "number" | "dollars" => json!({ "type": "number" }),
+        "tokens" | "time" => json!({ "type": ["number", "string"] }),
+        "text" | "path" => json!({ "type": "string" }),
+        "paths" | "names" | "texts" => json!({ "type": ["string", "array"] }),
+        _ if !key.kind.choices().is_empty() => json!({ "enum": key.kind.choices() }),
+        _ => json!({}),
     };
     let mut schema = schema.as_object().cloned().unwrap_or_default();
     let doc = match &key.default {
@@ -82,9 +79,9 @@ fn of_key(key: &SettingKey) -> Value {
     if let Some(value) = key.preset() {
         schema.insert("default".to_owned(), json!(value));
     }
-    if let Some(items) = key.items() {
+    if let Some(items) = key.kind.items() {
         schema.insert("type".to_owned(), "array".into());
-        schema.insert("items".to_owned(), table(&items));
+        schema.insert("items".to_owned(), table(items));
     }
     schema.into()
 }

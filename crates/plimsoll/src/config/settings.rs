@@ -69,8 +69,8 @@ pub struct AgentSettings {
     /// A file with the summarizer's prompt.
     pub summary_prompt: Option<PathBuf>,
     /// The name of the token counter.
-    #[default = "o200k"]
-    pub counter: &'static str,
+    #[default(COUNTERS[0].to_owned())]
+    pub counter: String,
     /// Permission rules.
     pub permissions: Vec<Rule>,
     /// The treatment of calls that no rule matches, if set.
@@ -105,7 +105,9 @@ impl AgentSettings {
     pub(crate) fn of(layer: &Layer) -> Self {
         let mut settings = Self::default();
         for found in layer.0.values() {
-            (found.key.apply)(&found.given.value(), &mut settings);
+            if let Some(value) = found.key.kind.read(&found.given.value()) {
+                (found.key.apply)(value, &mut settings);
+            }
         }
         if layer.first(CONTEXT).is_some() {
             settings.builder.context_config.get_or_insert_default();
@@ -136,7 +138,7 @@ impl AgentSettings {
     /// Returns the token counter.
     #[must_use]
     pub fn counter(&self) -> Arc<dyn TokenCounter> {
-        token_counter(self.counter).unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())))
+        token_counter(&self.counter).unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())))
     }
 
     /// Applies all of these settings to a builder, except those created elsewhere: the model, the

@@ -361,7 +361,7 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
             key.accepts(&value),
             "{}: {text} is not {}",
             key.path(),
-            key.takes
+            key.kind.takes()
         );
         assert_eq!(value.to_string(), *text, "{}", key.path());
         let mut set = settings(&match key.is_of_one_agent {

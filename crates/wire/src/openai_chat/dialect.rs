@@ -117,6 +117,7 @@ pub enum ToolStyle {
     Native,
     /// Each turn is one JSON object that follows a schema: a tool call or an answer. For small local
     /// models; see `json_turns.rs`.
+    #[serde(rename = "json")]
     JsonSchema,
 }
 

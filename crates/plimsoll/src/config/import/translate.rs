@@ -9,8 +9,8 @@ use serde_json::Value as Json;
 use toml::{Table, Value};
 
 use super::super::document::parse_value;
-use super::super::form::{number, texts};
 use super::super::key::{join, key};
+use super::super::kind::{number, texts};
 use super::super::provider::COMPATIBLE;
 use super::super::show::masked;
 use super::ImportedSetting;
@@ -336,7 +336,7 @@ fn accepted(ours: &str, value: Value) -> Result<Value, String> {
     let mut forms = [value, other].into_iter();
     match forms.find(|form| key.accepts(form)) {
         // A value may be a misplaced secret, so it is not repeated.
-        None => Err(format!("give {}", key.takes)),
+        None => Err(format!("give {}", key.kind.takes())),
         Some(Value::String(text)) if text.contains("${") => {
             Err("write the value of the variable yourself".to_owned())
         }

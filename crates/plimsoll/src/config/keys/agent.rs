@@ -1,11 +1,10 @@
 //! Keys of an agent: its name, prompt and tools.
 
-use plimsoll_agent::{PermissionMode, TurnTrigger};
-use plimsoll_context::Bytes;
+use plimsoll_agent::PermissionMode;
 use plimsoll_tools::SandboxMode;
 
-use super::super::form::{
-    Days, FilePath, FilePaths, Filled, Flag, Hooks, HostedTools, Names, Rules, Text, Texts, Whole,
+use super::super::kind::SettingKind::{
+    Choice, Days, Filled, Flag, Hooks, HostedTools, Names, Path, Paths, Rules, Text, Texts, Whole,
 };
 
 fields! {
@@ -19,7 +18,7 @@ fields! {
         /// The system prompt. Default: the built-in prompt.
         system: Text => system;
         /// File with the system prompt. Replaces `system`. Default: none.
-        system_file: FilePath => system_file, flag = Some("system");
+        system_file: Path => system_file, flag = Some("system");
         /// Text sent after the history in every request. It is not stored in the history.
         /// Default: none.
         dynamic_context: Text => builder.dynamic_context;
@@ -29,13 +28,13 @@ fields! {
         /// `["all"]`.
         tools: Names => tools, flag = Some("tools");
         /// Directory that file tools cannot leave. Default: `"."`.
-        root: FilePath => root, flag = Some("root");
+        root: Path => root, flag = Some("root");
         /// Agents in the same file that this agent may call. Each becomes a tool. Default: `[]`.
         sub_agents: Names => sub_agents, is_of_one_agent = true;
         /// Folders of skills (a folder each with a SKILL.md). The agent gets a tool that loads
         /// one, unless it has no tools. [] for none. Default: the usual folders at the command
         /// line, none in a library.
-        skills: FilePaths => skills;
+        skills: Paths => skills;
         /// Names of the [[mcp]] servers whose tools the agent gets. Default: all of [[mcp]].
         mcp: Names => mcp, is_of_one_agent = true;
         /// Also offers `recall` under the name `get_tool_response(execution_id)`. Default:
@@ -50,12 +49,12 @@ fields! {
         /// What happens to tool calls without a matching rule: ask before file changes and
         /// commands, auto-edit (ask only before commands), yes (never ask) or read-only. Default:
         /// ask at the command line, auto-edit in a library.
-        permission_mode: PermissionMode => permission_mode, flag = Some("permission-mode"), alias = Some("mode");
+        permission_mode: Choice(&PermissionMode::NAMES) => permission_mode, flag = Some("permission-mode"), alias = Some("mode");
         /// What commands of `bash` may write to and reach, enforced by the kernel: off (no
         /// limit), workspace-write (write below the root and in the temporary directory, no
         /// network) or read-only (write nothing, no network). Needs Landlock in Linux 6.2 or
         /// newer, or macOS. Default: `"off"`.
-        sandbox: SandboxMode => sandbox, flag = Some("sandbox");
+        sandbox: Choice(&SandboxMode::NAMES) => sandbox, flag = Some("sandbox");
         /// Variables of the environment that commands, hooks and MCP servers get although they
         /// look like keys. Default: `[]`.
         pass_env: Names => builder.pass_env;
@@ -66,7 +65,7 @@ fields! {
         /// Default: the agent's name.
         config_id: Text => builder.config_id;
         /// The cause of a run's first turn in events. Default: `"user"`.
-        first_turn_trigger: TurnTrigger => builder.first_turn_trigger;
+        first_turn_trigger: Choice(&["user", "sub_agent", "continue"]) => builder.first_turn_trigger;
     }
 }
 
@@ -77,6 +76,6 @@ fields! {
         keep_days: Days => retention.max_age;
         /// Delete the oldest sessions until the logs of all have at most so many bytes. Default: no
         /// limit.
-        keep_bytes: Whole<1, Bytes> => retention.max_bytes;
+        keep_bytes: Whole(1) => retention.max_bytes;
     }
 }

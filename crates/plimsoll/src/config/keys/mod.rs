@@ -1,13 +1,13 @@
 //! Everything that a file, a variable or a flag may set. To add a setting, add a row with its
-//! documentation, its default, its form and the field that it sets: parsing, flags, variables, the
+//! documentation, its default, its kind and the field that it sets: parsing, flags, variables, the
 //! schema, the documentation and the tests follow from it.
 
 /// Declares the fields of a table, which has a heading in `--help` and a name in the file. Each field has
-/// its documentation with the default, its form, the field of `AgentSettings` that it sets
+/// its documentation with the default, its kind, the field of `AgentSettings` that it sets
 /// (`[get_or_insert_default]` creates an optional structure), and further properties.
 macro_rules! fields {
     ($(#[$meta:meta])* $table:ident($group:literal, $name:expr) {
-        $($(#[doc = $doc:literal])+ $field:ident: $form:ty
+        $($(#[doc = $doc:literal])+ $field:ident: $kind:expr
             $(=> $($target:ident $([$insert:ident])?).+)?
             $(, $property:ident = $value:expr)*;)*
     }) => {
@@ -15,14 +15,13 @@ macro_rules! fields {
         pub(crate) fn $table() -> Vec<$crate::config::key::SettingKey> {
             vec![$({
                 #[allow(unused_mut, reason = "not every field has properties")]
-                let mut key = $crate::config::key::SettingKey::of::<$form>(
-                    $group, $name, stringify!($field), concat!($($doc),+),
+                let mut key = $crate::config::key::SettingKey::of(
+                    $group, $name, stringify!($field), $kind, concat!($($doc),+),
                 );
                 $(key.target = &[$(stringify!($target)),+];
                 key.apply = |value, settings| {
-                    if let Some(value) = <$form as $crate::config::form::Form>::read(value) {
-                        settings.$($target $(.$insert())?).+ = value.into();
-                    }
+                    settings.$($target $(.$insert())?).+ = serde_json::from_value(value).ok()?;
+                    Some(())
                 };)?
                 $(key.$property = $value;)*
                 key

@@ -1,12 +1,14 @@
 //! Keys of the model that an agent runs on and how it is called.
 
-use plimsoll_agent::ThinkingLevel;
 use plimsoll_context::CacheRetention;
-use plimsoll_wire::openai_chat::ToolStyle;
 
-use super::super::form::{
-    Breakpoints, ContextWindow, Flag, Seconds, Temperature, Text, TokenCount, Whole,
+use super::super::kind::SettingKind::{
+    Choice, Flag, Temperature, Text, Time, Tokens, Whole, Window, Written,
 };
+
+/// The forms of the places of cache breakpoints.
+const BREAKPOINTS: &str = "\"auto\", \"disabled\" or `{ manual = { cache_system = true } }` with any of \
+                           `cache_system`, `cache_tools` and `cache_messages`";
 
 fields! {
     /// The model that an agent runs on.
@@ -18,24 +20,24 @@ fields! {
         base_url: Text => base_url, flag = Some("base-url");
         /// Context window in tokens, or "unknown" to learn it from the provider's errors.
         /// Default: reported by the server.
-        window: ContextWindow => builder.window, flag = Some("max-context");
+        window: Window => builder.window, flag = Some("max-context");
         /// How tools are called: with the API's own tool calls, or as one JSON object per turn,
         /// for small models. Default: native; json for our local models.
-        tool_style: ToolStyle => tool_style, flag = Some("tool-style");
+        tool_style: Choice(&["native", "json"]) => tool_style, flag = Some("tool-style");
         /// Maximum number of tokens in one response. Default: the provider's.
-        max_tokens: TokenCount<1> => builder.max_tokens, flag = Some("max-tokens");
+        max_tokens: Tokens(1) => builder.max_tokens, flag = Some("max-tokens");
         /// Sampling temperature. Default: the provider's.
         temperature: Temperature => builder.sampling.temperature, flag = Some("temperature");
         /// Sampling seed, for providers that support one. Default: none.
-        seed: Whole<0> => builder.sampling.seed, flag = Some("seed");
+        seed: Whole(0) => builder.sampling.seed, flag = Some("seed");
         /// How much the model reasons before it answers. "off" disables reasoning if the model
         /// allows that. Default: the provider's.
-        thinking_level: ThinkingLevel => builder.sampling.thinking, flag = Some("thinking-level");
+        thinking_level: Choice(&["off", "minimal", "low", "medium", "high"]) => builder.sampling.thinking, flag = Some("thinking-level");
         /// Time limit for opening a connection, in seconds. Default: `15`.
-        connect_timeout: Seconds => timeouts.connect, flag = Some("connect-timeout");
+        connect_timeout: Time => timeouts.connect, flag = Some("connect-timeout");
         /// Time without a received byte after which a call is abandoned, in seconds. Default:
         /// `300`.
-        idle_timeout: Seconds => timeouts.idle, flag = Some("idle-timeout");
+        idle_timeout: Time => timeouts.idle, flag = Some("idle-timeout");
     }
 }
 
@@ -44,16 +46,16 @@ fields! {
     retry("Model", "retry") {
         /// Maximum number of attempts per model call, including the first; at most 3 if the
         /// server cannot be reached or its response is cut or malformed. Default: `10`.
-        max_attempts: Whole<1, u32> => builder.driver.retry.max_attempts;
+        max_attempts: Whole(1) => builder.driver.retry.max_attempts;
         /// Wait before the first retry, in seconds. Default: `1`.
-        initial: Seconds => builder.driver.retry.initial;
+        initial: Time => builder.driver.retry.initial;
         /// Factor by which each wait is longer than the one before. Default: `2`.
-        factor: Whole<1, u32> => builder.driver.retry.factor;
+        factor: Whole(1) => builder.driver.retry.factor;
         /// Longest wait between retries, in seconds. Default: `30`.
-        cap: Seconds => builder.driver.retry.cap;
+        cap: Time => builder.driver.retry.cap;
         /// Longest wait that a provider may ask for, in seconds. If it asks for more, the call
         /// fails. Default: `120`.
-        retry_after_cap: Seconds => builder.driver.retry.retry_after_cap;
+        retry_after_cap: Time => builder.driver.retry.retry_after_cap;
     }
 }
 
@@ -64,10 +66,10 @@ fields! {
         enabled: Flag => builder.cache.enabled;
         /// Where cache breakpoints are placed: automatically, not at all, or manually: after the
         /// system prompt, after the tools, in the history and at its end. Default: `"auto"`.
-        strategy: Breakpoints => builder.cache.strategy;
+        strategy: Written(BREAKPOINTS) => builder.cache.strategy;
         /// How long the provider keeps the prompt cache: the usual time, longer for tools and
         /// system prompt (head), or longer for everything (long). Writing a longer cache may cost
         /// more. Default: `"usual"`.
-        retention: CacheRetention => builder.retention, flag = Some("cache-retention");
+        retention: Choice(&CacheRetention::NAMES) => builder.retention, flag = Some("cache-retention");
     }
 }

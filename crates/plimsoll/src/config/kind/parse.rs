@@ -84,3 +84,12 @@ pub(crate) fn texts(given: &Value) -> Option<Vec<String>> {
         _ => None,
     }
 }
+
+/// Returns names: a list, or a text in which commas separate them.
+pub(crate) fn names(given: &Value) -> Option<Vec<String>> {
+    let names: Vec<String> = match given {
+        Value::String(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
+        _ => texts(given)?,
+    };
+    names.iter().all(|name| !name.is_empty()).then_some(names)
+}
