@@ -193,7 +193,7 @@ fn lasting(flag: Flag) -> Option<Flag> {
         // The model and its address are stored separately.
         Some(("model" | "base_url", _)) => None,
         // They would delete other sessions whenever this one goes on.
-        Some((name, _)) if name.starts_with("sessions.") => None,
+        Some(("keep_days" | "keep_bytes", _)) => None,
         // Flags that ask less than usual must be given again each time.
         Some(("permission_mode", _)) if !matches!(flag.text.as_str(), "ask" | "read-only") => None,
         Some((_, SettingKind::Rules)) if !flag.text.starts_with("deny ") => None,
@@ -206,5 +206,18 @@ fn lasting(flag: Flag) -> Option<Flag> {
             })
         }
         _ => Some(flag),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_does_not_remember_which_sessions_are_kept() {
+        let kept = |key: &str, text: &str| lasting(Flag::new("--set", key, text)).is_some();
+        assert!(!kept("sessions.keep_days", "1"));
+        assert!(!kept("sessions.keep_bytes", "1"));
+        assert!(kept("max_turns", "3"));
     }
 }

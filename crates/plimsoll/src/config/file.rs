@@ -397,7 +397,7 @@ fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
     for given in list("[[agents]]", document, faults) {
         let layer = Layer::of(given.entries().unwrap_or_default(), faults);
         let of_all = layer.0.values();
-        for found in of_all.filter(|found| found.key.name.starts_with("sessions.")) {
+        for found in of_all.filter(|found| found.key.table == "sessions") {
             let text = format!(
                 "`{}` is of all agents; write it in [sessions]",
                 found.key.name
