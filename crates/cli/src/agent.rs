@@ -77,12 +77,8 @@ impl CallingAgent {
             SYSTEM
         };
         let system = config.system()?;
-        let settings = config.settings_mut();
-        settings.system = Some(system.as_deref().unwrap_or(built_in).trim_end().to_owned());
-        // An agent may be stricter than its caller.
-        let mode = self.settings.permission_mode();
-        settings.permission_mode = Some(settings.permission_mode.unwrap_or(mode).min(mode));
-        settings.sandbox = settings.sandbox.min(self.settings.sandbox);
+        let system = system.as_deref().unwrap_or(built_in).trim_end().to_owned();
+        config.settings_mut().system = Some(system);
         trust::project(&config.settings().root).add_skills(&mut config);
         let mut tools = config.tools()?;
         tools.extend(self.mcp.tools_of(|name| config.uses_mcp(name), &tools));

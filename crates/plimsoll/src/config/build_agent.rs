@@ -307,8 +307,11 @@ impl AgentConfig {
         let mut faults = Faults::default();
         let mut called = self.config.agent_of(&[], Some(part), &mut faults);
         faults.check()?;
-        // A called agent must not do more than the command line allowed its caller.
+        // A called agent must not do more than its caller, and than the command line allowed that.
         self.guards.hold(&mut called);
+        let (own, mode) = (&mut called.settings, self.settings.permission_mode());
+        own.permission_mode = Some(own.permission_mode.unwrap_or(mode).min(mode));
+        own.sandbox = own.sandbox.min(self.settings.sandbox);
         Ok(called)
     }
 }

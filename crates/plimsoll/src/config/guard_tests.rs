@@ -158,6 +158,29 @@ fn guards_hold_for_agents_that_are_called() {
 }
 
 #[test]
+fn a_called_agent_is_never_less_strict_than_its_caller() {
+    let boy = |captain: &str, boy: &str| {
+        let text = format!(
+            "[[agents]]\nname = \"captain\"\nsub_agents = [\"mate\"]\n{captain}\n\
+             [[agents]]\nname = \"mate\"\nsub_agents = [\"boy\"]\n[[agents]]\nname = \"boy\"\n{boy}"
+        );
+        let boy = called(&Config::parse(&text).unwrap(), &Overrides::default());
+        let settings = boy.settings();
+        (settings.permission_mode().name(), settings.sandbox.name())
+    };
+    let loose = "permission_mode = \"yes\"\nsandbox = \"workspace-write\"";
+    let strict = "permission_mode = \"read-only\"\nsandbox = \"read-only\"";
+    for (captain, own) in [(strict, ""), (strict, loose), (loose, strict)] {
+        assert_eq!(
+            boy(captain, own),
+            ("read-only", "read-only"),
+            "{captain} {own}"
+        );
+    }
+    assert_eq!(boy(loose, ""), ("yes", "workspace-write"));
+}
+
+#[test]
 fn an_address_is_of_the_model_that_it_was_set_beside() {
     const PROXY: &str = "http://127.0.0.1:9/v1";
     let address = format!("base_url = \"{PROXY}\"\n");
