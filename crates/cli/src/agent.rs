@@ -5,9 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll::config::{
-    AgentConfig, AgentModel, AgentSettings, ConfigError, Instructions, MakeAgent,
-};
+use plimsoll::config::{AgentConfig, AgentModel, AgentSettings, ConfigError, MakeAgent};
 use plimsoll::store::{Retention, SessionReader, SqliteStore, StoreError};
 use plimsoll::tools::mcp::McpServers;
 use plimsoll::tools::{SandboxMode, Skills};
@@ -157,13 +155,7 @@ pub(crate) async fn build(
     project.add_skills(&mut agent);
     let skills = agent.skills();
     let mut tools = agent.tools()?;
-    let instructions = Instructions::read(&agent, &project)?;
     if !is_quiet {
-        let files = instructions.files().map(|path| path.display().to_string());
-        let files: Vec<String> = files.collect();
-        if !files.is_empty() {
-            note!("instructions from {}", files.join(", "));
-        }
         for note in skill_notes(&agent, &skills) {
             crate::note(&note);
         }
@@ -183,7 +175,14 @@ pub(crate) async fn build(
         SYSTEM => format!("{}\n{}", SYSTEM.trim_end(), project.surroundings()),
         other => other.to_owned(),
     };
-    instructions.apply(&mut agent, &built_in);
+    let files = project.instruct(&mut agent, &built_in)?;
+    if !is_quiet && !files.is_empty() {
+        let files: Vec<String> = files
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        note!("instructions from {}", files.join(", "));
+    }
     let caller = CallingAgent {
         settings: agent.settings().clone(),
         model: choice.model.clone(),

@@ -45,8 +45,7 @@ fn files_of_a_project_have_an_effect_only_if_they_are_trusted() {
         let agents: Vec<&str> = config.file_agents().collect();
         let skills = agent.skills();
         let skills: Vec<&str> = skills.names().collect();
-        let instructions = Instructions::read(&agent, &files).unwrap();
-        instructions.apply(&mut agent, "Built in.");
+        files.instruct(&mut agent, "Built in.").unwrap();
         let system = agent.settings().system.clone().unwrap();
         assert!(told.iter().all(|text| system.contains(text)), "{system}");
         if is_trusted {

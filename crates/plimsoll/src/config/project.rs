@@ -21,7 +21,7 @@ const MAX_FOLDERS: usize = 16;
 ///
 /// ```no_run
 /// # fn run() -> Result<(), Box<dyn std::error::Error>> {
-/// use plimsoll::config::{Config, Instructions, ProjectFiles};
+/// use plimsoll::config::{Config, ProjectFiles};
 ///
 /// let files = ProjectFiles::new(".");
 /// let found = files.found();
@@ -29,7 +29,7 @@ const MAX_FOLDERS: usize = 16;
 /// let files = files.trusting(found);
 /// let mut agent = files.add_agents(Config::read("plimsoll.toml")?).agent("reviewer")?;
 /// files.add_skills(&mut agent);
-/// Instructions::read(&agent, &files)?.apply(&mut agent, "You review code.");
+/// files.instruct(&mut agent, "You review code.")?;
 /// let agent = agent.builder()?.build()?;
 /// # Ok(())
 /// # }
