@@ -7,7 +7,6 @@
 //! one. The tables at `PATH = each agents` are agents, whose
 //! paths begin with `agents.`. Paths are always in snake case.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -37,30 +36,16 @@ impl ImportRow {
 }
 
 /// All rows by the name of their section and their path.
-pub(super) static ROWS: LazyLock<BTreeMap<(&str, Cow<str>), ImportRow>> = LazyLock::new(|| {
+pub(super) static ROWS: LazyLock<BTreeMap<(&str, &str), ImportRow>> = LazyLock::new(|| {
     let mut section = "";
     let mut rows = BTreeMap::new();
-    let mut tables = Vec::new();
     for line in SYSTEMS.lines().filter(|line| !line.starts_with('#')) {
         if let Some(name) = line.strip_prefix('[') {
             section = name.trim_end_matches(']');
         } else if let Some((path, text)) = line.split_once(" = ") {
             let (text, implied) = text.split_once(" + ").unwrap_or((text, ""));
             let (how, ours) = text.split_once(' ').unwrap_or(("", text));
-            let row = ImportRow { how, ours, implied };
-            match how {
-                "as" => tables.push((path.trim(), ours)),
-                _ => drop(rows.insert((section, Cow::Borrowed(path.trim())), row)),
-            }
-        }
-    }
-    for (name, table) in tables {
-        for ((section, path), row) in rows.clone() {
-            let rest = path.strip_prefix(table);
-            if let Some(rest) = rest.filter(|rest| rest.starts_with('.')) {
-                let path = Cow::Owned(format!("{name}{rest}"));
-                rows.entry((section, path)).or_insert(row);
-            }
+            rows.insert((section, path.trim()), ImportRow { how, ours, implied });
         }
     }
     rows
@@ -69,10 +54,10 @@ pub(super) static ROWS: LazyLock<BTreeMap<(&str, Cow<str>), ImportRow>> = LazyLo
 /// Returns the rows of a section, with their paths.
 pub(super) fn rows(section: &str) -> impl Iterator<Item = (&'static str, ImportRow)> {
     let rows = ROWS.iter().filter(move |((own, _), _)| *own == section);
-    rows.map(|((_, path), row)| (path.as_ref(), *row))
+    rows.map(|((_, path), row)| (*path, *row))
 }
 
 /// Returns the row of a path.
 pub(super) fn row(section: &str, path: &str) -> Option<ImportRow> {
-    ROWS.get(&(section, Cow::Borrowed(path))).copied()
+    ROWS.get(&(section, path)).copied()
 }

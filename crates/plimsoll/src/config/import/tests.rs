@@ -73,7 +73,7 @@ fn what_cannot_be_imported_gets_one_sentence() {
 
 /// Returns the rows that are settings.
 fn settings() -> impl Iterator<Item = (&'static str, ImportRow)> {
-    rows(SETTINGS).filter(|(_, row)| row.how != "each")
+    rows(SETTINGS).filter(|(_, row)| !["each", "as"].contains(&row.how))
 }
 
 /// Every row produces a text that Plimsoll's parser accepts, whatever the value is.

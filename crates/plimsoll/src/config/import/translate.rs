@@ -53,7 +53,10 @@ fn collect(
     found: &mut Vec<TheirSetting>,
 ) {
     for (key, given) in table.as_object().into_iter().flatten() {
-        let path = join(own, &snake(key));
+        let mut path = join(own, &snake(key));
+        if let Some(table) = row(SETTINGS, &path).filter(|row| row.how == "as") {
+            table.ours.clone_into(&mut path);
+        }
         let shown = join(shown, &clean(key));
         let row = row(SETTINGS, &path);
         let begin = format!("{path}.");
