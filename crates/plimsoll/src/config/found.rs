@@ -142,24 +142,26 @@ impl FoundFiles {
     }
 
     fn add_place(&mut self, place: &Path, project: &ProjectFiles) {
-        let ours = place.join(PLIMSOLL_FOLDER);
+        let mut folders = vec![
+            (PLIMSOLL_FOLDER, "skills", FoundKind::Skill),
+            (PLIMSOLL_FOLDER, "agents", FoundKind::Agent),
+            (PLIMSOLL_FOLDER, "prompts", FoundKind::Prompt),
+        ];
         // In the home directory, the folders of other programs are the user's own.
-        let is_home = project.home.as_deref().map(canonical) == Some(place.to_owned());
-        let others = |names: &'static [&str]| {
-            let names = names.iter().filter(move |_| !is_home);
-            names.map(|name| place.join(name))
-        };
-        for folder in std::iter::once(ours.clone()).chain(others(&SKILL_FOLDERS)) {
-            for skill in entries(&folder.join("skills")) {
-                self.add(&skill.join(SKILL_FILE), FoundKind::Skill);
-            }
+        if project.home.as_deref().map(canonical) != Some(place.to_owned()) {
+            folders.extend(SKILL_FOLDERS.map(|folder| (folder, "skills", FoundKind::Skill)));
+            folders.extend(AGENT_FOLDERS.map(|folder| (folder, "agents", FoundKind::ClaudeAgent)));
         }
-        let agents =
-            others(&AGENT_FOLDERS).map(|folder| (folder, "agents", FoundKind::ClaudeAgent));
-        let own = [("agents", FoundKind::Agent), ("prompts", FoundKind::Prompt)];
-        let own = own.map(|(name, kind)| (ours.clone(), name, kind));
-        for (folder, name, kind) in own.into_iter().chain(agents) {
-            for file in markdown_files(&folder.join(name)) {
+        for (folder, name, kind) in folders {
+            let folder = place.join(folder).join(name);
+            let files = match kind {
+                FoundKind::Skill => entries(&folder)
+                    .iter()
+                    .map(|skill| skill.join(SKILL_FILE))
+                    .collect(),
+                _ => markdown_files(&folder),
+            };
+            for file in files {
                 self.add(&file, kind);
             }
         }
