@@ -20,6 +20,8 @@ const OUR_TOOLS: [&str; 4] = ["recall", "recall_search", "get_tool_response", "s
 /// a report.
 const SECRETS: [&str; 2] = ["authorization", "headers"];
 
+/// The stage in which a model writes a summary.
+const SUMMARIZE: &str = "summarize";
 /// Settings that decide whether a model writes the summaries.
 const AUTHORS: [&str; 3] = ["context_strategy", "summarization", "summary.author"];
 /// Settings that only have an effect if a model writes the summaries.
@@ -40,7 +42,6 @@ impl AgentConfig {
             let paths = ["summarization", "context_strategy", "trigger"];
             self.report(&paths, fault, faults);
         }
-        self.check_summarizer(faults);
         let agents: Vec<&str> = self.shared().agent_names().collect();
         self.check_names("sub_agents", "agent", &settings.sub_agents, &agents, faults);
         let servers = self.shared().mcp.iter();
@@ -61,16 +62,18 @@ impl AgentConfig {
                 self.report(&["hosted_tools"], &fault, faults);
             }
         }
-        if let Err(error) = self.trial() {
-            faults.add(error);
+        match self.trial() {
+            Ok(run) => self.check_summarizer(&run, faults),
+            Err(error) => faults.add(error),
         }
     }
 
     /// Checks whether the settings of a model that writes summaries have an effect. Those of a lower layer
     /// than the one that turns such summaries off may be for other agents.
-    fn check_summarizer(&self, faults: &mut Faults) {
+    fn check_summarizer(&self, run: &Agent, faults: &mut Faults) {
         let found = |path| self.layer.0.get(path);
-        if self.settings.summary_author() == Some(Author::Model) {
+        let mut stages = run.policy().stages().iter();
+        if stages.any(|stage| stage.name() == SUMMARIZE) {
             return;
         }
         let off = AUTHORS.iter().filter_map(|path| found(*path));

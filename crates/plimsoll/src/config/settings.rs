@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::PermissionMode;
-use plimsoll_context::{Author, Bpe, Chars4, ContextStrategy, Estimate, Memo, TokenCounter};
+use plimsoll_context::{Bpe, Chars4, Estimate, Memo, TokenCounter};
 use plimsoll_core::{AgentBuilder, BuilderSettings, CommandHook, HOOK_TIMEOUT, Retention};
 use plimsoll_providers::Timeouts;
 use plimsoll_tools::SandboxMode;
@@ -119,20 +119,6 @@ impl AgentSettings {
     #[must_use]
     pub fn permission_mode(&self) -> PermissionMode {
         self.permission_mode.unwrap_or_default()
-    }
-
-    /// Returns what writes the summaries of evicted messages. `None` if nothing does.
-    #[must_use]
-    pub fn summary_author(&self) -> Option<Author> {
-        let builder = &self.builder;
-        let default = || ContextStrategy::default_for(self.summarizer.is_some(), None);
-        match builder.context_strategy.unwrap_or_else(default) {
-            _ if !builder.summarization => None,
-            _ if builder.context_config.is_some() => Some(builder.summary.author),
-            ContextStrategy::Summarize { .. } => Some(builder.summary.author),
-            ContextStrategy::Extract { .. } => Some(Author::Extract),
-            _ => None,
-        }
     }
 
     /// Returns the token counter.
