@@ -40,8 +40,8 @@ impl Layer {
                         // What follows from both is not reported as well.
                         layer.0.retain(|path, _| !is_in(other, path));
                     }
-                    (Some(upper), None) => merged.replace(other, upper, faults),
-                    (None, Some(upper)) => merged.replace(one, upper, faults),
+                    (Some(_), None) => merged.0.retain(|path, _| !is_in(other, path)),
+                    (None, Some(_)) => merged.0.retain(|path, _| !is_in(one, path)),
                     (None, None) => {}
                 }
             }
@@ -83,19 +83,6 @@ impl Layer {
             }
             self.0.insert(path, found);
         }
-    }
-
-    /// Removes the settings of a group that `upper`, a setting of an upper layer, replaces. Warns if
-    /// it is a flag or a variable, since the reader of the file does not see it.
-    fn replace(&mut self, group: &[&str], upper: &FoundSetting, faults: &mut Faults) {
-        let Some(lower) = self.first(group) else {
-            return;
-        };
-        if upper.given.origin.place().is_none() {
-            let text = format!("{} replaces {}", upper.given.origin, lower.name());
-            faults.warn(&lower.given.origin, text);
-        }
-        self.0.retain(|path, _| !is_in(group, path));
     }
 
     /// Returns a setting of a group, if one is set.

@@ -252,12 +252,6 @@ fn upper_layers_replace_lower_ones_key_by_key() {
     assert_eq!(settings.builder.limits.max_tool_calls, Some(6));
     assert_eq!(settings.builder.sampling.seed, None);
     assert!(settings.builder.context_config.is_none());
-    let warned: Vec<&str> = b
-        .warnings()
-        .iter()
-        .map(|fault| fault.text.as_str())
-        .collect();
-    assert_eq!(warned, ["--policy replaces `context.max_context_tokens`"]);
     assert_eq!(b.origin("max_turns").unwrap().to_string(), "--max-turns");
     assert_eq!(
         b.origin("max_tool_calls").unwrap().to_string(),
