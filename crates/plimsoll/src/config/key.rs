@@ -34,11 +34,9 @@ pub struct SettingKey {
     pub is_of_one_agent: bool,
     /// Whether a table without it is faulty.
     pub(crate) is_required: bool,
-    /// Whether its value is a key, or contains some, and is never printed.
-    pub(crate) is_secret: bool,
     /// The path of the field of `AgentSettings` that it sets.
     pub(crate) target: &'static [&'static str],
-    /// Sets a value that its form has read. Returns `None` if the field does not take it.
+    /// Sets a value that its kind has read. Returns `None` if the field does not take it.
     pub(crate) apply: fn(Json, &mut AgentSettings) -> Option<()>,
 }
 
@@ -116,7 +114,6 @@ impl SettingKey {
             alias: None,
             is_of_one_agent: false,
             is_required: false,
-            is_secret: false,
             target: &[],
             apply: |_, _| Some(()),
         }
@@ -156,22 +153,13 @@ impl SettingKey {
         read.is_some_and(|read| (self.apply)(read, &mut AgentSettings::default()).is_some())
     }
 
-    /// Parses a text of the command line or the environment: a text, or a value as in a file. If
-    /// none is accepted, returns the value.
+    /// Parses a text of the command line or the environment: a value as in a file, or else a text.
     pub(crate) fn parse(&self, raw: &str) -> Value {
-        let text = Value::String(raw.to_owned());
-        let value = parse_value(raw);
-        let entries = parse_value(&format!("{{{raw}}}"));
-        // A list may be written as in a file, and so may a table, with or without its braces.
-        let is_list = raw.trim_start().starts_with('[');
-        let is_number = ["tokens", "time"].contains(&self.kind.word());
-        let forms = if is_list || is_number {
-            [&value, &text, &entries]
-        } else {
-            [&text, &value, &entries]
-        };
-        let accepted = forms.into_iter().find(|form| self.accepts(form));
-        accepted.unwrap_or(&value).clone()
+        let (value, text) = (parse_value(raw), Value::String(raw.to_owned()));
+        if !self.accepts(&value) && self.accepts(&text) {
+            return text;
+        }
+        value
     }
 }
 

@@ -81,7 +81,9 @@ pub enum SettingKind {
     Rules,
     /// Commands for events of a run, as a list of tables.
     Hooks,
-    /// Secrets by name.
+    /// A text that is never printed.
+    Secret,
+    /// Such texts by name.
     Secrets,
     /// A value, or "none" for no limit.
     OrNone(&'static SettingKind),
@@ -98,7 +100,7 @@ impl SettingKind {
             Self::Share | Self::Temperature => "number",
             Self::Dollars => "dollars",
             Self::Time => "time",
-            Self::Text | Self::Filled => "text",
+            Self::Text | Self::Filled | Self::Secret => "text",
             Self::Path => "path",
             Self::Paths => "paths",
             Self::Names => "names",
@@ -129,7 +131,7 @@ impl SettingKind {
             Self::Time => "seconds, or a text such as \"10m\"; more than 0",
             Self::Days => "a whole number, 1 or more",
             Self::Text => "a text",
-            Self::Filled => "a text that is not empty",
+            Self::Filled | Self::Secret => "a text that is not empty",
             Self::Path => "the path of a file or directory",
             Self::Paths => "a list of paths",
             Self::Names => "a list of names, such as [\"read\", \"grep\"]",
@@ -201,7 +203,9 @@ impl SettingKind {
             Self::Time => json!(time(given)?),
             Self::Days => json!(Duration::from_secs(whole(given, 1)?.saturating_mul(DAY))),
             Self::Text => text(given)?.into(),
-            Self::Filled => text(given).filter(|text| !text.trim().is_empty())?.into(),
+            Self::Filled | Self::Secret => {
+                text(given).filter(|text| !text.trim().is_empty())?.into()
+            }
             Self::Path => text(given).filter(|text| !text.is_empty())?.into(),
             Self::Paths | Self::Texts => texts(given)?.into(),
             Self::Names => names(given)?.into(),

@@ -172,10 +172,9 @@ fn is_accepted(key: &SettingKey, given: &Located, faults: &mut Faults) -> bool {
         (None, None) => (name, given),
     };
     // A key is never printed.
-    let described = if key.is_secret {
-        "wrong".to_owned()
-    } else {
-        given.describe()
+    let described = match key.kind {
+        SettingKind::Secret | SettingKind::Secrets => "wrong".to_owned(),
+        _ => given.describe(),
     };
     let table = key.kind.items().filter(|_| given.entries().is_some());
     let instead = table.map(|table| format!("a list of tables, each {table}"));

@@ -29,11 +29,11 @@ keys::fields! {
         /// Its arguments.
         args: Texts;
         /// Variables of its environment; never printed.
-        env: Secrets, is_secret = true;
+        env: Secrets;
         /// The address of a server that runs elsewhere.
         url: Filled;
         /// Headers of requests to it; never printed.
-        headers: Secrets, is_secret = true;
+        headers: Secrets;
         /// How long one of its answers is waited for. Default: `30`.
         timeout: Time;
         /// The environment variable that contains the token for a server with a `url`.

@@ -8,7 +8,7 @@ use plimsoll_providers::{BaseUrl, ModelClient, ModelClientBuilder, ModelRef, Sec
 use super::document::Located;
 use super::fault::Faults;
 use super::keys;
-use super::kind::SettingKind::{Filled, Secrets};
+use super::kind::SettingKind::{self, Filled, Secrets};
 use super::layer::Layer;
 
 /// The provider for servers with an OpenAI-compatible API.
@@ -26,9 +26,9 @@ keys::fields! {
         /// The environment variable that contains its key.
         api_key_env: Filled;
         /// Its key itself: read, but better kept out of files; never printed.
-        api_key: Filled, is_secret = true;
+        api_key: SettingKind::Secret;
         /// Further headers of every request; never printed.
-        headers: Secrets, is_secret = true;
+        headers: Secrets;
     }
 }
 
