@@ -218,17 +218,13 @@ impl Translation {
     fn set(&mut self, agent: Option<usize>, ours: &str, value: Value) -> String {
         let is_of_one = key(ours).is_some_and(|key| key.is_of_one_agent);
         let agent = agent.or(is_of_one.then_some(MAIN));
+        let (table, shown) = match agent {
+            Some(agent) => (self.agents.entry(agent).or_default(), "[[agents]] "),
+            None => (&mut self.all, ""),
+        };
         let path: Vec<&str> = ours.split('.').collect();
-        match agent {
-            Some(agent) => {
-                put(self.agents.entry(agent).or_default(), &path, value);
-                format!("[[agents]] {ours}")
-            }
-            None => {
-                put(&mut self.all, &path, value);
-                ours.to_owned()
-            }
-        }
+        put(table, &path, value);
+        format!("{shown}{ours}")
     }
 
     /// Adds what is implicit in the other system: names, and the agents that the main one calls.
