@@ -2,7 +2,9 @@
 //! with the place in the input that it came from.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
+use plimsoll_wire::__internals::parse;
 use serde_json::Value;
 
 /// The place of a unit in its input.
@@ -91,8 +93,12 @@ pub struct Unit<'a> {
     /// The number of its message. Neighbors with the same number are written as one message of Messages; the
     /// other protocols do not use it. Numbers need not ascend.
     pub turn: usize,
-    value: Value,
+    /// The text in the input, if it is unchanged.
     raw: Option<&'a str>,
+    /// The content of that text, as long as it is needed.
+    parsed: OnceLock<Value>,
+    /// The content, if there is no text.
+    own: Option<Value>,
     change: Change,
 }
 
@@ -107,12 +113,17 @@ impl<'a> Unit<'a> {
         raw: Option<&'a str>,
         value: Value,
     ) -> Self {
+        let (parsed, own) = match raw {
+            Some(_) => (OnceLock::from(value), None),
+            None => (OnceLock::new(), Some(value)),
+        };
         Self {
             place: Some(place),
             role,
             turn,
-            value,
             raw,
+            parsed,
+            own,
             change: Change::Unchanged,
         }
     }
@@ -147,16 +158,25 @@ impl<'a> Unit<'a> {
     /// Returns the content in the form of the chat's protocol.
     #[must_use]
     pub fn value(&self) -> &Value {
-        &self.value
+        let own = self.own.as_ref();
+        own.unwrap_or_else(|| self.parsed.get_or_init(|| parsed(self.raw)))
+    }
+
+    /// Drops the content of an unchanged unit, which is parsed again if it is needed. It takes more memory than
+    /// its text.
+    pub(crate) fn forget_value(&mut self) {
+        self.parsed.take();
     }
 
     /// Returns the content to be changed. The unit is no longer unchanged.
     pub fn edit(&mut self) -> &mut Value {
-        self.raw = None;
+        let raw = self.raw.take();
         if self.change == Change::Unchanged {
             self.change = Change::Changed;
         }
-        &mut self.value
+        let value = self.parsed.take();
+        self.own
+            .get_or_insert_with(|| value.unwrap_or_else(|| parsed(raw)))
     }
 
     /// Removes the unit. It stays in the list of its chat, without being written.
@@ -187,7 +207,12 @@ impl<'a> Unit<'a> {
     pub fn json(&self) -> Cow<'a, str> {
         match self.raw {
             Some(raw) => Cow::Borrowed(raw),
-            None => Cow::Owned(self.value.to_string()),
+            None => Cow::Owned(self.value().to_string()),
         }
     }
+}
+
+/// Parses a text that was parsed before.
+fn parsed(raw: Option<&str>) -> Value {
+    raw.and_then(|raw| parse(raw).ok()).unwrap_or_default()
 }

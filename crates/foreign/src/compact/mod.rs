@@ -59,7 +59,9 @@ impl<'a> Body<'a> {
     ///
     /// [`WireError::Expected`] with the place of the first value of a wrong kind. None for a chat that was
     /// repaired.
-    pub fn of(chat: Chat<'a>, target: &Target) -> Result<Self, WireError> {
+    pub fn of(mut chat: Chat<'a>, target: &Target) -> Result<Self, WireError> {
+        // The messages are read from the texts.
+        chat.units.iter_mut().for_each(Unit::forget_value);
         let (mut document, entries) = chat.document()?;
         let messages = std::mem::take(&mut document.messages);
         Ok(Self {
