@@ -8,8 +8,7 @@ use plimsoll_context::{
     SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Usage, ViewLimits,
 };
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Value};
+use serde::{Deserialize, Serialize};
 
 use crate::call_target::TargetOf;
 use crate::filters::InputFilters;
@@ -145,7 +144,6 @@ pub struct RunConfigSnapshot {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<Tokens>,
     /// The limits of the run.
-    #[serde(deserialize_with = "logged_limits")]
     pub limits: ExecutionLimits,
     /// Maximum number of tool calls that run at the same time.
     pub max_parallel_tools: usize,
@@ -154,13 +152,6 @@ pub struct RunConfigSnapshot {
     /// The names of the enabled tools that the provider runs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosted_tools: Vec<String>,
-}
-
-/// Reads the limits in a log. Logs from before the first release also have `max_calls_per_tool`.
-fn logged_limits<'de, D: Deserializer<'de>>(from: D) -> Result<ExecutionLimits, D::Error> {
-    let mut limits = Map::deserialize(from)?;
-    limits.remove("max_calls_per_tool");
-    serde_json::from_value(Value::Object(limits)).map_err(serde::de::Error::custom)
 }
 
 impl RunConfigSnapshot {
