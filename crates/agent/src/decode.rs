@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::arguments::{fit, misfits, read_arguments};
 use crate::batch::{BatchCall, MAX_BATCH};
 use crate::call_target::CallTarget;
-use crate::doom_loop::{LoopVerdict, identity};
+use crate::doom_loop::identity;
 use crate::event::{Event, ToolPhase};
 use crate::hook_input::HookPoint;
 use crate::notice;
@@ -65,15 +65,16 @@ impl NotRun {
     }
 }
 
-/// Reads a whole batch before any of its calls runs, and returns the calls without a result. `looping` is the
-/// severity of the model's current repetition; if `is_last` is set, no tool may be called any more.
+/// Reads a whole batch before any of its calls runs, and returns the calls without a result. If
+/// `is_repeated` is set, it is a repetition that does not run; if `is_last` is set, no tool may be called
+/// any more.
 ///
 /// The decision about a call may depend on earlier calls, and is repeated after a crash; calls with a result are
 /// therefore read as well.
 pub(crate) fn read_batch(
     setup: &Setup,
     state: &State,
-    looping: LoopVerdict,
+    is_repeated: bool,
     is_last: bool,
 ) -> Vec<DecodedCall> {
     let batch = state.batch.iter();
@@ -89,13 +90,13 @@ pub(crate) fn read_batch(
     let mut decoded = Vec::new();
     for (BatchCall { call, result, .. }, arguments) in calls {
         let mut correction = None;
-        let decision = match (arguments, looping) {
+        let decision = match arguments {
             _ if is_last => Err(NotRun::skipped(notice::NO_TOOLS_NOW)),
-            (Err(why), _) => Err(NotRun::refused(notice::unreadable(call, &why))),
-            (_, LoopVerdict::Refuse(_)) => Err(NotRun::refused(notice::REPEATED_CALL)),
+            Err(why) => Err(NotRun::refused(notice::unreadable(call, &why))),
+            _ if is_repeated => Err(NotRun::refused(notice::REPEATED_CALL)),
             _ if !all_read => Err(NotRun::refused(notice::BATCH_UNREADABLE)),
-            (Ok(None), _) => Err(NotRun::skipped(notice::over_batch())),
-            (Ok(Some(arguments)), _) => match correct(setup, &state.facts.names, call, arguments) {
+            Ok(None) => Err(NotRun::skipped(notice::over_batch())),
+            Ok(Some(arguments)) => match correct(setup, &state.facts.names, call, arguments) {
                 Ok((tool, corrected, arguments)) => {
                     correction = renamed(call, &corrected);
                     let is_new = seen.insert(identity(&corrected));

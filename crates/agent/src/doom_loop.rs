@@ -2,6 +2,7 @@
 //!
 //! It stores hashes only, never the messages. `tool_calls.rs` decides how the run reacts.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -45,17 +46,29 @@ pub enum Repetition {
     },
 }
 
-/// The severity of a repetition, in ascending order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoopVerdict {
-    /// No reaction is needed.
-    No,
-    /// The model is told once the batch has results.
-    Nudge(Repetition),
-    /// The batch is not run.
-    Refuse(Repetition),
+/// The reaction to a model that repeats itself.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LoopConsequence {
+    /// The model is warned.
+    Told,
+    /// Its newest tool calls are not run.
+    Refused,
     /// The run ends.
-    Stop(Repetition, u64),
+    Stopped,
+}
+
+/// A repetition that needs a reaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoopVerdict {
+    /// The kind of the repetition.
+    pub kind: Repetition,
+    /// The reaction. A warning follows once the newest batch has results.
+    pub consequence: LoopConsequence,
+    /// Number of repetitions; for a cycle, the number of batches in all its rounds.
+    pub times: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -176,29 +189,27 @@ impl DoomLoopTracker {
         self.ring.push_back(newest);
     }
 
-    /// Returns the severity of the current repetition, including the newest batch.
+    /// Returns the worst current repetition, including the newest batch.
     ///
     /// `max_identical_tool_calls` identical batches in a row are too many (1 acts as 2). After one less
     /// the model is told; that batch and the next do not run; then the run ends. In a cycle, the first
     /// batch of a third round is one too many.
     #[must_use]
-    pub fn looping(&self, max_identical_tool_calls: u64) -> LoopVerdict {
+    pub fn looping(&self, max_identical_tool_calls: u64) -> Option<LoopVerdict> {
         let most = max_identical_tool_calls.max(2);
-        let mut worst = LoopVerdict::No;
-        for (matches, length) in self.matches.iter().zip(1_u64..) {
-            let verdict = if length == 1 {
+        let matches = self.matches.iter().zip(1_u64..);
+        let repetitions = matches.filter_map(|(matches, length)| {
+            if length == 1 {
                 verdict(Repetition::Identical, matches + 1, most)
             } else if *matches >= length && self.is_primitive(length) {
                 let cycle = Repetition::Period { length };
                 verdict(cycle, matches + length, 2 * length + 1)
             } else {
-                LoopVerdict::No
-            };
-            if verdict.severity() > worst.severity() {
-                worst = verdict;
+                None
             }
-        }
-        worst
+        });
+        // The shortest of the worst ones.
+        repetitions.min_by_key(|verdict| Reverse(verdict.consequence))
     }
 
     /// Checks whether the newest batches form a round of this length that does not consist of shorter
@@ -213,30 +224,24 @@ impl DoomLoopTracker {
     }
 }
 
-impl LoopVerdict {
-    fn severity(self) -> u8 {
-        match self {
-            Self::No => 0,
-            Self::Nudge(_) => 1,
-            Self::Refuse(_) => 2,
-            Self::Stop(..) => 3,
-        }
-    }
-}
-
 /// Returns the remembered batches from the newest on, then `None` without end.
 fn newest_first(ring: &VecDeque<BatchHashes>) -> impl Iterator<Item = Option<&BatchHashes>> {
     ring.iter().rev().map(Some).chain(std::iter::repeat(None))
 }
 
-fn verdict(what: Repetition, times: u64, most: u64) -> LoopVerdict {
-    match times {
-        times if times >= most.saturating_add(2) => LoopVerdict::Stop(what, times),
-        times if times >= most => LoopVerdict::Refuse(what),
+fn verdict(kind: Repetition, times: u64, most: u64) -> Option<LoopVerdict> {
+    let consequence = match times {
+        times if times >= most.saturating_add(2) => LoopConsequence::Stopped,
+        times if times >= most => LoopConsequence::Refused,
         // A single occurrence is not a repetition.
-        times if times > 1 && times + 1 == most => LoopVerdict::Nudge(what),
-        _ => LoopVerdict::No,
-    }
+        times if times > 1 && times + 1 == most => LoopConsequence::Told,
+        _ => return None,
+    };
+    Some(LoopVerdict {
+        kind,
+        consequence,
+        times,
+    })
 }
 
 /// Returns the hash of a call within this process. The id, the order of keys and the whitespace of

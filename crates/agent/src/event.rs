@@ -10,7 +10,7 @@ use plimsoll_context::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::doom_loop::Repetition;
+use crate::doom_loop::{LoopConsequence, Repetition};
 use crate::entry::{BranchRecord, Waiting};
 use crate::outcome::{Outcome, is_nothing};
 use crate::setup::{RunConfigSnapshot, TurnTrigger};
@@ -302,18 +302,6 @@ pub enum MessagePhase {
     Delivered,
     /// The run ended before the message was delivered.
     Undelivered,
-}
-
-/// The reaction to a model that repeats itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum LoopConsequence {
-    /// The model is warned.
-    Told,
-    /// Its newest tool calls are not run.
-    Refused,
-    /// The run ends.
-    Stopped,
 }
 
 /// The phase of a tool call.

@@ -57,11 +57,12 @@ pub use arguments::{fit, read_arguments};
 pub use batch::{CallKey, MAX_BATCH};
 pub use between_runs::{CompactError, MAX_FOCUS};
 pub use call_target::{CallTarget, CommandTarget, PathTarget, ShellText, SimpleCommand, TargetOf};
-pub use doom_loop::{DoomLoopTracker, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition};
+pub use doom_loop::{
+    DoomLoopTracker, LoopConsequence, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition,
+};
 pub use entry::{BranchRecord, Entry, LOG_FORMAT, Waiting, WindowEvidence};
 pub use event::{
-    AppliedPlan, EVENT_VERSION, Event, LoopConsequence, MessagePhase, RunStep, SessionEvent,
-    ToolPhase, event_schema,
+    AppliedPlan, EVENT_VERSION, Event, MessagePhase, RunStep, SessionEvent, ToolPhase, event_schema,
 };
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};

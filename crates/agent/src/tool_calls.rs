@@ -10,9 +10,9 @@ use plimsoll_context::{Bytes, CallId, Message, Part, ToolCall, ToolResult};
 
 use crate::batch::CallKey;
 use crate::decode::{NotRun, PreparedCall, check_rewritten, read_batch};
-use crate::doom_loop::{LoopVerdict, Repetition};
+use crate::doom_loop::{LoopConsequence, LoopVerdict};
 use crate::entry::{Entry, Waiting};
-use crate::event::{Event, LoopConsequence, ToolPhase};
+use crate::event::{Event, ToolPhase};
 use crate::hook_input::{HookInput, HookPoint};
 use crate::notice;
 use crate::outcome::EndReason;
@@ -32,22 +32,23 @@ impl Run {
     pub(crate) fn decode_batch(&mut self) {
         let is_finalizing = self.state.facts.finalizing.is_some();
         // A run that is about to end ends for that reason, even if its last answer is a repetition.
-        let looping = if is_finalizing {
-            LoopVerdict::No
-        } else {
-            self.looping()
-        };
-        match looping {
-            LoopVerdict::Stop(kind, times) => {
-                self.tell_loop(kind, LoopConsequence::Stopped);
+        let looping = self
+            .looping()
+            .filter(|looping| !is_finalizing && looping.consequence != LoopConsequence::Told);
+        if let Some(LoopVerdict {
+            kind,
+            consequence,
+            times,
+        }) = looping
+        {
+            self.notify(Event::LoopDetected { kind, consequence });
+            if consequence == LoopConsequence::Stopped {
                 return self.finish(EndReason::DoomLoop { times, kind });
             }
-            LoopVerdict::Refuse(kind) => self.tell_loop(kind, LoopConsequence::Refused),
-            LoopVerdict::Nudge(_) | LoopVerdict::No => {}
         }
         let is_last = is_finalizing || self.setup.limits.max_turns() <= self.tracker().turns;
         let mut ready = VecDeque::new();
-        for decoded in read_batch(&self.setup, &self.state, looping, is_last) {
+        for decoded in read_batch(&self.setup, &self.state, looping.is_some(), is_last) {
             let call = decoded.call;
             decoded
                 .correction
@@ -61,14 +62,10 @@ impl Run {
         self.phase = Phase::Working(ToolQueue::new(ready));
     }
 
-    /// Returns the severity of the model's current repetition.
-    fn looping(&self) -> LoopVerdict {
-        let most = self.setup.limits.identical_tool_calls();
-        most.map_or(LoopVerdict::No, |most| self.state.doom_loop.looping(most))
-    }
-
-    fn tell_loop(&mut self, kind: Repetition, consequence: LoopConsequence) {
-        self.notify(Event::LoopDetected { kind, consequence });
+    /// Returns the model's current repetition, if loop detection is on.
+    fn looping(&self) -> Option<LoopVerdict> {
+        let most = self.setup.limits.identical_tool_calls()?;
+        self.state.doom_loop.looping(most)
     }
 
     /// Starts the calls that may start. Once all calls have results, the next request is made.
@@ -118,8 +115,13 @@ impl Run {
         self.current.cause = TurnTrigger::ToolResults;
         self.end_turn();
         self.say_pins();
-        if let (LoopVerdict::Nudge(kind), None) = (self.looping(), &self.state.facts.finalizing) {
-            self.tell_loop(kind, LoopConsequence::Told);
+        let consequence = LoopConsequence::Told;
+        if self.state.facts.finalizing.is_none()
+            && let Some(looping) = self.looping()
+            && looping.consequence == consequence
+        {
+            let kind = looping.kind;
+            self.notify(Event::LoopDetected { kind, consequence });
             self.notice(notice::REPEATED.to_owned());
         }
         if let Some(reason) = self.state.facts.finalizing.clone() {

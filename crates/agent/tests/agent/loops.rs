@@ -52,18 +52,18 @@ fn batch(written: &str) -> Batch {
 
 /// What follows a batch: `.` it runs, `n` it runs and the model is told, `x` it does not run, `!` the
 /// run ends.
-fn follows(tracker: &mut DoomLoopTracker, most: u64, batch: &Batch) -> (char, LoopVerdict) {
+fn follows(tracker: &mut DoomLoopTracker, most: u64, batch: &Batch) -> (char, Option<LoopVerdict>) {
     tracker.record_message(&batch.message);
     let looping = tracker.looping(most);
-    let runs = match looping {
-        LoopVerdict::Stop(..) => return ('!', looping),
-        LoopVerdict::Refuse(_) => false,
-        LoopVerdict::Nudge(_) | LoopVerdict::No => true,
+    let runs = match looping.map(|looping| looping.consequence) {
+        Some(LoopConsequence::Stopped) => return ('!', looping),
+        Some(LoopConsequence::Refused) => false,
+        Some(LoopConsequence::Told) | None => true,
     };
     tracker.answered(batch.results.iter().map(|result| runs.then_some(result)));
     match (runs, tracker.looping(most)) {
         (false, _) => ('x', looping),
-        (true, looping @ LoopVerdict::Nudge(_)) => ('n', looping),
+        (true, looping @ Some(_)) => ('n', looping),
         (true, looping) => ('.', looping),
     }
 }
@@ -146,21 +146,29 @@ fn it_says_what_is_repeated_and_how_often() {
         let mut tracker = DoomLoopTracker::default();
         let batches = script.split_whitespace();
         let ends = batches.map(|written| follows(&mut tracker, most, &batch(written)).1);
-        ends.last().unwrap()
+        ends.last().unwrap().unwrap()
     };
     let period = |length| Repetition::Period { length };
-    for (script, looping) in [
-        ("a a", LoopVerdict::Nudge(Repetition::Identical)),
-        ("a a a", LoopVerdict::Refuse(Repetition::Identical)),
-        ("a a a a a", LoopVerdict::Stop(Repetition::Identical, 5)),
-        ("a b a b", LoopVerdict::Nudge(period(2))),
-        ("a b a b a b a", LoopVerdict::Stop(period(2), 7)),
-        ("a b c a b c a", LoopVerdict::Refuse(period(3))),
+    let identical = Repetition::Identical;
+    for (script, consequence, kind, times) in [
+        ("a a", LoopConsequence::Told, identical, 2),
+        ("a a a", LoopConsequence::Refused, identical, 3),
+        ("a a a a a", LoopConsequence::Stopped, identical, 5),
+        ("a b a b", LoopConsequence::Told, period(2), 4),
+        ("a b a b a b a", LoopConsequence::Stopped, period(2), 7),
+        ("a b c a b c a", LoopConsequence::Refused, period(3), 7),
         (
             "h|a!e h|a!e h|a!e h|a!e h|a!e",
-            LoopVerdict::Stop(Repetition::Identical, 5),
+            LoopConsequence::Stopped,
+            identical,
+            5,
         ),
     ] {
+        let looping = LoopVerdict {
+            kind,
+            consequence,
+            times,
+        };
         assert_eq!(last(3, script), looping, "{script}");
     }
 }
