@@ -40,15 +40,14 @@ pub fn read_arguments(written: &str) -> Result<Map<String, Value>, String> {
 /// Returns the faults of arguments by the `required` names and the types of their tool's JSON schema, as phrases such
 /// as ``"`n` is the string \"sixty\", and an integer is wanted"``. Values within the arguments are not checked.
 pub(crate) fn misfits(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
-    let expected = Expected::of(schema, schema);
-    let Some(expected) = expected.filter(|expected| expected.kind == Kind::Object) else {
+    let Some(expected) = Expected::object(schema) else {
         return Vec::new();
     };
     let missing = expected.required();
     let missing = missing.filter(|name| !arguments.contains_key(*name));
     let missing = missing.map(|name| format!("`{name}` is missing"));
     let others = arguments.iter().filter_map(|(name, value)| {
-        let wanted = expected::missed(schema, expected.field(name)?, value)?;
+        let wanted = Expected::of(schema, expected.field(name)?)?.missed(value)?;
         let is = described(value);
         Some(format!("`{name}` is {is}, and {wanted} is wanted"))
     });
@@ -79,23 +78,23 @@ fn described(value: &Value) -> String {
 /// - a single value in place of a list
 /// - `null` for an optional field
 pub fn fit(schema: &Value, arguments: &mut Map<String, Value>) {
-    let expected = Expected::of(schema, schema);
-    if let Some(expected) = expected.filter(|expected| expected.kind == Kind::Object) {
+    if let Some(expected) = Expected::object(schema) {
         fields(schema, &expected, arguments, 0);
     }
 }
 
 /// Converts a value to the type that its schema expects. Returns `false` if it has another type.
 fn convert(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool {
-    let expected = Expected::of(root, schema);
-    let Some(expected) = expected.filter(|_| depth < MAX_DEPTH) else {
+    let expected = Expected::of(root, schema).filter(|_| depth < MAX_DEPTH);
+    let kind = expected.as_ref().and_then(Expected::kind);
+    let (Some(expected), Some(kind)) = (expected, kind) else {
         return true;
     };
     if value.is_null() && expected.nullable {
         return true;
     }
-    if !expected.kind.matches(value) {
-        let Some(new) = converted(root, &expected, value, depth) else {
+    if !kind.matches(value) {
+        let Some(new) = converted(root, kind, expected.item(), value, depth) else {
             return false;
         };
         *value = new;
@@ -130,15 +129,21 @@ fn fields(root: &Value, expected: &Expected<'_>, object: &mut Map<String, Value>
 }
 
 /// Returns the value as the expected type, if it means one value of that type.
-fn converted(root: &Value, expected: &Expected<'_>, value: &Value, depth: usize) -> Option<Value> {
-    match (expected.kind, value) {
+fn converted(
+    root: &Value,
+    kind: Kind,
+    item: Option<&Value>,
+    value: &Value,
+    depth: usize,
+) -> Option<Value> {
+    match (kind, value) {
         (Kind::Array | Kind::Object, Value::String(text)) if is_json(text) => {
             let inner: Value = serde_json::from_str(text).ok()?;
-            expected.kind.matches(&inner).then_some(inner)
+            kind.matches(&inner).then_some(inner)
         }
         (Kind::Array, Value::Null) => None,
         (Kind::Array, single) => {
-            let (item, mut single) = (expected.item(), single.clone());
+            let mut single = single.clone();
             let is_item = item.is_none_or(|item| convert(root, item, &mut single, depth + 1));
             is_item.then(|| Value::Array(vec![single]))
         }

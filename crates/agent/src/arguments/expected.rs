@@ -1,13 +1,16 @@
-//! [`Expected`]: the type that a JSON schema requires of a value.
+//! [`Expected`]: the types that a JSON schema allows for a value.
 //!
-//! This is not a validator. A schema that allows several types, or that has another form than the
-//! usual ones, expects nothing: the tool itself decides.
+//! This is not a validator. A schema that has another form than the usual ones expects nothing: the tool
+//! itself decides.
 
 use serde_json::{Map, Value};
 use strum::{EnumString, IntoStaticStr};
 
 /// Maximum length of a chain of references and choices.
 const MAX_STEPS: usize = 16;
+/// The type that a schema may allow beside another.
+const NULL: &str = "null";
+
 /// A type of JSON schema, apart from `null`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
@@ -20,10 +23,11 @@ pub(super) enum Kind {
     Object,
 }
 
-/// The only type that a schema allows, apart from `null`.
-#[derive(Debug, Clone, Copy)]
+/// The types that a schema allows.
+#[derive(Debug, Clone)]
 pub(super) struct Expected<'a> {
-    pub(super) kind: Kind,
+    /// The types apart from `null`.
+    kinds: Vec<Kind>,
     /// Whether `null` is allowed as well.
     pub(super) nullable: bool,
     schema: &'a Map<String, Value>,
@@ -56,23 +60,20 @@ impl Kind {
 
 impl<'a> Expected<'a> {
     /// Reads a schema. Follows references within `root`, and the only branch of a choice that is not
-    /// `null`. Returns `None` if several types are allowed, or if the schema does not say.
+    /// `null`. Returns `None` if the schema does not say.
     pub(super) fn of(root: &'a Value, schema: &'a Value) -> Option<Self> {
         let mut nullable = false;
         let mut next = schema;
         for _ in 0..MAX_STEPS {
             let schema = next.as_object()?;
             nullable |= schema.get("nullable") == Some(&Value::Bool(true));
-            let found = match schema.get("type") {
-                Some(types) => Some(only_kind(types)?),
-                None => schema
-                    .contains_key("properties")
-                    .then_some((Kind::Object, false)),
-            };
-            if let Some((kind, takes_null)) = found {
+            if let Some(mut names) = type_names(schema) {
+                nullable |= names.contains(&NULL);
+                names.retain(|name| *name != NULL);
+                let kinds = names.into_iter().map(|name| name.parse().ok());
                 return Some(Self {
-                    kind,
-                    nullable: nullable || takes_null,
+                    kinds: kinds.collect::<Option<_>>()?,
+                    nullable,
                     schema,
                 });
             }
@@ -81,12 +82,32 @@ impl<'a> Expected<'a> {
             } else {
                 let mut keys = ["anyOf", "oneOf", "allOf"].iter();
                 let branches = keys.find_map(|key| schema.get(*key))?.as_array()?;
-                let is_null = |branch: &&Value| branch.get("type") == Some(&Value::from("null"));
+                let is_null = |branch: &&Value| branch.get("type") == Some(&Value::from(NULL));
                 nullable |= branches.iter().any(|branch| is_null(&branch));
                 only(branches.iter().filter(|branch| !is_null(branch)))?
             };
         }
         None
+    }
+
+    /// Reads the schema of a tool's arguments. Returns `None` if it does not want an object.
+    pub(super) fn object(schema: &'a Value) -> Option<Self> {
+        Self::of(schema, schema).filter(|expected| expected.kind() == Some(Kind::Object))
+    }
+
+    /// Returns the type, if the schema allows only one.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        only(self.kinds.iter().copied())
+    }
+
+    /// Returns the wanted types in words if a value has none of them.
+    pub(super) fn missed(&self, value: &Value) -> Option<String> {
+        let is_null = self.nullable && value.is_null();
+        if is_null || self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.matches(value)) {
+            return None;
+        }
+        let wanted: Vec<String> = self.kinds.iter().map(|kind| kind.words()).collect();
+        Some(wanted.join(" or "))
     }
 
     /// Returns the schema of a field.
@@ -107,33 +128,13 @@ impl<'a> Expected<'a> {
     }
 }
 
-/// Returns the wanted types in words if a value has none of them. `None` if it fits, or if the schema does not say.
-pub(super) fn missed(root: &Value, schema: &Value, value: &Value) -> Option<String> {
-    if let Some(expected) = Expected::of(root, schema) {
-        let fits = expected.kind.matches(value) || (expected.nullable && value.is_null());
-        return (!fits).then(|| expected.kind.words());
+/// Returns the names of the types in a schema, if it has any.
+fn type_names(schema: &Map<String, Value>) -> Option<Vec<&str>> {
+    match schema.get("type") {
+        Some(Value::Array(names)) => Some(names.iter().filter_map(Value::as_str).collect()),
+        Some(name) => Some(vec![name.as_str()?]),
+        None => schema.contains_key("properties").then(|| vec!["object"]),
     }
-    let names = schema.get("type")?.as_array()?;
-    let names = names.iter().filter_map(Value::as_str);
-    let (nulls, names): (Vec<&str>, Vec<&str>) = names.partition(|name| *name == "null");
-    let kinds: Option<Vec<Kind>> = names.into_iter().map(|name| name.parse().ok()).collect();
-    let kinds = kinds.filter(|kinds| !kinds.is_empty())?;
-    let fits =
-        kinds.iter().any(|kind| kind.matches(value)) || (!nulls.is_empty() && value.is_null());
-    let wanted = kinds.iter().map(|kind| kind.words());
-    (!fits).then(|| wanted.collect::<Vec<_>>().join(" or "))
-}
-
-/// Returns the only type besides `null`, and whether `null` is allowed.
-fn only_kind(types: &Value) -> Option<(Kind, bool)> {
-    let names = match types {
-        Value::Array(names) => names.as_slice(),
-        name => std::slice::from_ref(name),
-    };
-    let is_null = |name: &&Value| name.as_str() == Some("null");
-    let kind = only(names.iter().filter(|name| !is_null(name)))?;
-    let null = names.iter().any(|name| is_null(&name));
-    Some((kind.as_str()?.parse().ok()?, null))
 }
 
 /// Returns the only item of an iterator.
