@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::ledger::LimitKind;
 use crate::outcome::{EndReason, Outcome, is_nothing};
 use crate::setup::RunConfigSnapshot;
-use crate::spend::Spend;
+use crate::spend::{Cost, Spend};
 
 /// The version of the log's format, recorded in the first entry.
 pub const LOG_FORMAT: u32 = 1;
@@ -40,6 +40,43 @@ impl Entry {
             | Self::PartialReply { message, .. }
             | Self::ToolResult { message, .. } => Some(message),
             _ => None,
+        }
+    }
+
+    /// Returns what the entry adds to the usage of its run. Model calls of sub-agents are not turns of the
+    /// run, and a reply without reported usage has none here.
+    #[must_use]
+    pub fn spend(&self) -> Spend {
+        let none = Spend::default();
+        match self {
+            Self::Reply { usage, cost, .. } => Spend {
+                usage: usage.unwrap_or_default(),
+                cost: Cost::of(*cost),
+                turns: 1,
+                ..none
+            },
+            Self::ToolStarted { .. } => Spend {
+                tool_calls: 1,
+                ..none
+            },
+            Self::ToolResult { spent, .. } => Spend { turns: 0, ..*spent },
+            Self::Summarized { usage, cost, .. } => Spend {
+                usage: *usage,
+                cost: Cost::of(*cost),
+                ..none
+            },
+            Self::PartialReply {
+                usage,
+                estimated,
+                cost,
+                ..
+            } => Spend {
+                usage: *usage,
+                estimated: *estimated,
+                cost: Cost::of(*cost),
+                ..none
+            },
+            _ => none,
         }
     }
 }

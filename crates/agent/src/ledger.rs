@@ -5,10 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{Bytes, Ppm, Tokens, Usage};
+use plimsoll_context::{Bytes, Ppm, TokenCounter, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
+use crate::entry::Entry;
 use crate::limits::{CountTokens, ExecutionLimits};
 use crate::outcome::EndReason;
 use crate::spend::{Amounts, Cost, Spend};
@@ -111,28 +112,40 @@ impl Ledger {
         };
     }
 
-    /// Adds an answered call, with the reported usage or else our own count.
-    pub(crate) fn answered(&mut self, usage: Option<Usage>, counted: Tokens, reply: Tokens) {
-        let usage = usage.inspect(|usage| self.usage = self.usage.combine(*usage));
-        let (processed, output) = match usage {
-            Some(usage) => (usage.processed(), usage.output),
-            None => {
-                self.estimated.input += counted;
-                self.estimated.output += reply;
-                (counted, reply)
+    /// Adds the usage of an entry. If the provider reported none for a reply, our own count is used.
+    pub(crate) fn add(&mut self, entry: &Entry, spend: Spend, counter: &dyn TokenCounter) {
+        self.usage = self.usage.combine(spend.usage);
+        self.estimated = self.estimated.combine(spend.estimated);
+        self.cost_accumulated = self.cost_accumulated.combine(spend.cost);
+        self.turns += spend.turns;
+        self.tool_calls = self.tool_calls.saturating_add(spend.tool_calls);
+        match entry {
+            Entry::Reply {
+                message,
+                usage,
+                counted,
+                ..
+            } => {
+                let (processed, output) = match usage {
+                    Some(usage) => (usage.processed(), usage.output),
+                    None => (*counted, counter.message(message)),
+                };
+                if usage.is_none() {
+                    self.estimated.input += processed;
+                    self.estimated.output += output;
+                }
+                self.tokens_used += self.counts(processed) + output;
+                self.newest = processed + output;
+                return;
             }
-        };
-        self.turns += 1;
-        self.tokens_used += self.counts(processed) + output;
-        self.newest = processed + output;
-    }
-
-    /// Adds usage beside the run's own answered calls, reported and estimated. Each token counts in
-    /// full.
-    pub(crate) fn charge(&mut self, usage: Usage, estimated: Usage) {
-        self.tokens_used += usage.total_tokens() + estimated.total_tokens();
-        self.usage = self.usage.combine(usage);
-        self.estimated = self.estimated.combine(estimated);
+            Entry::ToolResult { spent, .. } => self.of_tools = self.of_tools.combine(*spent),
+            Entry::Summarized { usage, .. } => {
+                self.summary_usage = self.summary_usage.combine(*usage);
+            }
+            _ => {}
+        }
+        // Beside the run's own answered calls, each token counts in full.
+        self.tokens_used += spend.usage.total_tokens() + spend.estimated.total_tokens();
     }
 
     /// Returns how much the input of a call adds to the counted tokens: everything, or only the tokens

@@ -174,31 +174,13 @@ impl RunRecord {
             {
                 self.prompt = Some(Arc::clone(message));
             }
-            Entry::Reply { usage, cost, .. } => {
-                self.turns += 1;
-                self.pay(usage.unwrap_or_default(), Cost::of(*cost));
-            }
-            Entry::ToolStarted { .. } => self.tool_calls += 1,
-            Entry::ToolResult { spent, .. } => {
-                self.tool_calls = self.tool_calls.saturating_add(spent.tool_calls);
-                self.pay(spent.usage.combine(spent.estimated), spent.cost);
-            }
-            Entry::Summarized { usage, cost, .. } => self.pay(*usage, Cost::of(*cost)),
-            Entry::PartialReply {
-                usage,
-                estimated,
-                cost,
-                ..
-            } => {
-                self.pay(usage.combine(*estimated), Cost::of(*cost));
-            }
             Entry::RunEnded { outcome } => self.outcome = Some(outcome.reason.clone()),
             _ => {}
         }
-    }
-
-    fn pay(&mut self, usage: Usage, cost: Cost) {
-        self.usage = self.usage.combine(usage);
-        self.cost = self.cost.combine(cost);
+        let spend = entry.spend();
+        self.turns += spend.turns;
+        self.tool_calls = self.tool_calls.saturating_add(spend.tool_calls);
+        self.usage = self.usage.combine(spend.usage).combine(spend.estimated);
+        self.cost = self.cost.combine(spend.cost);
     }
 }

@@ -19,7 +19,7 @@ use crate::limits::ExecutionLimits;
 use crate::memory::RunMemory;
 use crate::outcome::EndReason;
 use crate::setup::Setup;
-use crate::spend::Cost;
+use crate::spend::{Cost, Spend};
 use crate::tool_names::ToolNames;
 use crate::undo::Marks;
 
@@ -67,8 +67,8 @@ pub(crate) struct Facts {
     /// The reason why the run ends after the next answer, once the model has been asked for it.
     pub(crate) finalizing: Option<EndReason>,
     pub(crate) ledger: Ledger,
-    total: Usage,
-    total_cost: Cost,
+    /// The usage of all runs of the session.
+    total: Spend,
     /// Number of messages that were ever queued.
     pub(crate) queued: u64,
     /// The session has received a message of the user.
@@ -182,7 +182,12 @@ impl State {
     /// If the entry does not match the entries before it; the state is then unchanged.
     pub fn absorb(&mut self, entry: &Entry) -> Result<(), FoldError> {
         self.apply(entry)?;
-        self.facts.ledger.memory = self.memory.held();
+        let spend = entry.spend();
+        let facts = &mut self.facts;
+        let counter = self.transcript.counter();
+        facts.ledger.add(entry, spend, counter.as_ref());
+        facts.ledger.memory = self.memory.held();
+        facts.total = facts.total.combine(spend);
         Ok(())
     }
 
@@ -247,8 +252,8 @@ impl State {
             Entry::Undelivered { ids } => {
                 self.waiting.retain(|queued| !ids.contains(&queued.id));
             }
-            // When a key is seen again, the log itself is searched for it.
-            Entry::Accepted { .. } => {}
+            // When a key is seen again, the log itself is searched for it. A summary only has usage.
+            Entry::Accepted { .. } | Entry::Summarized { .. } => {}
             Entry::Warned { limit } => self.facts.ledger.warned.push(*limit),
             Entry::Finalizing { reason } => self.facts.finalizing = Some(reason.clone()),
             Entry::Reply {
@@ -256,7 +261,7 @@ impl State {
                 stop,
                 usage,
                 counted,
-                cost,
+                ..
             } => {
                 self.facts.paused = *stop == StopReason::Paused && !is_empty(message);
                 self.facts.trail.sent(self.transcript.items());
@@ -264,8 +269,6 @@ impl State {
                 self.facts.missed = self.facts.cache.answered(*counted, view, usage.as_ref());
                 self.facts.heard = usage.map(|usage| (*counted, usage.processed()));
                 self.transcript.mark_sent();
-                let reply = self.transcript.counter().message(message);
-                self.facts.ledger.answered(*usage, *counted, reply);
                 if !is_empty(message) {
                     let message = without_long_faults(message);
                     self.memory.takes(&message);
@@ -275,10 +278,8 @@ impl State {
                     self.transcript.mark_sent();
                 }
                 self.facts.turns += 1;
-                self.pay(Cost::of(*cost));
                 if let Some(usage) = usage {
                     self.facts.calibration.observe(*counted, usage.processed());
-                    self.facts.total = self.facts.total.combine(*usage);
                 }
             }
             Entry::ToolStarted { call } => {
@@ -286,15 +287,10 @@ impl State {
                 if !batch.is_some_and(|batch| batch.begin(call)) {
                     return Err(FoldError::Result(call.clone()));
                 }
-                self.facts.ledger.tool_calls += 1;
             }
-            Entry::ToolResult { message, spent } => {
+            Entry::ToolResult { message, .. } => {
                 self.take(message)?;
                 self.memory.takes(message);
-                self.charge(spent.usage, spent.estimated, spent.cost);
-                let ledger = &mut self.facts.ledger;
-                ledger.tool_calls = ledger.tool_calls.saturating_add(spent.tool_calls);
-                ledger.of_tools = ledger.of_tools.combine(*spent);
             }
             Entry::PlanApplied { plan } => {
                 self.marks.keep(&self.transcript);
@@ -308,18 +304,7 @@ impl State {
                     self.facts.ledger.freed += released.freed;
                 }
             }
-            Entry::Summarized { usage, cost, .. } => {
-                self.charge(*usage, Usage::default(), Cost::of(*cost));
-                let ledger = &mut self.facts.ledger;
-                ledger.summary_usage = ledger.summary_usage.combine(*usage);
-            }
-            Entry::PartialReply {
-                message,
-                usage,
-                estimated,
-                cost,
-            } => {
-                self.charge(*usage, *estimated, Cost::of(*cost));
+            Entry::PartialReply { message, .. } => {
                 if !is_empty(message) {
                     self.facts.paused = false;
                     self.memory.takes(message);
@@ -370,10 +355,8 @@ impl State {
                 // The entries of the chosen branch follow and are counted then.
                 let losers = branches.iter().enumerate();
                 let losers = losers.filter(|(index, _)| Some(*index) != *winner);
-                for spent in losers.map(|(_, branch)| &branch.spent).chain([judged]) {
-                    self.facts.total = self.facts.total.combine(spent.usage);
-                    self.facts.total_cost = self.facts.total_cost.combine(spent.cost);
-                }
+                let spent = losers.map(|(_, branch)| branch.spent).chain([*judged]);
+                self.facts.total = spent.fold(self.facts.total, Spend::combine);
             }
             Entry::RunEnded { outcome } => {
                 // The window may have been inferred wrongly from the refusal. A guess that leaves no
@@ -415,13 +398,13 @@ impl State {
     /// Returns the usage of all runs of the session.
     #[must_use]
     pub fn usage(&self) -> Usage {
-        self.facts.total
+        self.facts.total.usage
     }
 
     /// Returns the cost of all runs of the session.
     #[must_use]
     pub fn cost(&self) -> Cost {
-        self.facts.total_cost
+        self.facts.total.cost
     }
 
     /// Returns the memory that the current run takes in this process: its messages and the driver's
@@ -459,20 +442,6 @@ impl State {
     #[must_use]
     pub fn learned_window(&self) -> Option<Tokens> {
         self.facts.learned
-    }
-
-    /// Adds usage beside the run's own answered calls, reported and estimated. Each token counts in
-    /// full.
-    fn charge(&mut self, usage: Usage, estimated: Usage, cost: Cost) {
-        self.pay(cost);
-        self.facts.ledger.charge(usage, estimated);
-        self.facts.total = self.facts.total.combine(usage);
-    }
-
-    fn pay(&mut self, cost: Cost) {
-        let ledger = &mut self.facts.ledger;
-        ledger.cost_accumulated = ledger.cost_accumulated.combine(cost);
-        self.facts.total_cost = self.facts.total_cost.combine(cost);
     }
 
     fn take(&mut self, message: &Arc<Message>) -> Result<(), FoldError> {
