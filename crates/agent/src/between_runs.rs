@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Form, Item, Message, Pin, PinnedPart, Seq, Tokens};
 
-use crate::entry::{Entry, LOG_FORMAT};
+use crate::entry::Entry;
 use crate::event::AppliedPlan;
 use crate::phase::{CurrentRun, Phase};
 use crate::pins::{MAX_PINS, PinError, REFUSAL, held, rule, rule_text};
@@ -55,13 +55,6 @@ impl Run {
         self.tools.overhead = self.setup.overhead_beside(self.tools.tokens);
     }
 
-    /// Writes the first entry of an empty log, so that the session can be forked.
-    pub fn open_log(&mut self) {
-        if self.state.facts.format == 0 {
-            self.record(Entry::Opened { format: LOG_FORMAT });
-        }
-    }
-
     /// Adds a notice of the host for the model, between runs.
     ///
     /// Returns `false` and adds nothing while a run is in progress or tool calls have no results, since
@@ -70,7 +63,6 @@ impl Run {
         if self.is_running() || self.state.batch.is_some() {
             return false;
         }
-        self.open_log();
         self.notice(text);
         true
     }
@@ -84,7 +76,6 @@ impl Run {
         if self.is_running() {
             return Err(PinError::Pending);
         }
-        self.open_log();
         self.set_pin(seq, what)
     }
 
@@ -98,7 +89,6 @@ impl Run {
         if self.is_running() || self.state.batch.is_some() {
             return Err(PinError::Pending);
         }
-        self.open_log();
         self.say_rule(text)
     }
 
@@ -177,7 +167,6 @@ impl Run {
         if !self.pinned().any(|(at, _)| at == seq) {
             return false;
         }
-        self.open_log();
         self.record(Entry::Unpinned { seq })
     }
 
@@ -216,7 +205,6 @@ impl Run {
         let run = self.state.marks.newest().ok_or(UndoError::Nothing)?;
         let items = self.state.transcript.items().iter();
         let pinned: Vec<Item> = items.filter(|item| item.pin.is_some()).cloned().collect();
-        self.open_log();
         // Queued messages belong to the undone run.
         self.give_up_waiting();
         self.record(Entry::RolledBack { run });

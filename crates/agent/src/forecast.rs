@@ -76,6 +76,12 @@ impl Run {
         self.tracker().exceeded_by(this.plus(self.last_call()))
     }
 
+    /// Returns the limit that allows no further call, if there is one.
+    pub(crate) fn no_more_calls(&self) -> Option<EndReason> {
+        let spent = self.tracker().spent(self.now.elapsed);
+        spent.or_else(|| self.exceeded_by_next())
+    }
+
     /// Returns the limit that the next call would exceed, if there is one.
     pub(crate) fn exceeded_by_next(&self) -> Option<EndReason> {
         self.tracker().exceeded_by(self.next_call())
@@ -127,29 +133,6 @@ impl Run {
         let room = [tokens, money].into_iter().flatten().min()?;
         let room = room.max(self.answer());
         Some(room).filter(|room| *room < LONGEST_ANSWER)
-    }
-
-    /// Returns the maximum input of the next call, in the provider's tokens.
-    pub(crate) fn allowed_input(&self) -> Tokens {
-        let (limits, ledger) = (&self.setup.limits, self.tracker());
-        let answer = self.answer();
-        let tokens = limits.max_total_tokens.map(|limit| {
-            let left = limit.minus(ledger.tokens_used).minus(answer);
-            left + match limits.count_tokens() {
-                CountTokens::Processed => Tokens::ZERO,
-                CountTokens::Growth => ledger.newest,
-            }
-        });
-        let money = limits.max_cost.and_then(|limit| {
-            let sheet = self.sheet()?;
-            let left = limit.minus(ledger.cost_accumulated.known);
-            bought(
-                left.minus(sheet.rates.output.of(answer)),
-                self.input_rate(&sheet),
-            )
-        });
-        let allowed = [tokens, money].into_iter().flatten().min();
-        allowed.unwrap_or(Tokens::MAX)
     }
 
     /// Returns the estimate for the last answer after one more turn of usual growth.

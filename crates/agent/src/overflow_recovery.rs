@@ -14,12 +14,12 @@ use crate::failure::Failure;
 use crate::hook_input::{HookInput, HookPoint};
 use crate::notice;
 use crate::outcome::EndReason;
-use crate::phase::{ModelCallFacts, Phase, PlanFor, RefusedRequest};
+use crate::phase::{ModelCallFacts, Phase, PlanFor};
 use crate::run::Run;
 use crate::step::Step;
 
-/// Number of steps of the ladder. After the last one a request has an eighth of its first size, or its
-/// minimum size.
+/// Number of steps of the ladder. After the last one a request has an eighth of its first size at most, or
+/// its minimum size.
 const MAX_RUNGS: u32 = 4;
 /// Exchanges that are kept after an overflow if they fit: about the four newest messages.
 const KEPT: usize = 2;
@@ -45,47 +45,30 @@ impl Run {
             error: failure.to_string(),
         });
         let rung = call.rung + 1;
-        match &failure {
-            _ if rung > MAX_RUNGS => {}
+        if rung > MAX_RUNGS {
+            return self.finish(EndReason::Failed { failure });
+        }
+        let half = Tokens(call.counted.0 / 2);
+        match failure {
             Failure::Overflow { used, window, .. } => {
-                let (used, window) = (*used, *window);
                 self.learn(used, window, call.counted, evidence);
-                // The requested length of the answer was too large, not the request. (An answer that
-                // was cut short would be cut even shorter, so this does not apply to it.) If the
-                // provider reports only the window, our own count decides.
-                let reported = self.state.facts.calibration.reported(call.counted);
-                let ours = call.max_output.map(|_| reported);
-                if !was_cut
-                    && let Some(room) = room(used.or(ours), window)
-                    && call.max_output.is_none_or(|limit| limit > room)
-                {
+                self.notify_overflow(&failure, rung);
+                // An answer that was cut short would be cut even shorter.
+                if !was_cut && let Some(room) = self.answer_is_too_long(used, window, call) {
                     // Without a limit for the answer, the server assumes a length that does not fit,
                     // and would do so again.
                     self.current.needs_limit = true;
-                    self.notify_overflow(&failure, rung);
                     return self.call(rung, Some(room));
                 }
-                let most = match (used, window, rung) {
-                    // If the provider reports sizes, the target follows from the limit.
-                    (Some(_), _, ..=2) | (None, Some(_), 1) => None,
-                    (None, _, 2..) => Some(Tokens(call.counted.0 / 4)),
-                    _ => Some(Tokens(call.counted.0 / 2)),
-                };
-                return self.shrink(RefusedRequest {
-                    failure,
-                    rung,
-                    counted: call.counted,
-                    most,
-                });
+                // At first, a target that follows from reported sizes is enough.
+                let is_told = rung == 1 && (used.is_some() || window.is_some());
+                let most = if is_told { call.counted } else { half };
+                self.shrink(failure, rung, call.counted, most);
             }
-            // A limit in bytes does not reveal the window: halve the request and learn nothing.
+            // A limit in bytes does not reveal the window.
             Failure::BodyTooLarge { .. } => {
-                return self.shrink(RefusedRequest {
-                    failure,
-                    rung,
-                    counted: call.counted,
-                    most: Some(Tokens(call.counted.0 / 2)),
-                });
+                self.notify_overflow(&failure, rung);
+                self.shrink(failure, rung, call.counted, half);
             }
             Failure::Refused { .. }
                 if self.state.facts.finalizing.is_some()
@@ -96,51 +79,65 @@ impl Run {
                 self.warn(format!(
                     "the final answer is requested again without tools: {failure}"
                 ));
-                return self.call(rung, None);
+                self.call(rung, None);
             }
-            Failure::OutputTooLarge { limit, .. } if self.lower_output(*limit, call.max_output) => {
+            Failure::OutputTooLarge { limit, .. } if self.lower_output(limit, call.max_output) => {
                 self.notify_overflow(&failure, rung);
-                return self.call(rung, None);
+                self.call(rung, None);
             }
-            _ => {}
+            failure => self.finish(EndReason::Failed { failure }),
         }
-        self.finish(EndReason::Failed { failure });
+    }
+
+    /// Returns the tokens left for the answer if the requested length of the answer was too large, and not
+    /// the request. If the provider reports only the window, our own count decides.
+    fn answer_is_too_long(
+        &self,
+        used: Option<Tokens>,
+        window: Option<Tokens>,
+        call: ModelCallFacts,
+    ) -> Option<Tokens> {
+        let ours = || {
+            call.max_output
+                .map(|_| self.calibration().reported(call.counted))
+        };
+        let room = window?.minus(used.or_else(ours)?);
+        let is_shorter = call.max_output.is_none_or(|limit| limit > room);
+        (room >= LEAST_ROOM && is_shorter).then_some(room)
     }
 
     /// Treats a silently cut request and a request above the limit per minute as an overflow. The usage
     /// of a cut answer is recorded.
     fn with_cause(&mut self, failure: Failure) -> Failure {
-        let (used, window, usage, message) = match failure {
+        match failure {
             Failure::Cut {
                 used,
                 window,
                 usage,
                 message,
-            } => (used, window, usage, message),
+            } => {
+                if let Some(usage) = usage {
+                    self.record_partial_reply("", usage, Usage::default());
+                }
+                Failure::Overflow {
+                    used,
+                    window,
+                    message,
+                }
+            }
             Failure::SoftWindow {
                 used,
                 limit,
                 message,
                 ..
-            } => {
-                let message = format!(
+            } => Failure::Overflow {
+                used,
+                window: Some(limit),
+                message: format!(
                     "by its rate limit, which lets {limit} tokens through in a minute: {message}"
-                );
-                return Failure::Overflow {
-                    used,
-                    window: Some(limit),
-                    message,
-                };
-            }
-            failure => return failure,
-        };
-        if let Some(usage) = usage {
-            self.record_partial_reply("", usage, Usage::default());
-        }
-        Failure::Overflow {
-            used,
-            window,
-            message,
+                ),
+            },
+            failure => failure,
         }
     }
 
@@ -174,20 +171,16 @@ impl Run {
         }
     }
 
-    /// Makes the view strictly smaller and sends it again. The goal is its target and, if given, a
-    /// request of at most `most` tokens. If the view cannot be made smaller, the run ends with the
-    /// provider's error.
-    fn shrink(&mut self, refused: RefusedRequest) {
-        self.notify_overflow(&refused.failure, refused.rung);
-        match self.smaller(refused.counted, refused.most) {
-            Some(plan) => self.submit(plan, PlanFor::Retry(refused)),
-            None => self.finish(EndReason::Failed {
-                failure: refused.failure,
-            }),
+    /// Makes the view strictly smaller and sends it again. The goal is its target and a request of at
+    /// most `most` tokens. If the view cannot be made smaller, the run ends with the provider's error.
+    fn shrink(&mut self, failure: Failure, rung: u32, counted: Tokens, most: Tokens) {
+        match self.smaller(most.min(counted.minus(Tokens(1)))) {
+            Some(plan) => self.submit(plan, PlanFor::Retry { failure, rung }),
+            None => self.finish(EndReason::Failed { failure }),
         }
     }
 
-    fn smaller(&mut self, counted: Tokens, most: Option<Tokens>) -> Option<Plan> {
+    fn smaller(&mut self, most: Tokens) -> Option<Plan> {
         let target = match self.budget() {
             Ok(budget) => budget.target,
             Err(cannot_fit) => {
@@ -195,7 +188,6 @@ impl Run {
                 return None;
             }
         };
-        let most = most.unwrap_or(counted).min(counted.minus(Tokens(1)));
         let goal = target.min(most.minus(self.tools.overhead));
         let budget = self.budget_at(goal);
         let context = self.plan_context();
@@ -233,8 +225,7 @@ impl Run {
         if !is_charged || !matches!(self.phase, Phase::Calling(_)) {
             return;
         }
-        let spent = self.tracker().spent(self.now.elapsed);
-        if let Some(reason) = spent.or_else(|| self.exceeded_by_next()) {
+        if let Some(reason) = self.no_more_calls() {
             self.queue.push_back(Step::Abort);
             return self.finish_at_limit(reason);
         }
@@ -297,10 +288,4 @@ impl Run {
             self.notice(notice::CUT_OFF.to_owned());
         }
     }
-}
-
-/// Returns the tokens left for the answer if the request itself was not too long.
-fn room(used: Option<Tokens>, window: Option<Tokens>) -> Option<Tokens> {
-    let room = window?.minus(used?);
-    (room >= LEAST_ROOM).then_some(room)
 }

@@ -15,7 +15,7 @@ use crate::tool_queue::ToolQueue;
 /// The current activity of the machine.
 ///
 /// A turn goes from `TurnDue` to `Preparing` and `Calling`, and to `Working` if the model calls tools.
-/// `Summarizing` and `PlanPending` interrupt `Preparing`.
+/// `Summarizing` and the decision about a plan interrupt `Preparing`.
 #[derive(Debug)]
 pub(crate) enum Phase {
     /// No run is in progress.
@@ -29,13 +29,11 @@ pub(crate) enum Phase {
     },
     /// Waiting for a summary that the next plan needs.
     Summarizing(Box<SummaryWriter>, PlanFor),
-    /// Waiting for the host to approve a plan.
-    PlanPending(Box<(Plan, PlanFor)>),
     /// Waiting for a model call.
     Calling(ModelCallFacts),
     /// Running tool calls.
     Working(ToolQueue),
-    /// Waiting for another decision of the host.
+    /// Waiting for a decision of the host.
     Deciding(HostDecision),
     /// The plan of a compaction that the user asked for is due.
     Compacting {
@@ -49,8 +47,8 @@ pub(crate) enum Phase {
 pub(crate) enum PlanFor {
     /// The request of the turn.
     Request,
-    /// A smaller version of a request that was refused as too long.
-    Retry(RefusedRequest),
+    /// A smaller version of a request that was refused as too long, as a step of the recovery ladder.
+    Retry { failure: Failure, rung: u32 },
     /// A compaction that the user asked for between two runs, with its focus.
     Compaction(Option<Arc<str>>),
 }
@@ -66,18 +64,6 @@ pub(crate) struct ModelCallFacts {
     pub(crate) rung: u32,
 }
 
-/// A request that was refused as too long.
-#[derive(Debug)]
-pub(crate) struct RefusedRequest {
-    pub(crate) failure: Failure,
-    /// The step of the recovery ladder.
-    pub(crate) rung: u32,
-    /// The request's size by our counter.
-    pub(crate) counted: Tokens,
-    /// Maximum size of the next request, if known.
-    pub(crate) most: Option<Tokens>,
-}
-
 /// A decision of the host.
 #[derive(Debug)]
 pub(crate) enum HostDecision {
@@ -89,6 +75,8 @@ pub(crate) enum HostDecision {
     Turn,
     /// Whether there is more to do.
     FollowUp,
+    /// Whether a plan may be applied.
+    Plan(Box<(Plan, PlanFor)>),
 }
 
 impl HostDecision {
@@ -99,6 +87,7 @@ impl HostDecision {
             Self::Loop(_) => HookPoint::BeforeLoop,
             Self::Turn => HookPoint::BeforeTurn,
             Self::FollowUp => HookPoint::FollowUp,
+            Self::Plan(_) => HookPoint::BeforeCompactionStart,
         }
     }
 }
@@ -167,10 +156,10 @@ impl Phase {
 
     /// Returns `true` between the start of a turn and the answer to its request.
     pub(crate) fn is_in_turn(&self) -> bool {
-        use Phase::{Calling, PlanPending, Preparing, Summarizing};
+        use Phase::{Calling, Deciding, Preparing, Summarizing};
         let may_be = matches!(
             self,
-            Preparing { .. } | Summarizing(..) | PlanPending(_) | Calling(_)
+            Preparing { .. } | Summarizing(..) | Deciding(HostDecision::Plan(_)) | Calling(_)
         );
         may_be && !self.is_compaction()
     }
@@ -180,7 +169,9 @@ impl Phase {
         match self {
             Self::Compacting { .. } => true,
             Self::Summarizing(_, what) => matches!(what, PlanFor::Compaction(_)),
-            Self::PlanPending(pending) => matches!(pending.1, PlanFor::Compaction(_)),
+            Self::Deciding(HostDecision::Plan(pending)) => {
+                matches!(pending.1, PlanFor::Compaction(_))
+            }
             _ => false,
         }
     }

@@ -13,34 +13,14 @@ use plimsoll_context::{
 
 use crate::entry::Entry;
 use crate::event::{AppliedPlan, Event};
-use crate::forecast::UNCOUNTED;
-use crate::hook_input::{Decision, EvictedMessage, Eviction, HookInput, HookPoint};
+use crate::hook_input::{EvictedMessage, Eviction, HookInput, HookPoint};
 use crate::ledger::LimitKind;
+use crate::limits::AtLimit;
 use crate::outcome::EndReason;
-use crate::phase::{Phase, PlanFor, RefusedRequest};
+use crate::phase::{HostDecision, Phase, PlanFor};
 use crate::run::Run;
-use crate::step::Step;
-
-/// Whether the view is below its limit.
-pub(crate) enum FitStatus {
-    /// It is below the limit.
-    Under,
-    /// It will be, after the current plan or summary. The request is made then.
-    Waiting,
-    /// It cannot be brought below the limit.
-    Not(CannotFit),
-}
 
 impl Run {
-    /// Returns the cost and the savings of a plan.
-    pub(crate) fn price_of_plan(&self, plan: &Plan, budget: &Budget) -> Price {
-        let facts = PriceFacts {
-            sheet: self.setup.sheet.as_ref(),
-            is_cold: self.is_cold(),
-        };
-        Price::of(plan, &self.state.transcript, budget, facts)
-    }
-
     /// Returns the means that the policy can use now.
     pub(crate) fn plan_context(&self) -> PlanContext {
         PlanContext {
@@ -52,105 +32,89 @@ impl Run {
 
     /// Asks the policy for a plan. A proposed plan is applied before the request is made. If the policy
     /// prefers a summary, it is requested first.
-    pub(crate) fn keep_under(&mut self, budget: &Budget, is_vetoed: bool) -> FitStatus {
+    ///
+    /// Returns `true` if the request fits, and `false` if it is made after the current plan or summary.
+    ///
+    /// # Errors
+    /// If the view cannot be brought below its limit.
+    pub(crate) fn keep_under(&mut self, is_vetoed: bool) -> Result<bool, CannotFit> {
+        let budget = self.budget()?;
         if is_vetoed {
-            return self.keep_under_window();
+            return self.is_under_window();
         }
-        if let Some(kept) = self.rest(budget) {
-            return kept;
-        }
-        let view = &self.state.transcript;
-        let context = self.plan_context();
-        let policy = &self.setup.policy;
-        let proposal = policy.propose(view, budget, Trigger::Request, &context);
-        let plan = match proposal {
+        let plan = match self.proposal(&budget) {
             Ok(Proposal { plan, wants }) => {
                 if let Some(span) = wants
                     && self.start_summary(span, PlanFor::Request)
                 {
-                    return FitStatus::Waiting;
+                    return Ok(false);
                 }
                 plan
             }
-            Err(cannot_fit) => match self.give_up_the_past(Trigger::Request, budget.limit) {
-                Some(plan) => Some(plan),
-                None => return FitStatus::Not(cannot_fit),
-            },
-        };
-        match plan {
-            Some(mut plan) => {
-                plan.price = Some(self.price_of_plan(&plan, budget));
-                self.submit(plan, PlanFor::Request);
-                FitStatus::Waiting
+            Err(cannot_fit) => {
+                let plan = self.give_up_the_past(Trigger::Request, budget.limit);
+                Some(plan.ok_or(cannot_fit)?)
             }
-            None => FitStatus::Under,
-        }
+        };
+        let Some(plan) = plan else {
+            return Ok(true);
+        };
+        self.submit(plan, PlanFor::Request);
+        Ok(false)
     }
 
     /// Checks the view against the window alone, whatever trigger is set. After a veto the view stays
     /// unchanged.
-    fn keep_under_window(&self) -> FitStatus {
+    fn is_under_window(&self) -> Result<bool, CannotFit> {
         let view = &self.state.transcript;
         let line = ViewLimits {
             trigger: Threshold::Auto,
             target: None,
             ..self.line()
         };
-        let instructions = view.instructions();
-        match line.budget(self.tools.overhead, instructions, self.calibration()) {
-            Ok(window) if view.tokens() <= window.limit => FitStatus::Under,
-            Ok(window) => FitStatus::Not(window.cannot_fit(view.tokens())),
-            Err(cannot_fit) => FitStatus::Not(cannot_fit),
+        let window = line.budget(self.tools.overhead, view.instructions(), self.calibration())?;
+        if view.tokens() > window.limit {
+            return Err(window.cannot_fit(view.tokens()));
         }
+        Ok(true)
     }
 
-    /// Avoids a second compaction in the turn after one, if that is enough. Only new results are
-    /// shortened, which does not rewrite any message that was already sent. Limits go first: stages that
+    fn proposal(&self, budget: &Budget) -> Result<Proposal, CannotFit> {
+        let (view, context) = (&self.state.transcript, self.plan_context());
+        let propose = |policy: &Policy| policy.propose(view, budget, Trigger::Request, &context);
+        let rested = self.rest().and_then(|policy| propose(&policy).ok());
+        rested.map_or_else(|| propose(&self.setup.policy), Ok)
+    }
+
+    /// Returns the policy that avoids a second compaction in the turn after one. It only shortens new
+    /// results, which does not rewrite any message that was already sent. Limits go first: stages that
     /// enforce one run as well.
     ///
     /// Returns `None` if there was no compaction in the previous turn, if a stage acts on every turn,
-    /// if the memory limit is reached, or if shortening the results is not enough.
-    fn rest(&mut self, budget: &Budget) -> Option<FitStatus> {
+    /// or if the memory limit is reached.
+    fn rest(&self) -> Option<Policy> {
         let stages = self.setup.policy.stages();
-        let eager = stages.iter().any(|stage| stage.is_eager());
-        if eager
-            || !self.state.compacted_last_turn()
-            || self
-                .tracker()
-                .used_up(LimitKind::Memory, self.now.elapsed)
-                .is_some()
-        {
+        let memory = self.tracker().used_up(LimitKind::Memory, self.now.elapsed);
+        let is_eager = stages.iter().any(|stage| stage.is_eager());
+        if is_eager || memory.is_some() || !self.state.compacted_last_turn() {
             return None;
         }
         let limits = stages.iter().filter(|stage| stage.is_limit()).cloned();
-        let policy = limits.fold(Policy::arrivals(), Policy::with_stage);
-        let context = self.plan_context();
-        let view = &self.state.transcript;
-        let proposal = policy.propose(view, budget, Trigger::Request, &context);
-        Some(match proposal.ok()?.plan {
-            Some(plan) => {
-                self.submit(plan, PlanFor::Request);
-                FitStatus::Waiting
-            }
-            None => FitStatus::Under,
-        })
+        Some(limits.fold(Policy::arrivals(), Policy::with_stage))
     }
 
-    /// Returns a plan that makes the next call fit into the limits. Returns `None` if it already fits,
-    /// or if no plan suffices.
+    /// Returns a plan that halves the view if the next call does not fit into the limits on tokens and
+    /// money, so that the run can end with an answer. Returns `None` if it fits, or if nothing can be
+    /// removed.
     pub(crate) fn plan_within_limits(&self) -> Option<Plan> {
-        self.exceeded_by_next()?;
-        let allowed = self.allowed_input();
-        let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
-        let allowed = self.state.facts.calibration.counted(allowed);
-        let goal = allowed.minus(self.tools.overhead);
-        let budget = self.budget_at(goal);
-        let (view, context) = (&self.state.transcript, self.plan_context());
+        let is_answered = self.setup.limits.at_limit() == AtLimit::Finalize;
+        self.exceeded_by_next().filter(|_| is_answered)?;
+        let view = &self.state.transcript;
+        let budget = self.budget_at(Tokens(view.tokens().0 / 2));
+        let context = self.plan_context();
         let recovery = &self.setup.recovery;
         let proposal = recovery.best_proposal(view, &budget, Trigger::Request, &context);
-        let mut plan = proposal.plan.filter(|plan| plan.after() <= goal)?;
-        plan.price = Some(self.price_of_plan(&plan, &budget));
-        Some(plan)
+        proposal.plan
     }
 
     /// Plans to summarise or remove protected messages of earlier runs so that the question of this
@@ -170,38 +134,32 @@ impl Run {
         let Phase::Compacting { focus } = std::mem::replace(&mut self.phase, Phase::TurnDue) else {
             return;
         };
-        let line = match self.budget() {
-            Ok(line) => line,
+        let budget = match self.budget() {
+            Ok(line) => Budget {
+                trigger: line.target,
+                ..line
+            },
             Err(cannot_fit) => {
                 self.warn(self.reported(cannot_fit).to_string());
                 return self.end_compaction();
             }
         };
-        let budget = Budget {
-            trigger: line.target,
-            ..line
-        };
-        let view = &self.state.transcript;
+        let (view, context) = (&self.state.transcript, self.plan_context());
         if view.tokens() <= budget.target {
             return self.end_compaction();
         }
-        let (why, context) = (Trigger::Asked, self.plan_context());
-        let proposal = self
-            .setup
-            .policy
-            .best_proposal(view, &budget, why, &context);
-        if let Some(span) = proposal.wants {
-            self.open_log();
-            if self.start_summary(span, PlanFor::Compaction(focus)) {
-                return;
-            }
+        let policy = &self.setup.policy;
+        let Proposal { plan, wants } =
+            policy.best_proposal(view, &budget, Trigger::Asked, &context);
+        if let Some(span) = wants
+            && self.start_summary(span, PlanFor::Compaction(focus))
+        {
+            return;
         }
-        let Some(mut plan) = proposal.plan else {
-            return self.end_compaction();
-        };
-        plan.price = Some(self.price_of_plan(&plan, &line));
-        self.open_log();
-        self.submit(plan, PlanFor::Compaction(None));
+        match plan {
+            Some(plan) => self.submit(plan, PlanFor::Compaction(None)),
+            None => self.end_compaction(),
+        }
     }
 
     /// Returns to the idle state.
@@ -210,39 +168,35 @@ impl Run {
         self.phase = Phase::Idle;
     }
 
-    /// Applies a plan and continues. If the host has a hook before compactions, it is asked first.
-    pub(crate) fn submit(&mut self, plan: Plan, next: PlanFor) {
-        let point = HookPoint::BeforeCompactionStart;
-        if !plan.is_compaction() || !self.setup.hooks.contains(&point) {
-            return self.apply_and_go_on(plan, next);
-        }
-        self.queue
-            .push_back(Step::Before(HookInput::BeforeCompactionStart {
-                tokens: self.tokens(),
-                messages: self.state.transcript.items().len(),
-            }));
-        self.phase = Phase::PlanPending(Box::new((plan, next)));
-    }
-
-    /// Handles the host's decision about a plan.
-    pub(crate) fn plan_decided(&mut self, decision: Decision, plan: Plan, next: PlanFor) {
-        self.phase = Phase::PREPARING;
-        match decision {
-            Decision::Go => self.apply_and_go_on(plan, next),
-            Decision::No { why } => {
-                self.warn(format!("a plan was not applied: {why}"));
-                match next {
-                    PlanFor::Request => self.phase = Phase::Preparing { is_vetoed: true },
-                    PlanFor::Compaction(_) => self.end_compaction(),
-                    PlanFor::Retry(RefusedRequest { failure, .. }) => {
-                        self.finish(EndReason::Failed { failure });
-                    }
-                }
-            }
+    /// Sets the price of a plan, applies it and continues. If the host has a hook before compactions, it
+    /// is asked first.
+    pub(crate) fn submit(&mut self, mut plan: Plan, next: PlanFor) {
+        let facts = PriceFacts {
+            sheet: self.setup.sheet.as_ref(),
+            is_cold: self.is_cold(),
+        };
+        let budget = self.budget();
+        let budget = budget.unwrap_or_else(|_| self.budget_at(Tokens::ZERO));
+        plan.price = Some(Price::of(&plan, &self.state.transcript, &budget, facts));
+        if plan.is_compaction() {
+            self.decide(HostDecision::Plan(Box::new((plan, next))));
+        } else {
+            self.apply_and_go_on(plan, next);
         }
     }
 
-    fn apply_and_go_on(&mut self, plan: Plan, next: PlanFor) {
+    /// Continues without a plan that the host has refused.
+    pub(crate) fn plan_refused(&mut self, why: &str, next: PlanFor) {
+        self.warn(format!("a plan was not applied: {why}"));
+        self.phase = Phase::Preparing { is_vetoed: true };
+        match next {
+            PlanFor::Request => {}
+            PlanFor::Compaction(_) => self.end_compaction(),
+            PlanFor::Retry { failure, .. } => self.finish(EndReason::Failed { failure }),
+        }
+    }
+
+    pub(crate) fn apply_and_go_on(&mut self, plan: Plan, next: PlanFor) {
         self.phase = Phase::PREPARING;
         let applied = self.apply(plan);
         match (next, applied) {
@@ -255,10 +209,8 @@ impl Run {
                 };
                 self.cannot_fit(cannot_fit);
             }
-            (PlanFor::Retry(refused), Some(_)) => self.call(refused.rung, None),
-            (PlanFor::Retry(RefusedRequest { failure, .. }), None) => {
-                self.finish(EndReason::Failed { failure });
-            }
+            (PlanFor::Retry { rung, .. }, Some(_)) => self.call(rung, None),
+            (PlanFor::Retry { failure, .. }, None) => self.finish(EndReason::Failed { failure }),
             (PlanFor::Compaction(_), applied) => {
                 self.compaction = applied;
                 self.end_compaction();

@@ -10,7 +10,7 @@ use plimsoll_context::{
     Budget, Bytes, Calibration, CannotFit, Message, RESULT_SHARE, Seq, Tokens, ViewLimits,
 };
 
-use crate::entry::{Entry, Waiting};
+use crate::entry::{Entry, LOG_FORMAT, Waiting};
 use crate::event::{AppliedPlan, Event};
 use crate::ledger::Ledger;
 use crate::memory::RunMemory;
@@ -149,11 +149,7 @@ impl Run {
                 Phase::Preparing { is_vetoed } => self.prepare(is_vetoed),
                 Phase::Working(_) => self.work(),
                 Phase::Compacting { .. } => self.plan_compaction(),
-                Phase::Idle
-                | Phase::Calling(_)
-                | Phase::Summarizing(..)
-                | Phase::PlanPending(_)
-                | Phase::Deciding(_) => {}
+                Phase::Idle | Phase::Calling(_) | Phase::Summarizing(..) | Phase::Deciding(_) => {}
             }
         }
         self.queue.pop_front().unwrap_or(Step::Wait)
@@ -237,11 +233,23 @@ impl Run {
         self.finish(EndReason::Interrupted);
     }
 
-    /// Appends an entry to the log and applies it to the state.
+    /// Writes the first entry of an empty log, so that the session can be forked.
+    pub fn open_log(&mut self) {
+        if self.state.facts.format == 0 {
+            self.append(Entry::Opened { format: LOG_FORMAT });
+        }
+    }
+
+    /// Appends an entry to the log and applies it to the state. The first one opens the log.
     ///
     /// An entry that does not match the state is a bug in the machine. It is reported and not recorded,
     /// so that the log stays valid.
-    pub(crate) fn record(&mut self, mut entry: Entry) -> bool {
+    pub(crate) fn record(&mut self, entry: Entry) -> bool {
+        self.open_log();
+        self.append(entry)
+    }
+
+    fn append(&mut self, mut entry: Entry) -> bool {
         if let Entry::Message { message, .. }
         | Entry::Reply { message, .. }
         | Entry::PartialReply { message, .. }

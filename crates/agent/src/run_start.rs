@@ -50,6 +50,10 @@ impl Run {
                 turn: self.tracker().turns + 1,
             },
             HostDecision::FollowUp => HookInput::FollowUp,
+            HostDecision::Plan(_) => HookInput::BeforeCompactionStart {
+                tokens: self.tokens(),
+                messages: self.state.transcript.items().len(),
+            },
         }));
         self.phase = Phase::Deciding(what);
     }
@@ -58,10 +62,6 @@ impl Run {
     pub(crate) fn decided(&mut self, decision: Decision) {
         let what = match std::mem::replace(&mut self.phase, Phase::TurnDue) {
             Phase::Deciding(what) => what,
-            Phase::PlanPending(pending) => {
-                let (plan, next) = *pending;
-                return self.plan_decided(decision, plan, next);
-            }
             other => {
                 self.phase = other;
                 return;
@@ -71,6 +71,7 @@ impl Run {
             return self.go(what);
         };
         let by = match what {
+            HostDecision::Plan(pending) => return self.plan_refused(&why, pending.1),
             // Whether there is more to do is asked together with a check of the answer.
             HostDecision::FollowUp => HookPoint::CheckAnswer,
             what => what.point(),
@@ -105,6 +106,10 @@ impl Run {
                 self.phase = Phase::TurnDue
             }
             HostDecision::FollowUp => self.finish(EndReason::Answered),
+            HostDecision::Plan(pending) => {
+                let (plan, next) = *pending;
+                self.apply_and_go_on(plan, next);
+            }
         }
     }
 
@@ -132,7 +137,6 @@ impl Run {
     }
 
     pub(crate) fn begin(&mut self, run: u64) {
-        self.open_log();
         self.current = CurrentRun::new(&self.setup, self.state.transcript.next_seq());
         self.record(Entry::RunStarted {
             run,

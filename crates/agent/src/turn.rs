@@ -16,11 +16,9 @@ use crate::failure::Failure;
 use crate::forecast::UNCOUNTED;
 use crate::hook_input::{HookInput, HookPoint};
 use crate::ledger::LimitKind;
-use crate::limits::AtLimit;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{HostDecision, ModelCallFacts, Phase, PlanFor, TurnAnswer};
-use crate::planning::FitStatus;
 use crate::request::{Expects, Request, ToolChoice};
 use crate::run::Run;
 use crate::setup::TurnTrigger;
@@ -81,7 +79,6 @@ impl Run {
             trigger,
             window: self.line().window,
         });
-        self.deliver(Waiting::Steer);
         self.phase = Phase::PREPARING;
     }
 
@@ -89,18 +86,14 @@ impl Run {
     /// model.
     pub(crate) fn prepare(&mut self, is_vetoed: bool) {
         // A summary may have used up a limit.
-        if !self.is_allowed() {
+        if !self.check_limits() {
             return;
         }
         self.deliver(Waiting::Steer);
-        let budget = match self.budget() {
-            Ok(budget) => budget,
+        match self.keep_under(is_vetoed) {
+            Ok(true) => {}
+            Ok(false) => return,
             Err(cannot_fit) => return self.cannot_fit(cannot_fit),
-        };
-        match self.keep_under(&budget, is_vetoed) {
-            FitStatus::Under => {}
-            FitStatus::Waiting => return,
-            FitStatus::Not(cannot_fit) => return self.cannot_fit(cannot_fit),
         }
         if !self.keep_within_limits(is_vetoed) {
             return;
@@ -114,20 +107,6 @@ impl Run {
         self.call(0, None);
     }
 
-    /// Checks whether the current turn may still call the model. If it is the last call by now, the
-    /// model is asked to finish.
-    fn is_allowed(&mut self) -> bool {
-        if self.is_spent() {
-            return false;
-        }
-        if self.may_finalize()
-            && let Some(reason) = self.tracker().is_last(self.now.elapsed)
-        {
-            self.ask_to_finish(reason);
-        }
-        true
-    }
-
     /// Ensures that the request fits into the limits on tokens and money, with enough left for a last
     /// answer. Returns `false` if another step has to come first.
     fn keep_within_limits(&mut self, is_vetoed: bool) -> bool {
@@ -136,10 +115,11 @@ impl Run {
         if self.state.facts.finalizing.is_none()
             && let Some(reason) = memory.or_else(|| self.has_to_be_last())
         {
-            match self.setup.limits.at_limit() {
+            if self.may_finalize() {
                 // The notice is part of the view, which is planned again.
-                AtLimit::Finalize => self.ask_to_finish(reason),
-                AtLimit::Stop | AtLimit::Rollback => self.finish(reason),
+                self.ask_to_finish(reason);
+            } else {
+                self.finish(reason);
             }
             return false;
         }
@@ -154,10 +134,7 @@ impl Run {
     /// this much is available.
     pub(crate) fn call(&mut self, rung: u32, left: Option<Tokens>) {
         // Refused requests count as well.
-        if self.is_spent() {
-            return;
-        }
-        if let Some(reason) = self.exceeded_by_next() {
+        if let Some(reason) = self.no_more_calls() {
             return self.finish_at_limit(reason);
         }
         let counted = self.tokens();
