@@ -180,7 +180,8 @@ pub enum Event {
         calls: u64,
         /// The usage of these calls.
         usage: Usage,
-        /// The reason why the model wrote no summary, if it failed. `extract` writes it then.
+        /// The reason why the model wrote no summary, if it failed. `extract` writes it then, and further
+        /// ones of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },

@@ -87,7 +87,6 @@ pub use setup::{KnownTool, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};
 pub use spend::{Amounts, Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{Answer, Approver, Input, Now, PartialAnswer, Question, Step, UserInput};
-pub use summary::MAX_SUMMARY_FAILURES;
 pub use summary_writer::MAX_SUMMARY_CALLS;
 pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, ToolNames};
 pub use tool_queue::{MAX_PARALLEL_TOOLS, ToolExecutionStrategy};

@@ -125,10 +125,8 @@ pub(crate) struct CurrentRun {
     pub(crate) needs_limit: bool,
     /// A summary by a model, which the next plan may use.
     pub(crate) summary: Option<ReadySummary>,
-    /// The next plan is made without a model's summary, because one has just failed.
-    pub(crate) skips_summary: bool,
-    /// Consecutive failures of the summary model.
-    pub(crate) summary_failures: u32,
+    /// No model is asked for summaries any more, because one has failed or the time is nearly over.
+    pub(crate) skips_summaries: bool,
 }
 
 impl CurrentRun {

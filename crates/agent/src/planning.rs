@@ -229,7 +229,6 @@ impl Run {
         }
         // A finished summary no longer matches the view.
         self.current.summary = None;
-        self.current.skips_summary = false;
         let applied = AppliedPlan {
             is_compaction: plan.is_compaction(),
             plan,

@@ -69,7 +69,7 @@ impl Run {
             self.queue.push_back(Step::Abort);
             self.book_partial_answers(true);
             self.drop_digest();
-            self.current.skips_summary = true;
+            self.current.skips_summaries = true;
             self.close_calls(notice::OUT_OF_TIME);
             self.say_pins();
             self.ask_to_finish(reason);

@@ -1,6 +1,7 @@
 //! Summaries by a model, before a plan that needs one.
 //!
-//! A failed summary never ends a run: the policy makes another plan without it.
+//! A failed summary never ends a run: the policy makes another plan without it, and the rest of the run
+//! asks no model for a summary.
 
 use std::sync::Arc;
 
@@ -15,16 +16,10 @@ use crate::setup::SummaryModel;
 use crate::step::Step;
 use crate::summary_writer::{Progress, SummaryWriter};
 
-/// Number of consecutive failures after which a run stops asking the summary model. Each attempt may
-/// cost money and time.
-pub const MAX_SUMMARY_FAILURES: u32 = 3;
-
 impl Run {
     /// Returns whether the policy can get a summary from a model.
     pub(crate) fn can_summarize(&self) -> bool {
-        self.setup.summary_model.is_some()
-            && !self.current.skips_summary
-            && self.current.summary_failures < MAX_SUMMARY_FAILURES
+        self.setup.summary_model.is_some() && !self.current.skips_summaries
     }
 
     /// Starts a summary that the policy asks for, and waits for it. Returns `false` if no model can write
@@ -63,8 +58,7 @@ impl Run {
         let sampling = self.setup.sampling;
         let digest = SummaryWriter::new(span, messages, task, model, counter, sampling);
         let Some(digest) = digest else {
-            // The window stays too small for the rest of the run, so the warning is not repeated.
-            self.current.summary_failures = MAX_SUMMARY_FAILURES;
+            self.current.skips_summaries = true;
             self.warn(
                 "the summariser's window is unknown or too small for a summary; extract writes it instead".to_owned(),
             );
@@ -107,19 +101,13 @@ impl Run {
                     self.phase = Phase::Summarizing(digest, what);
                     return self.queue.push_back(Step::Summarize(Box::new(request)));
                 }
-                self.current.skips_summary = true;
                 Some("the limits of the run do not allow the rest of it".to_owned())
             }
             Progress::Done(ready) => {
                 self.current.summary = Some(ready);
-                self.current.summary_failures = 0;
                 None
             }
-            Progress::Failed(why) => {
-                self.current.skips_summary = true;
-                self.current.summary_failures += 1;
-                Some(why)
-            }
+            Progress::Failed(why) => Some(why),
         };
         self.end_digest(&digest, failure);
         if let PlanFor::Compaction(focus) = what {
@@ -150,17 +138,11 @@ impl Run {
             usage: digest.usage,
             failure: failure.clone(),
         });
-        let has_failed = failure.is_some();
+        self.current.skips_summaries |= failure.is_some();
         self.notify(Event::SummaryEnded {
             calls: digest.calls,
             usage: digest.usage,
             failure,
         });
-        if has_failed && self.current.summary_failures == MAX_SUMMARY_FAILURES {
-            self.warn(format!(
-                "{MAX_SUMMARY_FAILURES} summaries in a row failed, so extract writes them for the \
-                 rest of the run"
-            ));
-        }
     }
 }

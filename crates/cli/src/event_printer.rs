@@ -316,7 +316,8 @@ impl Observer for EventPrinter {
                 self.doing(state, "");
                 if let Some(why) = failure {
                     self.warn(&format!(
-                        "the model wrote no usable summary: {why}; extract writes it instead"
+                        "the model wrote no usable summary: {why}; extract writes the summaries of \
+                         this run"
                     ));
                 }
             }

@@ -19,7 +19,7 @@
 //! ```
 
 pub use plimsoll_agent::{
-    Contents, MAX_PINS, MAX_SUMMARY_CALLS, MAX_SUMMARY_FAILURES, PinError, Share, WindowUse,
+    Contents, MAX_PINS, MAX_SUMMARY_CALLS, PinError, Share, WindowUse,
 };
 pub use plimsoll_context::{
     ARGUMENT_CHARS, ArgumentDigest, Budget, COLD_TARGET, CannotFit, CompactionConfig,

@@ -8,8 +8,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{
-    EndReason, Entry, Event, Failure, MAX_PINS, MAX_SUMMARY_FAILURES, PinError, Request,
-    SessionEvent, State,
+    EndReason, Entry, Event, Failure, MAX_PINS, PinError, Request, SessionEvent, State,
 };
 use plimsoll_context::{Chars4, ContextStrategy, Delta, Edit, Message, Reply, Seq, Tokens, Usage};
 use plimsoll_core::recall::LogMessages;
@@ -659,20 +658,13 @@ async fn a_summariser_that_fails_or_never_answers_stops_nobody() {
         assert!(output.reason.is_answer(), "{name}: {:?}", output.reason);
         assert!(output.plans > 2, "{name}");
         let ended = seen.summaries();
-        assert_eq!(
-            ended.len(),
-            MAX_SUMMARY_FAILURES as usize,
-            "{name}: {ended:?}"
-        );
+        assert_eq!(ended.len(), 1, "{name}: {ended:?}");
         for failure in &ended {
             let failure = failure.as_deref().unwrap();
             assert!(failure.contains(why), "{name}: {failure}");
         }
         assert_eq!(short.requests().len(), ended.len() * attempts, "{name}");
-        assert!(
-            waited <= Duration::from_secs(20 * 3 + 10),
-            "{name}: {waited:?}"
-        );
+        assert!(waited <= Duration::from_secs(20 + 10), "{name}: {waited:?}");
         for request in provider.requests() {
             assert!(provider.weigh(&request) <= Tokens(6_000), "{name}");
         }
@@ -695,22 +687,13 @@ async fn a_summariser_that_panics_is_noticed_at_once() {
         before.elapsed() < Duration::from_millis(100),
         "nothing was waited for"
     );
-    assert!(
-        output.plans > MAX_SUMMARY_FAILURES as u64,
-        "{}",
-        output.plans
-    );
+    assert!(output.plans > 1, "{}", output.plans);
     let ended = seen.summaries();
-    assert_eq!(ended.len(), MAX_SUMMARY_FAILURES as usize, "{ended:?}");
+    assert_eq!(ended.len(), 1, "{ended:?}");
     for failure in ended {
         assert!(failure.unwrap().contains("out of rum"));
     }
-    assert_eq!(
-        short.0.load(Ordering::SeqCst),
-        MAX_SUMMARY_FAILURES as usize
-    );
-    let switched = |text: &&String| text.contains("for the rest of the run");
-    assert_eq!(seen.warnings().iter().filter(switched).count(), 1);
+    assert_eq!(short.0.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]
