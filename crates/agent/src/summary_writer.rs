@@ -229,21 +229,13 @@ impl SummaryWriter {
         self.model_part().times(OVERSHOOT).max(LEAST_OUTPUT)
     }
 
-    /// Returns the maximum size of a piece.
+    /// Returns the maximum size of a piece. No piece is in the request yet.
     fn room(&self) -> Option<Tokens> {
         let window = self.model.window?.share(WINDOW_SHARE);
-        let former = self
-            .so_far
-            .as_deref()
-            .map_or(Tokens::ZERO, |text| self.counter.text(text));
-        let fixed = REQUEST_OVERHEAD
-            + MESSAGE_OVERHEAD.times(2)
-            + self.counter.text(&self.model.prompt)
-            + self
-                .counter
-                .text(&material::framed(self.task.as_deref(), None, ""))
-            + self.max_output()
-            + former.max(self.model_part());
+        let former = self.so_far.as_deref().unwrap_or_default();
+        // The text so far may grow up to its maximum size.
+        let grows = self.model_part().minus(self.counter.text(former));
+        let fixed = self.request().counted + self.max_output() + grows;
         Some(window.minus(fixed)).filter(|room| *room >= material::LEAST_PIECE)
     }
 }
