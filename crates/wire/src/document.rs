@@ -130,12 +130,6 @@ impl Document {
         self.messages.push(message);
         self.spans.push(span);
     }
-
-    /// Returns `true` if the first message is a system prompt beside the list.
-    #[must_use]
-    pub fn has_system(&self) -> bool {
-        self.spans.first().is_some_and(MessageSpan::is_beside)
-    }
 }
 
 impl MessageSpan {

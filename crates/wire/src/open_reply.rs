@@ -5,6 +5,7 @@
 
 use plimsoll_context::{Bytes, CallId, Delta, Part, Reply, StopReason, Thinking, ToolCall, Usage};
 
+use crate::call_ids::fnv1a;
 use crate::error::WireError;
 use crate::hosted;
 
@@ -135,8 +136,17 @@ impl<B> OpenReply<B> {
         self.blocks.iter().filter_map(OpenBlock::call)
     }
 
-    /// Returns an id that no other call of the reply has, even if the server repeats ids.
-    pub(crate) fn unique_id(&self, mut id: String) -> CallId {
+    /// Returns an id that no other call of the reply has, even if the server repeats ids. If it gives
+    /// none, the id is derived from the reply so far, so that equal replies have equal ids and different
+    /// ones usually do not. `response` is the id of the reply.
+    pub(crate) fn call_id(&self, given: &str, response: &str) -> CallId {
+        let mut id = given.to_owned();
+        if id.is_empty() {
+            let texts: String = self.blocks.iter().map(OpenBlock::text).collect();
+            let content = format!("{response}\n{texts}");
+            let number = self.calls().count();
+            id = format!("call_{:016x}_{number}", fnv1a(content.as_bytes(), 0));
+        }
         while self.calls().any(|call| call.id.0 == id) {
             id.push('_');
         }

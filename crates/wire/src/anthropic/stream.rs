@@ -1,13 +1,12 @@
 //! [`MessagesEvents`]: the events of a streamed reply, and whole responses. Deviations of other servers
 //! are repaired; the model's output is not changed.
 
-use plimsoll_context::{CallId, Part, Reply, StopReason};
+use plimsoll_context::{Part, Reply, StopReason};
 use serde_json::value::RawValue;
 
 use super::read_block;
 use super::stream_block::{BlockKind, MessagesBlock};
 use super::usage::WireUsage;
-use crate::call_ids::fnv1a;
 use crate::decoder::{self, ReplyEvents, StreamDecoder};
 use crate::error::WireError;
 use crate::object::Object;
@@ -144,7 +143,7 @@ fn start(index: u64, raw: &str, reply: &mut OpenReply<MessagesBlock>) -> Result<
             )
         }
         "tool_use" => {
-            let id = own_id(field("id"), reply);
+            let id = reply.call_id(&field("id"), "");
             let content = OpenContent::call(id, &field("name"));
             (content, BlockKind::Call { is_whole: true })
         }
@@ -191,17 +190,6 @@ fn tell_hosted(at: usize, reply: &mut OpenReply<MessagesBlock>) {
 fn newest(index: u64, reply: &OpenReply<MessagesBlock>) -> Option<usize> {
     let mut blocks = reply.blocks().iter();
     blocks.rposition(|block| block.state.index == index)
-}
-
-/// Returns an id that is unique in the reply. If the server gives none, the id is derived from the
-/// content, so that equal replies have equal ids.
-fn own_id(id: String, reply: &OpenReply<MessagesBlock>) -> CallId {
-    if !id.is_empty() {
-        return reply.unique_id(id);
-    }
-    let content: String = reply.blocks().iter().map(|block| block.wrote()).collect();
-    let number = reply.calls().count() as u64;
-    reply.unique_id(format!("toolu_{:016x}", fnv1a(content.as_bytes(), number)))
 }
 
 fn more(

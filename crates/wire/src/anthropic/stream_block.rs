@@ -36,16 +36,6 @@ pub(super) enum BlockKind {
 }
 
 impl OpenBlock<MessagesBlock> {
-    /// Returns the model's output in the block so far.
-    pub(super) fn wrote(&self) -> &str {
-        match &self.state.kind {
-            BlockKind::Call { is_whole: true } => "",
-            BlockKind::Text | BlockKind::Thinking { .. } | BlockKind::Call { .. } => self.text(),
-            BlockKind::Other { pieces } => pieces,
-            BlockKind::Redacted => &self.state.start,
-        }
-    }
-
     /// Returns the parts of the block for a transcript.
     pub(super) fn parts(&self, stop: StopReason) -> Vec<Part> {
         let mut parts: Vec<Part> = self.part(stop).into_iter().collect();

@@ -144,7 +144,7 @@ fn stopped(payload: &Value, reply: &mut OpenReply<ConverseBlock>) {
 fn start(index: u64, call: &Value, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
     let (id, name) = (text(call, "toolUseId"), text(call, "name"));
     reply.charge(id.len() + name.len())?;
-    let call = OpenContent::call(reply.unique_id(id.to_owned()), name);
+    let call = OpenContent::call(reply.call_id(id, ""), name);
     if let Some(at) = block(index, call, reply)? {
         reply.tell_call(at);
     }

@@ -142,7 +142,7 @@ impl GeminiEvents {
         let arguments = call.get("args").filter(|args| !args.is_null());
         let arguments = arguments.map_or_else(|| "{}".to_owned(), Value::to_string);
         reply.charge(name.len() + signature.map_or(0, str::len))?;
-        let content = OpenContent::call(reply.unique_id(id), name);
+        let content = OpenContent::call(reply.call_id(&id, ""), name);
         let at = reply.open(content, None)?;
         if let Some(OpenContent::Call(open)) = reply.block_mut(at).map(|block| &mut block.content) {
             open.call.opaque = signature.map(kept_by_call);

@@ -8,7 +8,6 @@ use super::details::{self, DETAILS};
 use super::parts::{CUSTOM, ORIGIN};
 use super::pieces::{self, CallPiece, CallState, Keys, Response, count, object, objects, text};
 use super::usage::usage;
-use crate::call_ids::fnv1a;
 use crate::decoder::{self, ReplyEvents, StreamDecoder};
 use crate::error::WireError;
 use crate::open_reply::{OpenContent, OpenReply};
@@ -188,28 +187,13 @@ impl ChatEvents {
         piece: &CallPiece,
         reply: &mut OpenReply<CallState>,
     ) -> Result<usize, WireError> {
-        let id = piece.id.clone();
-        let id = id.unwrap_or_else(|| self.spare_id(&piece.name, reply));
-        let content = OpenContent::call(reply.unique_id(id), "");
+        let given = piece.id.as_deref().unwrap_or_default();
+        let content = OpenContent::call(reply.call_id(given, &self.response), "");
         let state = CallState {
             index: piece.index,
             server_id: piece.id.clone(),
         };
         reply.open(content, state)
-    }
-
-    /// Returns an id for a call to which the server gives none. It is derived from the content, so that
-    /// equal streams have equal ids and different ones usually do not.
-    fn spare_id(&self, name: &str, reply: &OpenReply<CallState>) -> String {
-        let number = reply.calls().count();
-        let block_text = |at: usize| reply.blocks().get(at).map_or("", |block| block.text());
-        let content = format!(
-            "{}\n{}\n{}\n{name}",
-            self.response,
-            block_text(THINKING),
-            block_text(TEXT)
-        );
-        format!("call_{:016x}_{number}", fnv1a(content.as_bytes(), 0))
     }
 }
 
