@@ -135,6 +135,29 @@ impl Run {
         Some(room).filter(|room| *room < LONGEST_ANSWER)
     }
 
+    /// Returns the maximum input of the next call, in the provider's tokens.
+    pub(crate) fn allowed_input(&self) -> Tokens {
+        let (limits, ledger) = (&self.setup.limits, self.tracker());
+        let answer = self.answer();
+        let tokens = limits.max_total_tokens.map(|limit| {
+            let left = limit.minus(ledger.tokens_used).minus(answer);
+            left + match limits.count_tokens() {
+                CountTokens::Processed => Tokens::ZERO,
+                CountTokens::Growth => ledger.newest,
+            }
+        });
+        let money = limits.max_cost.and_then(|limit| {
+            let sheet = self.sheet()?;
+            let left = limit.minus(ledger.cost_accumulated.known);
+            bought(
+                left.minus(sheet.rates.output.of(answer)),
+                self.input_rate(&sheet),
+            )
+        });
+        let allowed = [tokens, money].into_iter().flatten().min();
+        allowed.unwrap_or(Tokens::MAX)
+    }
+
     /// Returns the estimate for the last answer after one more turn of usual growth.
     fn last_call(&self) -> Amounts {
         let facts = &self.state.facts;

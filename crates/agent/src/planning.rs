@@ -13,9 +13,9 @@ use plimsoll_context::{
 
 use crate::entry::Entry;
 use crate::event::{AppliedPlan, Event};
+use crate::forecast::UNCOUNTED;
 use crate::hook_input::{EvictedMessage, Eviction, HookInput, HookPoint};
 use crate::ledger::LimitKind;
-use crate::limits::AtLimit;
 use crate::outcome::EndReason;
 use crate::phase::{HostDecision, Phase, PlanFor};
 use crate::run::Run;
@@ -103,18 +103,18 @@ impl Run {
         Some(limits.fold(Policy::arrivals(), Policy::with_stage))
     }
 
-    /// Returns a plan that halves the view if the next call does not fit into the limits on tokens and
-    /// money, so that the run can end with an answer. Returns `None` if it fits, or if nothing can be
-    /// removed.
+    /// Returns a plan that makes the next call fit into the limits. Returns `None` if it already fits,
+    /// or if no plan suffices.
     pub(crate) fn plan_within_limits(&self) -> Option<Plan> {
-        let is_answered = self.setup.limits.at_limit() == AtLimit::Finalize;
-        self.exceeded_by_next().filter(|_| is_answered)?;
-        let view = &self.state.transcript;
-        let budget = self.budget_at(Tokens(view.tokens().0 / 2));
-        let context = self.plan_context();
-        let recovery = &self.setup.recovery;
+        self.exceeded_by_next()?;
+        let allowed = self.allowed_input();
+        let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
+        let goal = self.calibration().counted(allowed);
+        let goal = goal.minus(self.tools.overhead);
+        let (view, context) = (&self.state.transcript, self.plan_context());
+        let (recovery, budget) = (&self.setup.recovery, self.budget_at(goal));
         let proposal = recovery.best_proposal(view, &budget, Trigger::Request, &context);
-        proposal.plan
+        proposal.plan.filter(|plan| plan.after() <= goal)
     }
 
     /// Plans to summarise or remove protected messages of earlier runs so that the question of this
