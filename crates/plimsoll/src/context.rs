@@ -18,9 +18,7 @@
 //! # Ok::<(), plimsoll::Error>(())
 //! ```
 
-pub use plimsoll_agent::{
-    Contents, MAX_PINS, MAX_SUMMARY_CALLS, PinError, Share, WindowUse,
-};
+pub use plimsoll_agent::{Contents, MAX_PINS, MAX_SUMMARY_CALLS, PinError, Share, WindowUse};
 pub use plimsoll_context::{
     ARGUMENT_CHARS, ArgumentDigest, Budget, COLD_TARGET, CannotFit, CompactionConfig,
     CompactionScope, ContextConfig, Counts, EXTRACT_SHARE, Exchange, ExchangeKind, FALLBACK_WINDOW,
