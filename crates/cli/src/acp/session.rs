@@ -25,7 +25,7 @@ use super::updates::Updates;
 use crate::agent::{self, UserSide};
 use crate::ask::Ask;
 use crate::attach::Recipient;
-use crate::chat::parse::{COMMANDS, ChatLine, Command};
+use crate::chat::parse::{ChatLine, Command};
 use crate::chat::templates::Templates;
 use crate::diff::Previews;
 use crate::error::CliError;
@@ -37,10 +37,10 @@ use crate::terminal::text::fenced;
 
 /// The chat commands that are offered. Editors have their own counterparts of the others.
 const OFFERED: [Command; 4] = [
+    Command::Go,
     Command::Compact,
     Command::Context,
     Command::Cost,
-    Command::Go,
 ];
 
 /// Maximum time for closing a session: longer than a store waits for its file.
@@ -118,16 +118,15 @@ impl OpenSession {
     pub(super) fn offer_commands(&self) {
         let input =
             |hint: &str| AvailableCommandInput::Unstructured(UnstructuredCommandInput::new(hint));
-        let ours = COMMANDS.iter().filter(|of| OFFERED.contains(&of.command));
-        let ours = ours.map(|command| {
+        let ours = OFFERED.map(|command| {
             let takes = command.argument().map(input);
-            AvailableCommand::new(command.name, command.does).input(takes)
+            AvailableCommand::new(command.name(), command.does()).input(takes)
         });
         let written = self.templates.names().into_iter().map(|name| {
             let does = format!("the prompt {name}.md");
             AvailableCommand::new(name, does).input(input("TEXT"))
         });
-        let offered = AvailableCommandsUpdate::new(ours.chain(written).collect());
+        let offered = AvailableCommandsUpdate::new(ours.into_iter().chain(written).collect());
         self.outbox
             .send(SessionUpdate::AvailableCommandsUpdate(offered));
     }

@@ -5,7 +5,7 @@ use plimsoll::providers::ModelRef;
 use plimsoll::session::new_session_id;
 
 use super::Chat;
-use super::parse::{COMMANDS, Command};
+use super::parse::Command;
 use crate::ask::Reply;
 use crate::error::CliError;
 use crate::sessions::files::{self, RestoreSet};
@@ -75,7 +75,7 @@ impl Chat {
     }
 
     fn help(&self) -> String {
-        let mut lines: Vec<String> = COMMANDS.iter().map(|command| command.help()).collect();
+        let mut lines: Vec<String> = Command::all().iter().map(|of| of.help()).collect();
         let names = self.input.templates.names();
         if !names.is_empty() {
             let names: Vec<String> = names.iter().map(|name| format!("/{name}")).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll::providers::{ModelBook, VENDORS};
 use rustyline::completion::{FilenameCompleter, Pair};
 
-use crate::chat::parse::COMMANDS;
+use crate::chat::parse::Command;
 use crate::chat::templates::Templates;
 
 /// The candidates for completion.
@@ -45,7 +45,7 @@ impl ChatCompleter {
                     (line.len() - word.len(), models.cloned().collect())
                 }
                 None => {
-                    let names = COMMANDS.iter().map(|command| command.name.to_owned());
+                    let names = Command::all().iter().map(|of| of.name());
                     let names = names.chain(self.templates.names());
                     let names = names.filter(|name| name.starts_with(rest));
                     (0, names.map(|name| format!("/{name}")).collect())

@@ -1,5 +1,6 @@
-//! [`ChatLine`]: parses a line of a chat: a message or a command. All commands are in one table.
+//! [`ChatLine`]: parses a line of a chat: a message or a [`Command`].
 
+use clap::ValueEnum;
 use plimsoll::context::nearest;
 
 /// A parsed line.
@@ -15,74 +16,83 @@ pub(crate) enum ChatLine {
     Unknown(String),
 }
 
-/// A command, as shown in the help.
-pub(crate) struct SlashCommand {
-    pub(crate) command: Command,
-    pub(crate) name: &'static str,
-    /// The placeholder of the argument, in brackets if it is optional. Empty if there is none.
-    argument: &'static str,
-    pub(crate) does: &'static str,
+/// A command. Its name and its help are shown to the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Command {
+    /// show this help
+    Help,
+    /// send TEXT after the answer of the current run
+    Later,
+    /// continue the last run
+    Go,
+    /// compact the context; a summary keeps FOCUS
+    Compact,
+    /// show what fills the context window
+    Context,
+    /// show the files that the session changed
+    Diff,
+    /// show the tokens and the cost of the session
+    Cost,
+    /// pin RULE: it is never evicted or shortened
+    Pin,
+    /// undo the last run; offers to restore its files
+    Undo,
+    /// continue in a copy of this session
+    Fork,
+    /// switch to another model, or show the current one
+    Model,
+    /// start a new session; this one is kept
+    New,
+    /// exit, as Ctrl-D does
+    Quit,
 }
 
-/// Declares the commands, in the order of the help.
-macro_rules! commands {
-    ($($variant:ident $name:literal $argument:literal $does:literal;)*) => {
-        /// The name of a command.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(crate) enum Command {
-            $($variant,)*
+impl Command {
+    /// Returns all commands, in the order of the help.
+    pub(crate) fn all() -> &'static [Self] {
+        Self::value_variants()
+    }
+
+    /// Returns the name, without the slash.
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    /// Describes what it does.
+    pub(crate) fn does(self) -> String {
+        let value = self.to_possible_value();
+        let help = value.and_then(|value| value.get_help().map(ToString::to_string));
+        help.unwrap_or_default()
+    }
+
+    /// Returns the placeholder of its argument, in brackets if it is optional. Empty if there is none.
+    fn placeholder(self) -> &'static str {
+        match self {
+            Self::Later => "TEXT",
+            Self::Compact => "[FOCUS]",
+            Self::Pin => "RULE",
+            Self::Fork => "[NAME]",
+            Self::Model => "[PROVIDER/NAME]",
+            _ => "",
         }
-
-        /// All commands.
-        pub(crate) static COMMANDS: &[SlashCommand] = &[
-            $(SlashCommand {
-                command: Command::$variant,
-                name: $name,
-                argument: $argument,
-                does: $does,
-            },)*
-        ];
-    };
-}
-
-commands! {
-    Help "help" "" "show this help";
-    Later "later" "TEXT" "send TEXT after the answer of the current run";
-    Go "go" "" "continue the last run";
-    Compact "compact" "[FOCUS]" "compact the context; a summary keeps FOCUS";
-    Context "context" "" "show what fills the context window";
-    Diff "diff" "" "show the files that the session changed";
-    Cost "cost" "" "show the tokens and the cost of the session";
-    Pin "pin" "RULE" "pin RULE: it is never evicted or shortened";
-    Undo "undo" "" "undo the last run; offers to restore its files";
-    Fork "fork" "[NAME]" "continue in a copy of this session";
-    Model "model" "[PROVIDER/NAME]" "switch to another model, or show the current one";
-    New "new" "" "start a new session; this one is kept";
-    Quit "quit" "" "exit, as Ctrl-D does";
-}
-
-impl SlashCommand {
-    /// Finds a command by its name.
-    pub(crate) fn of(name: &str) -> Option<&'static Self> {
-        COMMANDS.iter().find(|command| command.name == name)
     }
 
-    /// Returns the line of the help.
-    pub(crate) fn help(&self) -> String {
-        format!("  {:<24} {}", self.usage(), self.does)
-    }
-
-    /// Returns the placeholder of its argument, if it takes one.
-    pub(crate) fn argument(&self) -> Option<&'static str> {
-        let argument = self.argument.trim_matches(['[', ']']);
+    /// Returns the placeholder of its argument without brackets, if it takes one.
+    pub(crate) fn argument(self) -> Option<&'static str> {
+        let argument = self.placeholder().trim_matches(['[', ']']);
         (!argument.is_empty()).then_some(argument)
     }
 
+    /// Returns the line of the help.
+    pub(crate) fn help(self) -> String {
+        format!("  {:<24} {}", self.usage(), self.does())
+    }
+
     /// Returns the command with its argument, as the user types it.
-    fn usage(&self) -> String {
-        format!("/{} {}", self.name, self.argument)
-            .trim_end()
-            .to_owned()
+    fn usage(self) -> String {
+        let usage = format!("/{} {}", self.name(), self.placeholder());
+        usage.trim_end().to_owned()
     }
 }
 
@@ -100,13 +110,13 @@ impl ChatLine {
             return Self::Say(rest.to_owned());
         }
         let (name, text) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-        let Some(command) = SlashCommand::of(name) else {
+        let Ok(command) = Command::from_str(name, false) else {
             return Self::Unknown(unknown(name));
         };
         let text = text.trim();
-        let is_required = !command.argument.is_empty() && !command.argument.starts_with('[');
-        if text.is_empty() && is_required {
-            let (what, usage) = (command.argument, command.usage());
+        let what = command.placeholder();
+        if text.is_empty() && !what.is_empty() && !what.starts_with('[') {
+            let usage = command.usage();
             return Self::Unknown(format!("/{name} needs {what}, as in {usage}"));
         }
         if !text.is_empty() && command.argument().is_none() {
@@ -114,12 +124,13 @@ impl ChatLine {
                 "/{name} takes no argument; to send this line to the model, write //{rest}"
             ));
         }
-        Self::Command(command.command, text.to_owned())
+        Self::Command(command, text.to_owned())
     }
 }
 
 fn unknown(name: &str) -> String {
-    let near = nearest(name, COMMANDS.iter().map(|command| command.name));
+    let names: Vec<String> = Command::all().iter().map(|of| of.name()).collect();
+    let near = nearest(name, names.iter().map(String::as_str));
     let hint = near.map_or_else(String::new, |near| format!("did you mean /{near}? "));
     format!(
         "there is no command /{name}; {hint}/help lists all commands, and //{name} sends the line \
@@ -133,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_help_fits_a_terminal_of_80_columns() {
-        for command in COMMANDS {
+        for command in Command::all() {
             let line = command.help();
             assert!(line.chars().count() < 80, "{line}");
         }
@@ -174,21 +185,17 @@ mod tests {
 
     #[test]
     fn every_command_of_the_help_is_one() {
-        for command in COMMANDS {
+        for command in Command::all() {
+            let name = command.name();
             let text = command.argument().map_or("", |_| " x");
-            let line = format!("/{}{text}", command.name);
+            let line = format!("/{name}{text}");
             assert!(
                 !matches!(ChatLine::of(&line), ChatLine::Unknown(_)),
                 "{line}"
             );
-            let bare = ChatLine::of(&format!("/{}", command.name));
-            let needs = command.argument() == Some(command.argument);
-            assert_eq!(
-                matches!(bare, ChatLine::Unknown(_)),
-                needs,
-                "{}",
-                command.name
-            );
+            let bare = ChatLine::of(&format!("/{name}"));
+            let needs = command.argument() == Some(command.placeholder());
+            assert_eq!(matches!(bare, ChatLine::Unknown(_)), needs, "{name}");
         }
     }
 

@@ -5,7 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::parse::{ChatLine, SlashCommand};
+use clap::ValueEnum;
+
+use super::parse::{ChatLine, Command};
 use crate::paths;
 use crate::trust;
 
@@ -93,7 +95,7 @@ impl Templates {
 /// Checks whether a name is that of no built-in command, and cannot lead out of the folder.
 fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
-    !name.is_empty() && name.chars().all(allowed) && SlashCommand::of(name).is_none()
+    !name.is_empty() && name.chars().all(allowed) && Command::from_str(name, false).is_err()
 }
 
 fn read(path: &Path) -> Result<String, String> {
