@@ -11,7 +11,6 @@ use plimsoll::permissions::{CallTarget, Permission, PermissionRule, Permissions,
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::ask::Reply;
 use crate::diff::Previews;
 use crate::lock;
 use crate::terminal::text::clean;
@@ -46,13 +45,14 @@ pub(crate) struct Approval {
     command: Option<String>,
 }
 
-/// What a question offers besides yes and no.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// An answer that a question offers besides yes and no.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Offer {
-    /// The meaning of "always".
-    pub(crate) always: Option<Approval>,
-    /// A wider approval of similar commands.
-    pub(crate) pattern: Option<Approval>,
+    /// The answer, which may be shortened to its first letter: "always", or "pattern" for similar
+    /// commands.
+    pub(crate) word: &'static str,
+    /// The approval that it gives.
+    pub(crate) approval: Approval,
 }
 
 impl Approvals {
@@ -103,47 +103,37 @@ impl Approvals {
     }
 
     /// Returns what a question offers. Nothing if it has to be asked each time.
-    pub(crate) fn offer(&self, question: &Question) -> Offer {
-        if question.is_protected {
-            return Offer::default();
-        }
-        let of = |command: Option<String>| Approval {
-            tool: tool(question).to_owned(),
-            command,
+    pub(crate) fn offers(&self, question: &Question) -> Vec<Offer> {
+        let of = |word, command| Offer {
+            word,
+            approval: Approval {
+                command,
+                ..Approval::of_tool(tool(question))
+            },
         };
         match self.target(question) {
-            None => Offer::default(),
-            Some((_, CallTarget::Command(command))) => {
+            Some((_, CallTarget::Command(command))) if !question.is_protected => {
                 let text = command.simple.map(|simple| simple.text);
                 // In a rule, `*` is a wildcard.
                 let is_plain = |text: &String| text.len() <= MAX_COMMAND && !text.contains('*');
                 let text = text.filter(is_plain);
                 let pattern = text.as_deref().and_then(pattern_of);
-                Offer {
-                    always: text.map(|text| of(Some(text))),
-                    pattern: pattern.map(|pattern| of(Some(pattern))),
-                }
+                let always = text.map(|text| of("always", Some(text)));
+                let pattern = pattern.map(|pattern| of("pattern", Some(pattern)));
+                always.into_iter().chain(pattern).collect()
             }
-            Some(_) => Offer {
-                always: Some(of(None)),
-                pattern: None,
-            },
+            Some(_) if !question.is_protected => vec![of("always", None)],
+            _ => Vec::new(),
         }
     }
 
-    /// Adds the approval that the user has chosen, and stores it if it is for the project.
-    pub(crate) fn take(&self, reply: &Reply, offer: Offer) {
-        let chosen = match reply {
-            Reply::Always => offer.always,
-            Reply::Pattern => offer.pattern,
-            _ => None,
-        };
-        let Some(approval) = chosen else { return };
+    /// Adds an approval that the user has chosen, and stores it if it is for the project.
+    pub(crate) fn add(&self, approval: &Approval) {
         lock(&self.approved).push(approval.clone());
         if approval.tool == EDIT {
             return;
         }
-        if let Err(error) = self.remember(approval) {
+        if let Err(error) = self.remember(approval.clone()) {
             say!("it is allowed until the end, but not remembered: {error}");
         }
     }
@@ -179,6 +169,14 @@ impl Approvals {
 }
 
 impl Approval {
+    /// Creates the approval of a whole tool.
+    pub(crate) fn of_tool(tool: &str) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            command: None,
+        }
+    }
+
     /// Describes the approval in a few words.
     pub(crate) fn label(&self) -> String {
         if self.tool == EDIT {
@@ -268,15 +266,14 @@ mod tests {
             tempfile::tempdir().unwrap(),
         );
         let first = approvals(data.path(), root.path());
-        let offer = first.offer(&bash("git diff  -U1"));
-        let (always, pattern) = (
-            offer.always.clone().unwrap(),
-            offer.pattern.clone().unwrap(),
-        );
-        assert_eq!(always.label(), "`git diff -U1` in this project");
-        assert_eq!(pattern.label(), "`git diff *` in this project");
+        let offers = first.offers(&bash("git diff  -U1"));
+        let [always, pattern] = offers.as_slice() else {
+            panic!("{offers:?}");
+        };
+        assert_eq!(always.approval.label(), "`git diff -U1` in this project");
+        assert_eq!(pattern.approval.label(), "`git diff *` in this project");
         assert!(!first.allow(&bash("git diff -U1")));
-        first.take(&Reply::Always, offer);
+        first.add(&always.approval);
         let commands = [
             ("git diff -U1", true, true),
             ("git  diff -U1", true, true),
@@ -292,8 +289,7 @@ mod tests {
         for (command, allowed, _) in commands {
             assert_eq!(later.allow(&bash(command)), allowed, "{command}");
         }
-        let offer = later.offer(&bash("git diff -U1"));
-        later.take(&Reply::Pattern, offer);
+        later.add(&pattern.approval);
         let last = approvals(data.path(), root.path());
         for (command, _, allowed) in commands {
             assert_eq!(last.allow(&bash(command)), allowed, "{command}");
@@ -307,8 +303,8 @@ mod tests {
         let (data, root) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let approvals = approvals(data.path(), root.path());
         let label = |question: &Question| {
-            let always = approvals.offer(question).always;
-            always.map(|always| always.label())
+            let offers = approvals.offers(question);
+            offers.first().map(|always| always.approval.label())
         };
         assert_eq!(
             label(&bash("ls -l")).as_deref(),
@@ -323,14 +319,14 @@ mod tests {
             ..edit.clone()
         };
         assert_eq!(label(&protected), None);
-        approvals.take(&Reply::Always, approvals.offer(&edit));
+        approvals.add(&approvals.offers(&edit)[0].approval);
         assert!(approvals.allow(&edit) && !approvals.allow(&protected));
         let search = question("github_search", &json!({"query": "x"}));
         assert_eq!(
             label(&search).as_deref(),
             Some("`github_search` in this project")
         );
-        approvals.take(&Reply::Always, approvals.offer(&search));
+        approvals.add(&approvals.offers(&search)[0].approval);
         assert!(approvals.allow(&question("github_search", &json!({"query": "y"}))));
     }
 
@@ -340,7 +336,7 @@ mod tests {
         let file = data.path().join(FILE);
         fs::write(&file, "{").unwrap();
         let approvals = approvals(data.path(), root.path());
-        approvals.take(&Reply::Always, approvals.offer(&bash("ls")));
+        approvals.add(&approvals.offers(&bash("ls"))[0].approval);
         assert!(approvals.allow(&bash("ls")), "until the end");
         assert_eq!(fs::read_to_string(&file).unwrap(), "{");
     }

@@ -27,8 +27,8 @@ pub(crate) const PROTECTED: &str = "Other programs or agents execute this file w
 /// Answers questions about tool calls.
 #[async_trait]
 pub(crate) trait Person: Send + Sync {
-    /// Asks about a call. Besides yes and no, the offer can be chosen.
-    async fn ask(&self, question: &Question, offer: &Offer) -> Reply;
+    /// Asks about a call. Besides yes and no, one of the offers can be chosen.
+    async fn ask(&self, question: &Question, offers: &[Offer]) -> Reply;
 }
 
 /// Asks a person, one question at a time, unless the mode or an earlier approval answers it.
@@ -90,9 +90,11 @@ impl Gate for Ask {
         if let Some(answer) = self.known(question) {
             return answer;
         }
-        let offer = self.approvals.offer(question);
-        let reply = self.person.ask(question, &offer).await;
-        self.approvals.take(&reply, offer);
+        let offers = self.approvals.offers(question);
+        let reply = self.person.ask(question, &offers).await;
+        if let Reply::Yes(Some(approval)) = &reply {
+            self.approvals.add(approval);
+        }
         answer(&question.call.name, reply)
     }
 }
@@ -126,27 +128,31 @@ struct AtTerminal {
 /// A question that waits for the reply of a chat. Dropping it denies the call.
 pub(crate) struct PendingQuestion {
     pub(crate) text: String,
+    pub(crate) offers: Vec<Offer>,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
 #[async_trait]
 impl Person for AtTerminal {
-    async fn ask(&self, question: &Question, offer: &Offer) -> Reply {
+    async fn ask(&self, question: &Question, offers: &[Offer]) -> Reply {
         let shown = self.previews.question(question, &self.terminal);
-        let text = format!("{shown}\n{}", prompt(question, offer));
+        let text = format!("{shown}\n{}", prompt(question, offers));
         let Some(chat) = &self.chat else {
             self.terminal.status(None);
-            self.terminal.must(&format!("{text}, [N]o:"));
-            let line = next_line().await;
+            let line = read_answer(|| self.terminal.must(&format!("{text}, [N]o:"))).await;
             self.terminal.entered();
             // Anything else is the reason for a no.
             let why = Some(line.trim().to_owned()).filter(|why| !why.is_empty());
-            return Reply::of(&line).unwrap_or(Reply::No(why));
+            return Reply::of(&line, offers).unwrap_or(Reply::No(why));
         };
-        let text = format!("{text}, [n]o");
         let (reply, replied) = oneshot::channel();
+        let pending = PendingQuestion {
+            text: format!("{text}, [n]o"),
+            offers: offers.to_vec(),
+            reply,
+        };
         // An error means that the chat has ended, and nobody answers.
-        let _ = chat.send(PendingQuestion { text, reply }).await;
+        let _ = chat.send(pending).await;
         replied.await.unwrap_or(Reply::Nobody)
     }
 }
@@ -156,7 +162,7 @@ struct Nobody(Arc<Terminal>);
 
 #[async_trait]
 impl Person for Nobody {
-    async fn ask(&self, question: &Question, _: &Offer) -> Reply {
+    async fn ask(&self, question: &Question, _: &[Offer]) -> Reply {
         self.0.note(&refusal(question));
         Reply::Nobody
     }
@@ -183,29 +189,23 @@ fn refusal(question: &Question) -> String {
 
 /// Returns the prompt of a question, for example "Allow? [y]es, [a]lways `cargo test -q` in this
 /// project, [p]attern `cargo test *` in this project".
-fn prompt(question: &Question, offer: &Offer) -> String {
-    let reason = if question.is_protected {
-        format!("{PROTECTED} ")
-    } else {
-        String::new()
-    };
-    let label = |key: &str, approval: &Option<Approval>| {
-        let label = approval.as_ref().map(Approval::label);
-        label.map_or_else(String::new, |label| format!(", {key} {label}"))
-    };
-    let always = label("[a]lways", &offer.always);
-    let pattern = label("[p]attern", &offer.pattern);
-    format!("{reason}Allow? [y]es{always}{pattern}")
+fn prompt(question: &Question, offers: &[Offer]) -> String {
+    let mut text = "Allow? [y]es".to_owned();
+    if question.is_protected {
+        text.insert_str(0, &format!("{PROTECTED} "));
+    }
+    for Offer { word, approval } in offers {
+        let (letter, rest) = word.split_at(1);
+        text.push_str(&format!(", [{letter}]{rest} {}", approval.label()));
+    }
+    text
 }
 
 /// An answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reply {
-    Yes,
-    /// Yes, and also to this call from now on.
-    Always,
-    /// Yes, and also to the calls of the offered pattern.
-    Pattern,
+    /// Yes, and from now on also to the calls of the chosen offer.
+    Yes(Option<Approval>),
     /// No, with an optional reason.
     No(Option<String>),
     /// The user sent a message instead, which the model is to read first.
@@ -215,8 +215,8 @@ pub(crate) enum Reply {
 }
 
 impl Reply {
-    /// Parses a line. Returns `None` if it is no answer.
-    pub(crate) fn of(line: &str) -> Option<Self> {
+    /// Parses a line. Returns `None` if it is no answer to a question with these offers.
+    pub(crate) fn of(line: &str, offers: &[Offer]) -> Option<Self> {
         let line = line.trim();
         let (word, why) = match line.find(|c: char| !c.is_alphabetic()) {
             Some(end) => line.split_at_checked(end)?,
@@ -224,12 +224,16 @@ impl Reply {
         };
         let why = why.trim_start_matches(|c: char| c.is_whitespace() || ",.:;-".contains(c));
         match (word.to_lowercase().as_str(), why.is_empty()) {
-            ("y" | "yes", true) => Some(Self::Yes),
-            ("a" | "always", true) => Some(Self::Always),
-            ("p" | "pattern", true) => Some(Self::Pattern),
+            ("y" | "yes", true) => Some(Self::Yes(None)),
             ("n" | "no", true) => Some(Self::No(None)),
             ("n" | "no", false) => Some(Self::No(Some(why.to_owned()))),
-            _ => None,
+            (word, true) => {
+                let is_chosen =
+                    |offer: &&Offer| [offer.word, offer.word.split_at(1).0].contains(&word);
+                let chosen = offers.iter().find(is_chosen)?;
+                Some(Self::Yes(Some(chosen.approval.clone())))
+            }
+            (_, false) => None,
         }
     }
 }
@@ -237,7 +241,7 @@ impl Reply {
 /// Converts a reply to the answer that the model reads.
 pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
     let why = match reply {
-        Reply::Yes | Reply::Always | Reply::Pattern => return Answer::Allow,
+        Reply::Yes(_) => return Answer::Allow,
         Reply::Overtaken => {
             let why = "the user said something else before this call was allowed; read it first";
             return Answer::Skip {
@@ -264,7 +268,7 @@ pub(crate) async fn confirm(question: &str, refusal: &str) -> Result<bool, CliEr
         )));
     }
     let said = line(&format!("{question} [y]es, [N]o: ")).await;
-    Ok(Reply::of(&said) == Some(Reply::Yes))
+    Ok(Reply::of(&said, &[]) == Some(Reply::Yes(None)))
 }
 
 /// Returns `true` if there is a terminal to ask at.
@@ -276,8 +280,7 @@ pub(crate) fn can_ask() -> bool {
 pub(crate) async fn line(question: &str) -> String {
     let question = wrapped(question.trim_end(), &Term::stderr());
     // If nobody reads standard error, the question is lost.
-    let _ = write!(io::stderr().lock(), "{question} ");
-    next_line().await
+    read_answer(|| drop(write!(io::stderr().lock(), "{question} "))).await
 }
 
 /// Asks the user at the terminal for the number of one of these things, which were listed.
@@ -291,11 +294,15 @@ pub(crate) async fn number<T>(listed: Vec<T>) -> Option<T> {
     number.and_then(|number| listed.into_iter().nth(number.checked_sub(1)?))
 }
 
-/// Reads the next line of standard input. At the end of the input, it is empty. If the question is no
-/// longer asked by then, the line answers the next one.
-async fn next_line() -> String {
+/// Shows a question and reads the line that answers it. A line that was typed before the question was shown
+/// is dropped, because it was meant for something else. At the end of the input, the line is empty.
+async fn read_answer(show: impl FnOnce()) -> String {
     static READING: AsyncMutex<Option<JoinHandle<String>>> = AsyncMutex::const_new(None);
     let mut reading = READING.lock().await;
+    reading.take_if(|earlier| earlier.is_finished());
+    #[cfg(unix)]
+    let _ = rustix::termios::tcflush(io::stdin(), rustix::termios::QueueSelector::IFlush);
+    show();
     // Reading a line blocks, so it is done off the async threads.
     let line = reading.get_or_insert_with(|| {
         spawn_blocking(|| {
@@ -317,10 +324,11 @@ mod tests {
     fn a_line_is_an_answer_only_where_it_is_nothing_else() {
         let no = |why: &str| Some(Reply::No(Some(why.to_owned())));
         for (line, reply) in [
-            ("y", Some(Reply::Yes)),
-            (" YES ", Some(Reply::Yes)),
-            ("a", Some(Reply::Always)),
-            ("p", Some(Reply::Pattern)),
+            ("y", Some(Reply::Yes(None))),
+            (" YES ", Some(Reply::Yes(None))),
+            ("a", None),
+            ("p", None),
+            ("always", None),
             ("n", Some(Reply::No(None))),
             ("m", None),
             ("no.", Some(Reply::No(None))),
@@ -332,7 +340,23 @@ mod tests {
             ("", None),
             ("/stop", None),
         ] {
-            assert_eq!(Reply::of(line), reply, "{line}");
+            assert_eq!(Reply::of(line, &[]), reply, "{line}");
         }
+    }
+
+    #[test]
+    fn only_an_offer_that_was_made_can_be_chosen() {
+        let offer = |word, tool| Offer {
+            word,
+            approval: Approval::of_tool(tool),
+        };
+        let always = offer("always", "fetch");
+        let offers = [always.clone(), offer("pattern", "search")];
+        for (line, tool) in [("a", "fetch"), ("Always", "fetch"), ("p", "search")] {
+            let chosen = Some(Reply::Yes(Some(Approval::of_tool(tool))));
+            assert_eq!(Reply::of(line, &offers), chosen, "{line}");
+        }
+        assert_eq!(Reply::of("p", &[always]), None);
+        assert_eq!(Reply::of("always, please", &offers), None);
     }
 }

@@ -1,6 +1,5 @@
 //! [`Client`]: asks the user at the client about tool calls.
 
-use std::iter;
 use std::sync::Arc;
 
 use agent_client_protocol::v1::schema::{
@@ -17,8 +16,6 @@ use crate::ask::{PROTECTED, Person, Reply};
 use crate::tool_line;
 
 const ALLOW: &str = "allow";
-const ALWAYS: &str = "always";
-const PATTERN: &str = "pattern";
 const REJECT: &str = "reject";
 
 /// The user at the client.
@@ -26,7 +23,7 @@ pub(super) struct Client(pub(super) Arc<Calls>);
 
 #[async_trait]
 impl Person for Client {
-    async fn ask(&self, question: &Question, offer: &Offer) -> Reply {
+    async fn ask(&self, question: &Question, offers: &[Offer]) -> Reply {
         let Self(calls) = self;
         let (call, outbox) = (&question.call, &calls.outbox);
         // The client does not know the calls of a sub-agent, so such a question is a call of its own.
@@ -47,15 +44,16 @@ impl Person for Client {
         if question.is_protected {
             content.push(calls::words(PROTECTED));
         }
-        let request = RequestPermissionRequest::new(outbox.session.clone(), shown, options(offer));
+        let request = RequestPermissionRequest::new(outbox.session.clone(), shown, options(offers));
         let response = outbox.client.send_request(request).block_task().await;
         let reply = match response.map(|response| response.outcome) {
             Ok(RequestPermissionOutcome::Selected(selected)) => {
-                match selected.option_id.0.as_ref() {
-                    ALLOW => Reply::Yes,
-                    ALWAYS => Reply::Always,
-                    PATTERN => Reply::Pattern,
-                    _ => Reply::No(None),
+                let id = selected.option_id.0;
+                let chosen = offers.iter().find(|offer| *offer.word == *id);
+                match chosen {
+                    Some(offer) => Reply::Yes(Some(offer.approval.clone())),
+                    None if *id == *ALLOW => Reply::Yes(None),
+                    None => Reply::No(None),
                 }
             }
             Ok(_) => Reply::Nobody,
@@ -65,21 +63,18 @@ impl Person for Client {
             }
         };
         if is_below {
-            let is_error = !matches!(reply, Reply::Yes | Reply::Always | Reply::Pattern);
-            calls.close(&id, is_error, "");
+            calls.close(&id, !matches!(reply, Reply::Yes(_)), "");
         }
         reply
     }
 }
 
-fn options(offer: &Offer) -> Vec<PermissionOption> {
-    let always = [(ALWAYS, &offer.always), (PATTERN, &offer.pattern)];
-    let always = always.into_iter().filter_map(|(id, always)| {
-        let name = format!("Always allow {}", always.as_ref()?.label());
-        let kind = PermissionOptionKind::AllowAlways;
-        Some(PermissionOption::new(id, name, kind))
-    });
+fn options(offers: &[Offer]) -> Vec<PermissionOption> {
     let allow = PermissionOption::new(ALLOW, "Allow", PermissionOptionKind::AllowOnce);
+    let always = offers.iter().map(|offer| {
+        let name = format!("Always allow {}", offer.approval.label());
+        PermissionOption::new(offer.word, name, PermissionOptionKind::AllowAlways)
+    });
     let reject = PermissionOption::new(REJECT, "Reject", PermissionOptionKind::RejectOnce);
-    iter::once(allow).chain(always).chain([reject]).collect()
+    [allow].into_iter().chain(always).chain([reject]).collect()
 }

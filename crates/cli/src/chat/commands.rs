@@ -6,7 +6,6 @@ use plimsoll::session::new_session_id;
 
 use super::Chat;
 use super::parse::Command;
-use crate::ask::Reply;
 use crate::error::CliError;
 use crate::sessions::files::{self, RestoreSet};
 
@@ -101,7 +100,7 @@ impl Chat {
                 terminal.must(&line);
             }
             let question = format!("{} [y]es, [n]o", restoring.question());
-            Ok(input.ask_now(&question).await == Some(Reply::Yes))
+            Ok(input.confirm(&question).await)
         };
         let restoring = RestoreSet::of_runs(store, &id, &[run]).await?;
         let say = |line: &str| terminal.must(line);

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use plimsoll::Remote;
 use tokio::sync::mpsc::Receiver;
-use tokio::sync::oneshot;
 
 use crate::ask::{PendingQuestion, Reply};
 use crate::attach::Recipient;
@@ -25,8 +24,8 @@ pub(crate) struct RunInput {
     pub(crate) terminal: Arc<Terminal>,
     pub(crate) gauge: Arc<Gauge>,
     pub(crate) templates: Arc<Templates>,
-    /// The reply to the newest question, if it waits for one.
-    pub(crate) asked: Option<oneshot::Sender<Reply>>,
+    /// The newest question, if it waits for a reply.
+    pub(crate) asked: Option<PendingQuestion>,
     /// Lines that came too late for a run, and wait for its end.
     pub(crate) held: VecDeque<String>,
     /// Whether the chat ends as soon as nothing is under way.
@@ -58,25 +57,25 @@ impl RunInput {
         }
     }
 
-    /// Asks a question between runs. A line that is no answer is handled afterwards.
-    pub(crate) async fn ask_now(&mut self, question: &str) -> Option<Reply> {
+    /// Asks a yes-no question between runs. A line that is no answer is handled afterwards.
+    pub(crate) async fn confirm(&mut self, question: &str) -> bool {
         self.gauge.doing(ChatActivity::Asking);
         self.terminal.must(question);
         let event = self.next().await;
         self.gauge.doing(ChatActivity::Idle);
         match event {
             ChatEvent::Typed(Some(Ok(line))) => {
-                let reply = Reply::of(&line);
+                let reply = Reply::of(&line, &[]);
                 if reply.is_none() {
                     self.held.push_front(line);
                 }
-                return reply;
+                return reply == Some(Reply::Yes(None));
             }
             ChatEvent::Typed(None) => self.leaving = true,
             ChatEvent::Press(Press::Leave) => self.leave(),
             _ => {}
         }
-        None
+        false
     }
 
     /// Leaves the chat because of Ctrl-C.
@@ -101,11 +100,11 @@ impl RunInput {
                     Press::Leave => return self.leave(),
                     _ => drop(remote.interrupt().await),
                 },
-                Some(PendingQuestion { text, reply }) = self.questions.recv() => {
-                    self.asked = Some(reply);
+                Some(question) = self.questions.recv() => {
                     self.terminal.status(None);
                     self.gauge.doing(ChatActivity::Asking);
-                    self.terminal.must(&text);
+                    self.terminal.must(&question.text);
+                    self.asked = Some(question);
                 }
                 typed = self.lines.recv(), if listens => match typed {
                     Some(Ok(line)) => self.line(line, remote, recipient).await,
@@ -131,7 +130,8 @@ impl RunInput {
     /// answer is sent first, and the call is skipped. A command leaves the question open.
     async fn line(&mut self, line: String, remote: &Remote, recipient: &Recipient) {
         let parsed = self.templates.order(&line);
-        let reply = Reply::of(&line);
+        let asked = self.asked.as_ref();
+        let reply = asked.and_then(|asked| Reply::of(&line, &asked.offers));
         let is_answer = reply.is_some() || matches!(parsed, ChatLine::Say(_));
         let asked = self.asked.take_if(|_| is_answer);
         if asked.is_some() {
@@ -139,14 +139,14 @@ impl RunInput {
         }
         match (asked, reply) {
             (Some(asked), Some(reply)) => {
-                if asked.send(reply).is_err() {
+                if asked.reply.send(reply).is_err() {
                     self.terminal.must("that question is no longer asked");
                 }
             }
             (asked, _) => {
                 self.act(parsed, line, remote, recipient).await;
                 // An error means that the call waits no longer.
-                let _ = asked.map(|asked| asked.send(Reply::Overtaken));
+                let _ = asked.map(|asked| asked.reply.send(Reply::Overtaken));
             }
         }
     }

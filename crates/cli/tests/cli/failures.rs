@@ -307,6 +307,7 @@ fn a_question_shows_what_would_run() {
         FakeAnswer::say("Done."),
     ]);
     let mut terminal = Terminal::run(&home, &fake, &["Look."], 80);
+    terminal.until("[N]o:");
     terminal.keys("n\r");
     assert_eq!(terminal.end(), Some(0));
     let raw = terminal.raw();
@@ -326,9 +327,10 @@ fn a_protected_file_is_asked_about_each_time() {
     ]);
     let mut terminal = Terminal::run(&home, &fake, &["Write."], 80);
     terminal.until("execute this file without asking. Allow? [y]es, [N]o:");
-    terminal.keys("always\r");
+    terminal.keys("y\r");
     terminal.until_times("Allow?", 2);
-    terminal.keys("n\r");
+    // It is not offered, so it is no yes.
+    terminal.keys("always\r");
     assert_eq!(terminal.end(), Some(0));
     assert!(home.work().join("AGENTS.md").is_file());
     assert!(!home.work().join("plimsoll.toml").exists());

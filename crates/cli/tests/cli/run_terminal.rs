@@ -108,6 +108,27 @@ fn a_question_stands_alone_until_it_is_answered() {
 }
 
 #[test]
+fn a_line_that_was_typed_before_a_question_does_not_answer_it() {
+    let home = Home::with_notes();
+    let wait = r#"{"command":"sleep 1; touch made"}"#;
+    let fake = Fake::new([
+        FakeAnswer::call(&[("bash", wait)]),
+        FakeAnswer::call(&[("bash", r#"{"command":"rm notes.txt"}"#)]),
+        FakeAnswer::say("Done."),
+    ]);
+    let mut run = Terminal::run(&home, &fake, &["Tidy up."], 80);
+    run.until("[N]o:");
+    run.keys("y\r");
+    // The first command is running.
+    run.keys("y\r");
+    run.until("rm notes.txt\nAllow? [y]es, [a]lways `rm notes.txt` in this project, [N]o:");
+    run.keys("n\r");
+    assert_eq!(run.end(), Some(0), "{}", run.screen());
+    assert!(home.work().join("made").is_file());
+    assert!(home.work().join("notes.txt").is_file());
+}
+
+#[test]
 fn an_interrupt_gets_through_a_question() {
     let home = Home::with_notes();
     let fake = Fake::new([FakeAnswer::call(&[("bash", r#"{"command":"ls"}"#)])]);
