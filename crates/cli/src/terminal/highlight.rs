@@ -4,70 +4,44 @@
 //! It knows words, not grammars: a full highlighter would be a tenth of the binary. All languages
 //! share their keywords.
 
+use std::sync::LazyLock;
+
 use console::Style;
+use serde::Deserialize;
 
 use crate::terminal::style::{CYAN, Colours, DIM, GREEN, MAGENTA, PLAIN};
 
 /// Maximum length of a coloured line, in bytes.
 const MAX_LINE: usize = 2_000;
 
-/// A family of languages.
-struct Language {
-    /// Names behind a fence, and file name extensions.
-    names: &'static str,
-    /// Its comments and strings. The first one that begins at a place counts.
-    spans: &'static [Span],
+/// The languages, and the keywords that all of them share.
+#[derive(Deserialize, Default)]
+struct Languages {
+    keywords: String,
+    languages: Vec<Language>,
 }
 
-/// The mark that begins a comment or a string, the one that ends it, and its style. Without an end, it
-/// ends with its line; so does a string between simple quotes.
-type Span = (&'static str, &'static str, Style);
+/// A family of languages.
+#[derive(Deserialize)]
+struct Language {
+    names: String,
+    /// Its comments and strings. The first one that begins at a place counts.
+    spans: Vec<Span>,
+}
 
-const BLOCK: Span = ("/*", "*/", DIM);
-const DOUBLE: Span = ("\"", "\"", GREEN);
-const SINGLE: Span = ("'", "'", GREEN);
+/// The mark that begins a comment or a string, the one that ends it, and its kind.
+type Span = (String, String, SpanKind);
 
-const LANGUAGES: [Language; 4] = [
-    Language {
-        names: "c h cpp c++ cc hpp cs csharp java kotlin kt swift scala php dart zig css javascript js jsx \
-            typescript ts tsx mjs go golang json jsonc json5 jsonl",
-        spans: &[("//", "", DIM), BLOCK, ("`", "`", GREEN), DOUBLE, SINGLE],
-    },
-    Language {
-        names: "rust rs",
-        // A single quote may be a lifetime.
-        spans: &[("//", "", DIM), BLOCK, DOUBLE],
-    },
-    Language {
-        names: "python py python3 ruby rb sh bash shell zsh console dockerfile makefile make toml yaml yml \
-            ini conf",
-        spans: &[
-            ("#", "", DIM),
-            ("\"\"\"", "\"\"\"", GREEN),
-            ("'''", "'''", GREEN),
-            DOUBLE,
-            SINGLE,
-        ],
-    },
-    Language {
-        names: "sql sqlite postgresql mysql lua haskell hs",
-        spans: &[("--", "", DIM), BLOCK, DOUBLE, SINGLE],
-    },
-];
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum SpanKind {
+    Comment,
+    String,
+}
 
-/// The keywords of all languages, in lower case.
-const KEYWORDS: &str = "abstract add all alter and any as asc assert async auto await begin between bool boolean \
-    break by byte case catch chan char class commit const constexpr continue crate create data debugger \
-    def default defer del delete deriving desc distinct do done double drop dyn elif else elseif end ensure \
-    enum esac except exists exit export extends extern fallthrough false fi final finally float fn for \
-    foreign from fun func function get global go goto group having if impl implements import in include \
-    index inline inner insert instance instanceof int interface internal into is join key lambda left let \
-    like limit local long loop map match mod module move mut namespace new nil none nonlocal not null \
-    nullptr number of off on operator or order outer override package pass priv primary private protected \
-    pub public raise range readonly ref references repeat require rescue return rollback select self set \
-    short signed sizeof source static string struct super switch table template then this throw throws \
-    trait true try type typedef typename typeof undefined union unique unless unsafe unset unsigned until \
-    update use using val values var virtual void volatile when where while with yes yield";
+/// The languages of the data file. Empty if it cannot be parsed, which a test excludes.
+static LANGUAGES: LazyLock<Languages> =
+    LazyLock::new(|| toml::from_str(include_str!("languages.toml")).unwrap_or_default());
 
 /// Colours code of one language, line by line.
 #[derive(Clone)]
@@ -87,7 +61,7 @@ impl Highlighter {
         let name = name.unwrap_or_default().to_lowercase();
         let is_named = |of: &&Language| of.names.split(' ').any(|other| other == name);
         Self {
-            language: LANGUAGES.iter().find(is_named),
+            language: LANGUAGES.languages.iter().find(is_named),
             is_diff: matches!(name.as_str(), "diff" | "patch"),
             colours,
             open: None,
@@ -122,7 +96,7 @@ impl Highlighter {
     /// Returns the length and the style of the first token.
     fn token(&mut self, language: &'static Language, text: &str) -> (usize, Style) {
         let mut spans = language.spans.iter();
-        if let Some(span) = spans.find(|(begin, ..)| text.starts_with(begin)) {
+        if let Some(span) = spans.find(|(begin, ..)| text.starts_with(begin.as_str())) {
             return self.until(text, span.0.len(), span);
         }
         let first = text.chars().next().unwrap_or(' ');
@@ -135,7 +109,13 @@ impl Highlighter {
         let lower = word.to_lowercase();
         let style = match first {
             '0'..='9' => CYAN,
-            _ if KEYWORDS.split(' ').any(|keyword| keyword == lower) => MAGENTA,
+            _ if LANGUAGES
+                .keywords
+                .split_whitespace()
+                .any(|keyword| keyword == lower) =>
+            {
+                MAGENTA
+            }
             _ => PLAIN,
         };
         (end, style)
@@ -144,17 +124,21 @@ impl Highlighter {
     /// Returns the length and the style of a span whose content begins at `from`. If it does not end on
     /// this line, it may continue on the next one.
     fn until(&mut self, text: &str, from: usize, span: &'static Span) -> (usize, Style) {
-        let (_, end, style) = span;
+        let (_, end, kind) = span;
+        let style = match kind {
+            SpanKind::Comment => DIM,
+            SpanKind::String => GREEN,
+        };
         let mut is_escaped = false;
         for (at, c) in text.char_indices().skip_while(|(at, _)| *at < from) {
             let rest = text.get(at..).unwrap_or_default();
-            if !is_escaped && !end.is_empty() && rest.starts_with(end) {
-                return (at + end.len(), style.clone());
+            if !is_escaped && !end.is_empty() && rest.starts_with(end.as_str()) {
+                return (at + end.len(), style);
             }
             is_escaped = !is_escaped && c == '\\';
         }
-        self.open = (!matches!(*end, "" | "\"" | "'")).then_some(span);
-        (text.len(), style.clone())
+        self.open = (!matches!(end.as_str(), "" | "\"" | "'")).then_some(span);
+        (text.len(), style)
     }
 }
 
@@ -205,8 +189,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_code_is_lost(code in "[a1 \"'/*#`\\\\語\n-]{0,60}", at in 0_usize..LANGUAGES.len()) {
-            let mut highlighter = Highlighter::new(LANGUAGES[at].names.split(' ').next().unwrap_or_default(), Colours::Ansi);
+        fn no_code_is_lost(code in "[a1 \"'/*#`\\\\語\n-]{0,60}", at in 0_usize..4) {
+            let mut highlighter = Highlighter::new(LANGUAGES.languages[at].names.split(' ').next().unwrap_or_default(), Colours::Ansi);
             for line in code.lines() {
                 let coloured = highlighter.line(line);
                 prop_assert_eq!(console::strip_ansi_codes(&coloured), line);
