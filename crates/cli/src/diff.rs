@@ -9,6 +9,7 @@ use std::time::Duration;
 use plimsoll::model::CallId;
 use plimsoll::permissions::Question;
 use plimsoll::tools::{FileChange, Root, Toolbox};
+use serde::Serialize;
 use similar::TextDiff;
 
 use crate::lock;
@@ -33,12 +34,14 @@ pub(crate) const ASKED: usize = 300;
 const MAX_PREVIEWED: usize = 1_000;
 
 /// A change of a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Diff {
-    pub(crate) added: usize,
-    pub(crate) removed: usize,
+    added: usize,
+    removed: usize,
+    #[serde(rename = "new")]
     is_new: bool,
     /// The lines of a unified diff, without the names of the file.
+    #[serde(skip)]
     lines: Vec<String>,
 }
 

@@ -104,7 +104,7 @@ impl Chat {
         };
         let restoring = RestoreSet::of_runs(store, &id, &[run]).await?;
         let say = |line: &str| terminal.must(line);
-        let names = restoring.offer(store, &id, say, ask).await?;
+        let names = restoring.offer(store, say, ask).await?;
         if !names.is_empty() {
             terminal.say(&format!("restored {}", names.join(", ")));
         }

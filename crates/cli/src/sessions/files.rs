@@ -67,13 +67,26 @@ pub(crate) async fn run(
 }
 
 /// A file that a session changed.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct ChangedFile {
-    pub(crate) root: PathBuf,
     /// Relative to the root.
-    pub(crate) path: PathBuf,
-    /// All changes, oldest first. Never empty.
-    pub(crate) changes: Vec<RecordedChange>,
+    path: PathBuf,
+    root: PathBuf,
+    /// The entries at which it was changed, oldest first. Never empty.
+    entries: Vec<u64>,
+    /// The time of the last change, in seconds since 1970.
+    at: u64,
+    /// Whether it is as the session left it.
+    state: &'static str,
+    /// The change by the whole session. `None` if a content is not kept, not text or too large.
+    #[serde(flatten)]
+    diff: Option<Diff>,
+    #[serde(skip)]
+    changes: Vec<RecordedChange>,
+    /// The current content; `None` if the file does not exist. The error is the reason why it cannot be
+    /// read.
+    #[serde(skip)]
+    now: Result<Option<Vec<u8>>, String>,
 }
 
 /// The state of a file that is as the session left it.
@@ -85,25 +98,44 @@ const GONE: &str = "gone";
 
 impl ChangedFile {
     /// Returns the files that a session changed, sorted by path.
-    pub(crate) async fn all(store: &SqliteStore, id: &SessionId) -> Result<Vec<Self>, CliError> {
-        let changes = store.changed_files(id).await?;
-        let mut files: BTreeMap<(PathBuf, PathBuf), Vec<RecordedChange>> = BTreeMap::new();
-        for change in changes {
+    async fn all(store: &SqliteStore, id: &SessionId) -> Result<Vec<Self>, CliError> {
+        let mut by_path: BTreeMap<(PathBuf, PathBuf), Vec<RecordedChange>> = BTreeMap::new();
+        for change in store.changed_files(id).await? {
             let file = (change.root.clone(), change.path.clone());
-            files.entry(file).or_default().push(change);
+            by_path.entry(file).or_default().push(change);
         }
-        let files = files.into_iter();
-        let files = files.map(|((root, path), changes)| Self {
-            root,
-            path,
-            changes,
-        });
-        Ok(files.collect())
+        let mut files = Vec::new();
+        for ((root, path), changes) in by_path {
+            let before = changes.first().and_then(|change| change.before);
+            let after = changes.last().and_then(|change| change.after);
+            let diff = match (kept(store, before).await?, kept(store, after).await?) {
+                (Some(before), Some(after)) => diff(&path, before, after),
+                _ => None,
+            };
+            let now = content(&root, &path);
+            let state = match &now {
+                Ok(now) if now.as_deref().map(ContentHash::of) == after => UNCHANGED,
+                Ok(None) => GONE,
+                // A file that cannot be read is no regular file any more, or larger than any kept content.
+                _ => CHANGED,
+            };
+            files.push(Self {
+                entries: changes.iter().map(|change| change.entry).collect(),
+                at: changes.last().map_or(0, |change| change.at),
+                state,
+                diff,
+                changes,
+                now,
+                path,
+                root,
+            });
+        }
+        Ok(files)
     }
 
     /// Returns the path for display: relative to the working directory if that is the root,
     /// otherwise in full.
-    pub(crate) fn shown(&self) -> String {
+    fn shown(&self) -> String {
         let here = std::env::current_dir().and_then(|here| here.canonicalize());
         if here.is_ok_and(|here| here == self.root) {
             self.path.display().to_string()
@@ -112,28 +144,23 @@ impl ChangedFile {
         }
     }
 
-    /// Returns the hash of the content after the session.
-    fn after(&self) -> Option<ContentHash> {
-        self.changes.last().and_then(|change| change.after)
-    }
-
-    /// Returns the current content; `None` if the file does not exist. The error is the reason why
-    /// it cannot be read.
-    pub(crate) fn now(&self) -> Result<Option<Vec<u8>>, String> {
-        if !self.root.is_dir() {
-            return Ok(None);
+    /// Describes the change by the whole session in a few words.
+    fn summary(&self, colours: Colours) -> Option<String> {
+        let before = self.changes.first().and_then(|change| change.before);
+        let after = self.changes.last().and_then(|change| change.after);
+        if before == after {
+            return Some("restored".to_owned());
         }
-        saved_files::content(&self.root, &self.path).map_err(|error| error.to_string())
+        self.diff.as_ref().map(|diff| diff.summary(colours))
     }
+}
 
-    /// Compares the current content with that after the session.
-    pub(crate) fn state(&self, now: Option<&[u8]>) -> &'static str {
-        match (now.map(ContentHash::of), self.after()) {
-            (now, after) if now == after => UNCHANGED,
-            (None, _) => GONE,
-            (Some(_), _) => CHANGED,
-        }
+/// Returns the current content of a file; `None` if it does not exist.
+fn content(root: &Path, path: &Path) -> Result<Option<Vec<u8>>, String> {
+    if !root.is_dir() {
+        return Ok(None);
     }
+    saved_files::content(root, path).map_err(|error| error.to_string())
 }
 
 /// Returns a kept content; the inner `None` stands for a file that did not exist, the outer one for a
@@ -165,15 +192,15 @@ pub(crate) async fn changed_lines(
     colours: Colours,
 ) -> Result<Vec<String>, CliError> {
     let mut lines = Vec::new();
-    for row in rows(store, id).await? {
-        let summary = row.summary(colours);
+    for file in ChangedFile::all(store, id).await? {
+        let summary = file.summary(colours);
         let summary = summary.unwrap_or("not kept, not text or too large to compare".to_owned());
-        let since = match row.state {
+        let since = match file.state {
             UNCHANGED => String::new(),
             state => format!(" ({state} since)"),
         };
-        lines.push(format!("{} {summary}{since}", clean(&row.shown)));
-        lines.extend(row.diff.iter().flat_map(|diff| diff.lines(ASKED, colours)));
+        lines.push(format!("{} {summary}{since}", clean(&file.shown())));
+        lines.extend(file.diff.iter().flat_map(|diff| diff.lines(ASKED, colours)));
     }
     if lines.is_empty() {
         lines.push(unchanged(id));
@@ -187,79 +214,22 @@ fn unchanged(id: &SessionId) -> String {
     )
 }
 
-/// A file in the list.
-#[derive(Debug, Serialize)]
-struct FileRow {
-    path: PathBuf,
-    root: PathBuf,
-    /// The entries at which it was changed.
-    entries: Vec<u64>,
-    /// The time of the last change, in seconds since 1970.
-    at: u64,
-    new: bool,
-    added: Option<usize>,
-    removed: Option<usize>,
-    state: &'static str,
-    #[serde(skip)]
-    shown: String,
-    #[serde(skip)]
-    diff: Option<Diff>,
-    /// The session left the file as it was before.
-    #[serde(skip)]
-    is_restored: bool,
-}
-
-impl FileRow {
-    fn summary(&self, colours: Colours) -> Option<String> {
-        if self.is_restored {
-            return Some("restored".to_owned());
-        }
-        self.diff.as_ref().map(|diff| diff.summary(colours))
-    }
-}
-
-async fn rows(store: &SqliteStore, id: &SessionId) -> Result<Vec<FileRow>, CliError> {
-    let mut rows = Vec::new();
-    for file in ChangedFile::all(store, id).await? {
-        let first = file.changes.first().and_then(|change| change.before);
-        let contents = (kept(store, first).await?, kept(store, file.after()).await?);
-        let diff = match contents {
-            (Some(before), Some(after)) => diff(&file.path, before, after),
-            _ => None,
-        };
-        rows.push(FileRow {
-            entries: file.changes.iter().map(|change| change.entry).collect(),
-            at: file.changes.last().map_or(0, |change| change.at),
-            new: first.is_none(),
-            added: diff.as_ref().map(|diff| diff.added),
-            removed: diff.as_ref().map(|diff| diff.removed),
-            // A file that cannot be read is no regular file any more, or larger than any kept content.
-            state: file.now().map_or(CHANGED, |now| file.state(now.as_deref())),
-            shown: file.shown(),
-            diff,
-            is_restored: first == file.after(),
-            path: file.path,
-            root: file.root,
-        });
-    }
-    Ok(rows)
-}
-
 /// Lists the files that a session changed.
 async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, CliError> {
-    let rows = rows(store, id).await?;
-    if rows.is_empty() && !json {
+    let files = ChangedFile::all(store, id).await?;
+    if files.is_empty() && !json {
         crate::say(&unchanged(id));
     }
     let heading = ["file", "lines", ">entry?1", "last changed?2", "since"];
-    listing::print(&rows, json, heading, |row| {
-        let last = row.entries.last().copied().unwrap_or_default();
+    listing::print(&files, json, heading, |file| {
+        let last = file.entries.last().copied().unwrap_or_default();
         [
-            row.shown.clone(),
-            row.summary(Colours::None).unwrap_or_else(|| "-".to_owned()),
+            file.shown(),
+            file.summary(Colours::None)
+                .unwrap_or_else(|| "-".to_owned()),
             last.to_string(),
-            when(row.at),
-            row.state.to_owned(),
+            when(file.at),
+            file.state.to_owned(),
         ]
     })?;
     Ok(DONE)

@@ -98,7 +98,7 @@ pub(crate) async fn undo(
     );
     let restoring = RestoreSet::of_runs(store, id, &undone).await?;
     let ask = async |_: &RestoreSet| Ok(args.files);
-    let restored = restoring.offer(store, id, crate::note, ask).await?;
+    let restored = restoring.offer(store, crate::note, ask).await?;
     if !restored.is_empty() {
         note!("restored {}", restored.join(", "));
     }

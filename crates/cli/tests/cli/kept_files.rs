@@ -199,6 +199,20 @@ fn what_somebody_else_has_changed_since_is_restored_only_by_force() {
 }
 
 #[test]
+fn an_undo_names_the_command_that_restores_a_file_that_something_else_has_changed() {
+    let (home, _fake) = tour();
+    home.file("main.rs", "mine\n");
+    let said = home.run(["sessions", "undo", "tour", "--files"]).done();
+    let (_, advice) = said.err.split_once("by something else; ").unwrap();
+    let (command, _) = advice.split_once(" restores it anyway").unwrap();
+    assert!(command.starts_with("plimsoll sessions files tour --restore --to "));
+    assert_eq!(file(&home, "main.rs").as_deref(), Some("mine\n"));
+    let words = command.split_whitespace().skip(1);
+    home.run(words.chain(["--yes"])).done();
+    assert!(file(&home, "main.rs").unwrap().contains("8431"));
+}
+
+#[test]
 fn a_person_sees_the_change_and_is_asked() {
     for (key, restored) in [("n\r", false), ("y\r", true)] {
         let (home, _fake) = tour();

@@ -7,7 +7,7 @@ use plimsoll::store::{Lease, SqliteStore};
 use plimsoll::tools::{FileEdit, saved_files};
 use plimsoll::{SessionId, SessionStore};
 
-use super::{ChangedFile, FilesArgs, UNCHANGED, diff, kept};
+use super::{ChangedFile, FilesArgs, UNCHANGED, content, diff, kept};
 use crate::ask::confirm;
 use crate::diff::ASKED;
 use crate::error::{CliError, DONE, FAILED};
@@ -22,6 +22,7 @@ const NAMED: usize = 20;
 
 /// A set of files to restore together.
 pub(crate) struct RestoreSet {
+    session: SessionId,
     /// The entry after whose state the files are restored. `None` for the state before the session.
     to: Option<u64>,
     restores: Vec<FileRestore>,
@@ -31,6 +32,7 @@ pub(crate) struct RestoreSet {
 
 struct FileRestore {
     file: ChangedFile,
+    /// Its current content, and the one that it gets.
     now: Option<Vec<u8>>,
     wanted: Option<Vec<u8>>,
 }
@@ -44,7 +46,7 @@ pub(super) async fn restore(
     // The lease prevents other processes from running the session meanwhile.
     let lease = store.acquire(id).await?;
     let files = chosen(id, ChangedFile::all(store, id).await?, &args.paths)?;
-    let restoring = RestoreSet::plan(store, files, args.to, args.force).await?;
+    let restoring = RestoreSet::plan(store, id, files, args.to, args.force).await?;
     let is_refused = !restoring.refused.is_empty();
     if restoring.restores.is_empty() && !is_refused {
         note!("nothing to restore: the files are as they were then");
@@ -61,7 +63,7 @@ pub(super) async fn restore(
         }
         Ok(is_allowed)
     };
-    let names = restoring.offer(store, id, crate::say, ask).await?;
+    let names = restoring.offer(store, crate::say, ask).await?;
     if !names.is_empty() {
         note!("restored {}{undo}", counted(names.len(), "file"));
     }
@@ -121,11 +123,13 @@ impl RestoreSet {
     /// Determines the files to restore. Changes nothing.
     async fn plan(
         store: &SqliteStore,
+        id: &SessionId,
         files: Vec<ChangedFile>,
         to: Option<u64>,
         force: bool,
     ) -> Result<Self, CliError> {
         let mut restoring = Self {
+            session: id.clone(),
             to,
             restores: Vec::new(),
             refused: Vec::new(),
@@ -136,8 +140,8 @@ impl RestoreSet {
                 continue;
             };
             let shown = file.shown();
-            let now = match file.now() {
-                Ok(now) => now,
+            let now = match &file.now {
+                Ok(now) => now.clone(),
                 Err(why) => {
                     let why = format!("{shown} cannot be restored: {why}; move it away first");
                     restoring.refused.push(why);
@@ -155,11 +159,11 @@ impl RestoreSet {
             if now == wanted {
                 continue;
             }
-            let is_ours = file.state(now.as_deref()) == UNCHANGED;
-            if !is_ours && !force {
+            if file.state != UNCHANGED && !force {
                 let how = if now.is_none() { "removed" } else { "changed" };
+                let command = restoring.command();
                 restoring.refused.push(format!(
-                    "{shown} was {how} since by something else; --force restores it anyway"
+                    "{shown} was {how} since by something else; {command} --force restores it anyway"
                 ));
                 continue;
             }
@@ -181,7 +185,7 @@ impl RestoreSet {
         let first = runs.iter().filter_map(newest).map(|it| it.first).min();
         // Without such a run, no change is later than this.
         let to = Some(first.map_or(u64::MAX, |first| first.saturating_sub(1)));
-        Self::plan(store, files, to, false).await
+        Self::plan(store, id, files, to, false).await
     }
 
     /// Restores the files if `ask` returns `true`. Otherwise says how to do it later. Returns the
@@ -189,7 +193,6 @@ impl RestoreSet {
     pub(crate) async fn offer(
         self,
         store: &SqliteStore,
-        id: &SessionId,
         say: impl Fn(&str),
         ask: impl AsyncFnOnce(&Self) -> Result<bool, CliError>,
     ) -> Result<Vec<String>, CliError> {
@@ -198,22 +201,20 @@ impl RestoreSet {
             return Ok(Vec::new());
         }
         if !ask(&self).await? {
-            say(&self.hint(id));
+            let (names, command) = (self.names().join(", "), self.command());
+            say(&format!("not restored: {names}; to restore: {command}"));
             return Ok(Vec::new());
         }
         let names = self.names();
-        self.make(store, id).await?;
+        self.make(store).await?;
         Ok(names)
     }
 
-    /// Returns a note with the command that restores the files.
-    fn hint(&self, id: &SessionId) -> String {
+    /// Returns the command that restores the files.
+    fn command(&self) -> String {
         let to = self.to.map(|entry| format!(" --to {entry}"));
-        format!(
-            "not restored: {}; to restore: plimsoll sessions files {id} --restore{}",
-            self.names().join(", "),
-            to.unwrap_or_default()
-        )
+        let (session, to) = (&self.session, to.unwrap_or_default());
+        format!("plimsoll sessions files {session} --restore{to}")
     }
 
     /// Returns the names of the files for display.
@@ -250,10 +251,10 @@ impl RestoreSet {
     }
 
     /// Restores the files. Keeps the current content of each one first.
-    async fn make(self, store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
+    async fn make(self, store: &SqliteStore) -> Result<(), CliError> {
         for FileRestore { file, now, wanted } in self.restores {
             let shown = file.shown();
-            if file.now().as_ref() != Ok(&now) {
+            if content(&file.root, &file.path).as_ref() != Ok(&now) {
                 return Err(CliError::failed(format!(
                     "{shown} was changed by something else just now; look at it, then restore again"
                 )));
@@ -265,7 +266,7 @@ impl RestoreSet {
                 before: now,
                 after: wanted.clone(),
             };
-            store.keep_file(id, edit).await?;
+            store.keep_file(&self.session, edit).await?;
             let restored = saved_files::restore(&file.root, &file.path, wanted.as_deref());
             restored.map_err(|error| {
                 CliError::failed(format!("{shown} cannot be restored: {error}"))
