@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use clap::ArgGroup;
 use plimsoll::SessionId;
 use plimsoll::store::{Retention, SessionInfo, SessionReader};
 use plimsoll::tokens::Bytes;
@@ -26,9 +27,10 @@ pub(crate) struct DeleteArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("which").args(["older_than", "max_size"]).required(true).multiple(true))]
 pub(crate) struct PruneArgs {
     /// Delete sessions that were last written so long ago (30d, 12w)
-    #[arg(long, value_name = "AGE", value_parser = age, required_unless_present = "max_size")]
+    #[arg(long, value_name = "AGE", value_parser = age)]
     older_than: Option<Duration>,
     /// Delete the oldest sessions until the logs of all take at most so much (500MB, 2GB)
     #[arg(long, value_name = "SIZE", value_parser = size)]
