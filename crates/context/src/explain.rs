@@ -5,8 +5,6 @@
 use serde::Serialize;
 
 use crate::budget::Budget;
-use crate::draft::Draft;
-use crate::message::Message;
 use crate::plan::{PlanContext, Trigger};
 use crate::policy::{PlanStep, Policy};
 use crate::tokens::Tokens;
@@ -21,22 +19,6 @@ pub struct StageStep {
     pub before: Tokens,
     /// The size of the view after the stage.
     pub after: Tokens,
-    /// The state of each message of the view after the stage, in view order.
-    pub marks: Vec<Mark>,
-}
-
-/// The effect of a stage on a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Mark {
-    /// The message is unchanged.
-    Kept,
-    /// The message is shorter.
-    Shortened,
-    /// The message was replaced by a new summary.
-    Summary,
-    /// The message was removed.
-    Gone,
 }
 
 /// Returns the effect of each stage, in order, if the policy is asked for a plan for this view.
@@ -59,20 +41,7 @@ pub fn explain(
             stage: name.to_owned(),
             before,
             after: draft.tokens(),
-            marks: marks(draft),
         }),
     });
     steps
-}
-
-fn marks(draft: &Draft<'_>) -> Vec<Mark> {
-    let items = draft.items().iter().enumerate();
-    items
-        .map(|(at, item)| match draft.current(at) {
-            None => Mark::Gone,
-            Some((now, _)) if std::ptr::eq(now, item.message.as_ref()) => Mark::Kept,
-            Some((Message::Summary { .. }, _)) => Mark::Summary,
-            Some(_) => Mark::Shortened,
-        })
-        .collect()
 }

@@ -64,7 +64,7 @@ pub use counter::{
 pub use draft::Draft;
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
-pub use explain::{Mark, StageStep, explain};
+pub use explain::{StageStep, explain};
 pub use extract::{authored, extract};
 pub use fingerprint::Fingerprint;
 pub use handover::{

@@ -29,7 +29,7 @@
 //! ```
 
 pub use plimsoll_context::{
-    Author, Cap, Draft, Edit, Evict, Fill, Fit, LINE_BYTES, Lines, Mark, Plan, PlanContext,
-    PlanError, Policy, Price, PriceFacts, Proposal, Prune, ReadySummary, Reason, Recall, Rendition,
-    Section, Sections, SeqRange, Stage, StageStep, Summarize, SummaryRange, Trigger, explain,
+    Author, Cap, Draft, Edit, Evict, Fill, Fit, LINE_BYTES, Lines, Plan, PlanContext, PlanError,
+    Policy, Price, PriceFacts, Proposal, Prune, ReadySummary, Reason, Recall, Rendition, Section,
+    Sections, SeqRange, Stage, StageStep, Summarize, SummaryRange, Trigger, explain,
 };

@@ -455,7 +455,7 @@ fn thresholds_are_explained_on_every_wire() {
         let number = |text: &str| text.replace(',', "").parse::<u64>();
         let limit = number(explained.split(' ').next().unwrap()).unwrap();
         assert!(!explained.contains("tools 0 "), "{explained}");
-        let last = explained.lines().rev().nth(1).unwrap();
+        let last = explained.lines().next_back().unwrap();
         let last = last.split_whitespace().nth(1).unwrap();
         assert!(number(last).unwrap() <= limit, "{explained}");
     }

@@ -239,8 +239,6 @@ fn compact_explains_what_it_did() {
         .map(|line| line.split_whitespace().next().unwrap())
         .collect();
     assert_eq!(stages, ["cap", "extract", "evict", "fit", "fill"]);
-    assert!(lines[1].ends_with("███") && lines[3].contains('S') && lines[3].contains('·'));
-    assert!(lines[7].contains("S summaries: 1"), "{}", lines[7]);
     let grouped = |tokens: u64| format!("{},{:03}", tokens / 1_000, tokens % 1_000);
     let (before, after) = (chats::weight(&chat).0, chats::weight(&plain.out).0);
     assert!(lines[1].contains(&grouped(before)), "{}", lines[1]);
@@ -248,8 +246,6 @@ fn compact_explains_what_it_did() {
     let planned: u64 = planned.replace(',', "").parse().unwrap();
     // What is read back is a user message, without the frame that a summary is weighed with.
     assert!(planned <= 3_000 && after <= 3_000, "{}", lines[6]);
-    let left = format!("  {} of ", chats::raw(&plain.out).len());
-    assert!(lines[7].starts_with(&left), "{}", lines[7]);
     // Each line has its number.
     let args = ["compact", "--lines", "--budget", "3000", "--explain"];
     let said = home.pipe(args, format!("{chat}\n{chat}")).done();
