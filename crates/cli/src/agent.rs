@@ -168,7 +168,10 @@ pub(crate) async fn build(
     adapt(agent.settings_mut(), choice.fit);
     let mcp = match mcp {
         Some(mcp) => mcp,
-        None => mcp::start(&agent, is_quiet).await?,
+        None => {
+            let (servers, _) = mcp::connect(&agent, &agent.mcp(), is_quiet).await?;
+            Arc::new(servers)
+        }
     };
     tools.extend(mcp.tools_of(|name| agent.uses_mcp(name), &tools));
     let built_in = match choice.fit.system {

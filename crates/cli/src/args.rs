@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Models(Box<ModelsArgs>),
     /// Create, check, show and trust a configuration
     Config(ConfigArgs),
-    /// Add, list and test MCP servers
+    /// Add and test MCP servers
     Mcp(crate::mcp_command::McpArgs),
     /// Check providers, API keys and local servers; explain what is sent to a model
     Doctor(Box<DoctorArgs>),

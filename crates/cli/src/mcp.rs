@@ -1,67 +1,29 @@
-//! The MCP servers (`[[mcp]]`) of a command: connected before the first run, reported, refreshed
-//! between runs, and closed with the command.
+//! The MCP servers (`[[mcp]]`) of a command: connected before the first run, and reported.
 
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll::Tool;
 use plimsoll::config::{AgentConfig, McpServer};
 use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
 
 use crate::error::CliError;
-use crate::lock;
-use crate::terminal::text::{counted, one_line};
+use crate::terminal::text::counted;
 
-/// Connects to the servers of an agent and of its sub-agents.
-pub(crate) async fn start(
+/// Connects to servers, and reports the state of each unless `is_quiet`. Also returns whether all of them
+/// are available.
+pub(crate) async fn connect(
     agent: &AgentConfig,
+    servers: &[&McpServer],
     is_quiet: bool,
-) -> Result<Arc<McpServers>, CliError> {
-    let told = |status: &McpStatus| {
+) -> Result<(McpServers, bool), CliError> {
+    let is_complete = AtomicBool::new(true);
+    let report = |status: &McpStatus| {
+        if matches!(status.state, McpState::Absent(_)) {
+            is_complete.store(false, Ordering::Relaxed);
+        }
         if !is_quiet {
-            for line in lines(status) {
-                crate::say(&line);
-            }
+            lines(status).iter().for_each(|line| crate::say(line));
         }
     };
-    Ok(Arc::new(connect(agent, &agent.mcp(), told).await?))
-}
-
-/// Connects to servers as an agent would. Returns lines about them and their tools, and whether all of
-/// them are available.
-pub(crate) async fn check(
-    agent: &AgentConfig,
-    servers: &[&McpServer],
-) -> Result<(Vec<String>, bool), CliError> {
-    let statuses = Mutex::new(Vec::new());
-    let told = |status: &McpStatus| lock(&statuses).push(status.clone());
-    let mcp = connect(agent, servers, told).await?;
-    let tools = mcp.tools(&[]);
-    mcp.close().await;
-    let statuses = lock(&statuses);
-    let all_there = !statuses
-        .iter()
-        .any(|status| matches!(status.state, McpState::Absent(_)));
-    let servers = statuses.iter().flat_map(lines);
-    let lines = servers.chain(tools.iter().map(|tool| described(&**tool)));
-    Ok((lines.collect(), all_there))
-}
-
-/// Describes a tool in one line.
-fn described(tool: &dyn Tool) -> String {
-    let spec = tool.spec();
-    let asks = if tool.asks() { " (asks)" } else { "" };
-    let does = one_line(&spec.description);
-    format!("  {}{asks}  {does}", spec.name)
-        .trim_end()
-        .to_owned()
-}
-
-/// Connects to servers. `told` receives the status of each.
-async fn connect(
-    agent: &AgentConfig,
-    servers: &[&McpServer],
-    told: impl Fn(&McpStatus) + Send + Sync,
-) -> Result<McpServers, CliError> {
     let variables = &plimsoll::providers::environment;
     let inherited = agent.inherited_variables(variables);
     let root = &agent.settings().root;
@@ -73,14 +35,15 @@ async fn connect(
                 let cure = "set it, or remove the server from the configuration";
                 return Err(CliError::usage(format!("{error}; {cure}")));
             }
-            Err(error) => told(&McpStatus {
+            Err(error) => report(&McpStatus {
                 name: server.name.clone(),
                 state: McpState::Absent(error),
                 notes: Vec::new(),
             }),
         }
     }
-    Ok(McpServers::connect(clients, told).await?)
+    let connected = McpServers::connect(clients, report).await?;
+    Ok((connected, is_complete.into_inner()))
 }
 
 /// Describes the state of a server, and the tools that were left out.

@@ -1,4 +1,4 @@
-//! `plimsoll mcp`: adds, lists and tries MCP servers of a configuration. The module `mcp` connects
+//! `plimsoll mcp`: adds and tries MCP servers of a configuration. The module `mcp` connects
 //! to them.
 
 use std::fs::OpenOptions;
@@ -6,14 +6,13 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use plimsoll::config::{CONFIG_FILE, Config, ConfigError, McpReach, McpServer};
-use serde_json::{Value, json};
+use plimsoll::Tool;
+use plimsoll::config::{CONFIG_FILE, Config, ConfigError, McpServer};
 
 use crate::error::{CliError, DONE, FAILED};
-use crate::listing;
 use crate::mcp;
 use crate::settings::{Sources, users_file};
-use crate::terminal::text::clean;
+use crate::terminal::text::{clean, one_line};
 
 const EXAMPLES: &str = include_str!("../help/mcp.txt").trim_ascii_end();
 
@@ -29,12 +28,6 @@ pub(crate) struct McpArgs {
 enum McpCommand {
     /// Add a server to a configuration
     Add(AddArgs),
-    /// List the servers that runs in this directory have, without connecting to them
-    List {
-        /// Print JSON lines
-        #[arg(long)]
-        json: bool,
-    },
     /// Connect to the servers and list their tools; exit code 1 if one cannot be reached
     Test {
         /// Only this server
@@ -64,7 +57,6 @@ struct AddArgs {
 pub(crate) async fn run(args: &McpArgs) -> Result<u8, CliError> {
     match &args.command {
         McpCommand::Add(args) => add(args),
-        McpCommand::List { json } => list(*json),
         McpCommand::Test { name } => test(name.as_deref()).await,
     }
 }
@@ -158,48 +150,32 @@ fn table(args: &AddArgs) -> String {
     lines.join("\n") + "\n"
 }
 
-fn list(as_json: bool) -> Result<u8, CliError> {
-    let config = Sources::default().read()?;
-    if config.mcp().is_empty() && !as_json {
-        crate::say("no MCP servers are configured; `plimsoll mcp add` adds one");
-    }
-    let servers = config.mcp().iter();
-    let rows = servers.map(|server| json!({ "name": server.name, "reach": reach(server) }));
-    let rows: Vec<Value> = rows.collect();
-    listing::print(&rows, as_json, ["server", "reach"], |row| {
-        ["name", "reach"].map(|key| row[key].as_str().unwrap_or_default().to_owned())
-    })?;
-    Ok(DONE)
-}
-
-/// Returns the command or the address of a server, without the parts that may be secret:
-/// environment variables, headers, and the password and the query of an address.
-fn reach(server: &McpServer) -> String {
-    match &server.reach {
-        McpReach::Command { command, args, .. } => {
-            let words = std::iter::once(command).chain(args);
-            words.cloned().collect::<Vec<_>>().join(" ")
-        }
-        McpReach::Url { .. } => server.place(),
-    }
-}
-
+/// Connects to the servers as a run would, and lists their tools.
 async fn test(name: Option<&str>) -> Result<u8, CliError> {
-    let sources = Sources::default();
-    let config = sources.read()?;
+    let config = Sources::default().read()?;
     let servers = config.mcp().iter();
     let servers = servers.filter(|server| name.is_none_or(|name| server.name == name));
     let servers: Vec<&McpServer> = servers.collect();
     if servers.is_empty() {
         return Err(CliError::usage(match name {
-            Some(name) => format!("there is no server {name}; `plimsoll mcp list` lists them"),
+            Some(name) => {
+                format!("there is no server {name}; `plimsoll mcp test` tries all of them")
+            }
             None => "no MCP servers are configured; `plimsoll mcp add` adds one".to_owned(),
         }));
     }
-    let agent = config.defaults()?;
-    let (told, all_there) = mcp::check(&agent, &servers).await?;
-    for line in told {
-        out!("{}", clean(&line));
+    let (connected, is_complete) = mcp::connect(&config.defaults()?, &servers, false).await?;
+    for tool in connected.tools(&[]) {
+        out!("{}", clean(&described(&*tool)));
     }
-    Ok(if all_there { DONE } else { FAILED })
+    connected.close().await;
+    Ok(if is_complete { DONE } else { FAILED })
+}
+
+/// Describes a tool in one line.
+fn described(tool: &dyn Tool) -> String {
+    let spec = tool.spec();
+    let asks = if tool.asks() { " (asks)" } else { "" };
+    let line = format!("{}{asks}  {}", spec.name, one_line(&spec.description));
+    line.trim_end().to_owned()
 }

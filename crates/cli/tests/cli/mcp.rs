@@ -150,11 +150,11 @@ fn one_that_is_missing_is_said_and_ends_a_run_only_where_it_is_required() {
     let said = home.run(["mcp", "test"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(
-        said.out.contains("MCP server ship: 1 tool\n"),
+        said.err.contains("MCP server ship: 1 tool\n"),
         "{}",
-        said.out
+        said.err
     );
-    assert!(said.out.contains(told), "{}", said.out);
+    assert!(said.err.contains(told), "{}", said.err);
 
     home.file("plimsoll.toml", format!("{CONFIG}{lost}required = true\n"));
     let fake = Fake::new([FakeAnswer::say("Aye.")]);
@@ -175,11 +175,6 @@ fn they_are_listed_and_tried_without_a_model() {
     let home = home(&format!(
         "{CONFIG}[[mcp]]\nname = \"web\"\nurl = \"http://me:hush-hush@127.0.0.1:1/mcp?key=hush-hush-hush\"\nbearer_env = \"WEB_TOKEN\"\n"
     ));
-    let listed = home.run(["mcp", "list"]).done().out;
-    assert_eq!(
-        listed,
-        "server  reach\nship    sh ship.sh\nweb     http://***@127.0.0.1:1/mcp?***\n"
-    );
     let said = home.run(["config", "check", "plimsoll.toml"]).done();
     assert!(
         said.out
@@ -188,27 +183,28 @@ fn they_are_listed_and_tried_without_a_model() {
         said.out
     );
     let said = home.run(["mcp", "test"]);
+    assert_eq!(said.out, "ship_look  Looks out.\n");
     assert!(
-        said.out.contains("MCP server ship: 1 tool\n"),
+        said.err.contains("MCP server ship: 1 tool\n"),
         "{}",
-        said.out
+        said.err
     );
     assert!(
-        said.out.contains(
+        said.err.contains(
             "the MCP server `web` is not there: it needs the variable WEB_TOKEN, which is not set"
         ),
         "{}",
-        said.out
+        said.err
     );
     let mut command = home.command(["mcp", "test"]);
     command.env("WEB_TOKEN", "tok-hush-hush");
     let said = super::command::feed(command, b"");
     assert_eq!(said.code, Some(1));
-    assert!(!said.out.contains("hush"), "{}", said.out);
+    assert!(!format!("{said:?}").contains("hush"), "{said:?}");
 }
 
 #[test]
-fn a_server_is_added_listed_and_tried() {
+fn a_server_is_added_and_tried() {
     let home = Home::new();
     home.file("ship.sh", SHIP);
     let add = ["mcp", "add", "ship", "--", "sh", "ship.sh", "a \"b\" \\ c"];
@@ -222,13 +218,10 @@ fn a_server_is_added_listed_and_tried() {
     let text = std::fs::read_to_string(&users).unwrap();
     home.run(add).refused(2, &["has a server ship already"]);
     assert_eq!(std::fs::read_to_string(&users).unwrap(), text);
-    let listed = home.run(["mcp", "list"]).done().out;
-    assert_eq!(listed, "server  reach\nship    sh ship.sh a \"b\" \\ c\n");
-    let tried = home.run(["mcp", "test", "ship"]).done().out;
-    assert!(
-        tried.contains("MCP server ship: 1 tool\n  ship_look (asks)"),
-        "{tried}"
-    );
+    let words = "command = \"sh\"\nargs = [\"ship.sh\", 'a \"b\" \\ c']\n";
+    assert!(text.ends_with(words), "{text}");
+    let tried = home.run(["mcp", "test", "ship"]).done();
+    assert!(tried.out.starts_with("ship_look (asks)"), "{tried:?}");
     home.run(["mcp", "test", "boat"])
         .refused(2, &["there is no server boat"]);
 
@@ -255,22 +248,14 @@ fn a_server_is_added_listed_and_tried() {
             "max_turns = 3 # mine\n\n[[mcp]]\nname = \"far\"\nurl = \"{url}\"\nbearer_env = \"TOKEN\"\n"
         )
     );
-    assert_eq!(
-        home.run(["mcp", "list", "--json"])
-            .done()
-            .out
-            .lines()
-            .count(),
-        2
-    );
     let url = "https://me:hush@mcp.example.com/keyed?key=hush";
     home.run(["mcp", "add", "keyed", "--url", url]).done();
-    let listed = home.run(["mcp", "list"]).done().out;
+    let checked = home.run(["config", "check"]).done().out;
     assert!(
-        listed.contains("https://***@mcp.example.com/keyed?***"),
-        "{listed}"
+        checked.contains("https://***@mcp.example.com/keyed?***"),
+        "{checked}"
     );
-    assert!(!listed.contains("hush"), "{listed}");
+    assert!(!checked.contains("hush"), "{checked}");
 }
 
 #[test]

@@ -213,7 +213,6 @@ fn nobody_connects_to_servers_of_a_folder_that_is_not_trusted() {
         said.err
     );
     home.run(["doctor"]).done();
-    home.run(["mcp", "list"]).done();
     home.run(["mcp", "test"]);
     assert!(!home.work().join("started").exists());
     home.trust("");
