@@ -10,7 +10,6 @@ pub(crate) mod fork;
 pub(crate) mod import;
 pub(crate) mod ledger;
 pub(crate) mod list;
-pub(crate) mod pins;
 pub(crate) mod recall;
 pub(crate) mod runs;
 
@@ -18,6 +17,7 @@ pub(crate) mod open_store;
 pub(crate) mod removal;
 mod salvage;
 pub(crate) mod search;
+mod unpin;
 
 use std::sync::Arc;
 
@@ -108,8 +108,7 @@ async fn of_any(store: &impl SessionReader, command: &AnyStoreCommand) -> Result
             fork::run(store, &known(id).await?, *at, to.as_deref()).await
         }
         AnyStoreCommand::Ledger(of) => ledger::run(store, &known(&of.id).await?, of.json).await,
-        AnyStoreCommand::Pins(of) => pins::list(store, &known(&of.id).await?, of.json).await,
-        AnyStoreCommand::Unpin { id, item } => pins::unpin(store, &known(id).await?, item).await,
+        AnyStoreCommand::Unpin { id, item } => unpin::run(store, &known(id).await?, item).await,
         AnyStoreCommand::Recall(args) => recall::run(store, &known(&args.id).await?, args).await,
     }
 }
@@ -155,9 +154,13 @@ async fn show(store: &impl SessionReader, id: &SessionId, json: bool) -> Result<
     let tokens = counted(state.transcript().tokens().0, "token");
     stdout::prose(&format!("the model would see {messages}, {tokens}:"))?;
     let rows = items.iter().map(|item| {
+        let role = match item.pin {
+            Some(_) => "pinned",
+            None => item.message.role(),
+        };
         [
             item.seq.recall_id(),
-            item.message.role().to_string(),
+            role.to_owned(),
             item.tokens.to_string(),
             preview(&item.message),
         ]

@@ -90,13 +90,11 @@ pub(crate) enum AnyStoreCommand {
     },
     /// List what was evicted: when, why, its size, and where it can be recalled from
     Ledger(OneSession),
-    /// List pinned messages, which are never evicted or shortened
-    Pins(OneSession),
-    /// Remove a pin
+    /// Remove a pin, so that the message may be evicted or shortened
     Unpin {
         /// The session
         id: String,
-        /// The item, as named by `pins` (such as m3)
+        /// The item that `show` lists as pinned (such as m3)
         item: String,
     },
     /// Print the exact bytes of an evicted item

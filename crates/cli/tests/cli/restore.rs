@@ -30,7 +30,7 @@ fn entries(export: &str) -> &str {
 
 /// All that the commands print about a session.
 fn shown(home: &Home, id: &str) -> Vec<String> {
-    let commands = ["show", "ledger", "pins", "runs"];
+    let commands = ["show", "ledger", "runs"];
     let printed = commands.iter().map(|verb| {
         let args: &[&str] = match *verb {
             "show" => &["sessions", "show", id],
@@ -167,7 +167,7 @@ fn reading_needs_no_room_on_the_disk() {
         vec!["sessions", "check"],
         vec!["sessions", "export", &id],
     ];
-    for verb in ["show", "runs", "pins"] {
+    for verb in ["show", "runs"] {
         commands.push(vec!["sessions", verb, &id]);
     }
     for args in commands {
