@@ -323,9 +323,6 @@ pub(crate) struct DoctorArgs {
     /// Where settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// With --model: ask the server for its window, its models and the size of an example
-    #[arg(long)]
-    pub(crate) connect: bool,
     /// Without --model: print JSON
     #[arg(long, conflicts_with = "model")]
     pub(crate) json: bool,

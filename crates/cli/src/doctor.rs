@@ -13,11 +13,7 @@ use crate::{local, paths, stdout};
 /// Runs the command.
 pub(crate) async fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     if args.sources.flags.text("model").is_some() {
-        return model::run(args).await;
-    }
-    if args.connect {
-        let text = "--connect asks the server of a model; name it with --model";
-        return Err(CliError::usage(text));
+        return model::run(args);
     }
     let detected = providers::detect(&providers::environment).await;
     let local = local::list()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::{Download, DownloadableModel, LocalError, LocalModels, Progress};
-use plimsoll::providers::{ModelClient, ModelRef, ServerLocation};
+use plimsoll::providers::{ModelClient, ModelRef};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 
@@ -19,7 +19,7 @@ use crate::paths;
 use crate::terminal::{Terminal, text::clean};
 
 /// The default window in tokens: enough for real tasks, in half a gigabyte of memory.
-pub(crate) const WINDOW: u64 = 8192;
+const WINDOW: u64 = 8192;
 /// The window of the server in tokens if the run has to learn it from refusals.
 const UNKNOWN_WINDOW: u64 = 4096;
 /// Maximum length of an answer in tokens. It stops a small model that has lost its way.
@@ -195,20 +195,6 @@ async fn consent(
 fn sampling() -> serde_json::Map<String, serde_json::Value> {
     let sampling = serde_json::json!({ "top_k": 20, "top_p": 0.8 });
     sampling.as_object().cloned().unwrap_or_default()
-}
-
-/// Completes `local` to the name of the default local model. If there is no local model of the
-/// given name, also returns the reason.
-pub(crate) fn meant(name: String) -> Result<(String, Option<String>), CliError> {
-    let ours = ModelRef::parse(&name).ok();
-    let Some(ours) = ours.filter(|model| model.vendor().place == ServerLocation::Ours) else {
-        return Ok((name, None));
-    };
-    let given = name.split_once('/').map(|(_, name)| name.trim());
-    match models()?.model(given) {
-        Ok(model) => Ok((format!("{}/{}", ours.vendor().name, model.name), None)),
-        Err(error) => Ok((ours.to_string(), Some(error.to_string()))),
-    }
 }
 
 fn models() -> Result<LocalModels, CliError> {

@@ -88,7 +88,7 @@ fn cell(figure: Option<Fact<impl Display>>) -> String {
 }
 
 /// Lists the known capabilities of a model, present or missing, each with its mark.
-pub(crate) fn can(facts: &ModelFacts, mark: impl Fn(Origin) -> String) -> Vec<String> {
+fn can(facts: &ModelFacts, mark: impl Fn(Origin) -> String) -> Vec<String> {
     let can = [
         ("images", &facts.images),
         ("thinking", &facts.thinking),

@@ -15,7 +15,7 @@ use tokio::sync::OnceCell;
 
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::can_keep;
-use crate::discovery::{self, ModelLoading};
+use crate::discovery;
 use crate::failure::{CallContext, RequestFacts};
 use crate::http::{Http, error_body, packed, pieces};
 use crate::model_ref::ModelRef;
@@ -244,7 +244,7 @@ impl Connection {
     /// Returns the window that the server reports. If it does not answer, a later attempt may succeed.
     pub(crate) async fn window(&self) -> Option<Tokens> {
         let name = self.model.name();
-        let ask = || discovery::window(&self.http, self.tells, name, ModelLoading::Allowed);
+        let ask = || discovery::window(&self.http, self.tells, name);
         let reported = self.reported.get_or_try_init(ask).await;
         reported.ok().copied().flatten()
     }

@@ -25,27 +25,13 @@ pub(crate) type Report = Result<Option<Tokens>, NoAnswer>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoAnswer;
 
-/// Whether a model may be loaded in order to learn its window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ModelLoading {
-    /// The run needs the loaded model anyway.
-    Allowed,
-    /// The caller only wants information.
-    Forbidden,
-}
-
 /// Asks for a model's window.
-pub(crate) async fn window(
-    http: &Http,
-    tells: WindowReport,
-    model: &str,
-    loading: ModelLoading,
-) -> Report {
+pub(crate) async fn window(http: &Http, tells: WindowReport, model: &str) -> Report {
     match tells {
-        WindowReport::Nothing | WindowReport::Silent => Ok(None),
+        WindowReport::Nothing => Ok(None),
         WindowReport::Models => in_models(http, model).await,
         WindowReport::Props => in_props(http).await,
-        WindowReport::Ollama => at_ollama(http, model, loading).await,
+        WindowReport::Ollama => at_ollama(http, model).await,
         WindowReport::LmStudio => at_lmstudio(http, model).await,
         WindowReport::Anthropic => at_anthropic(http, model).await,
         WindowReport::LikeAnthropic => match at_anthropic(http, model).await? {
@@ -91,10 +77,10 @@ async fn in_props(http: &Http) -> Report {
 }
 
 /// Asks Ollama. Only a loaded model has a window, which depends on the machine and Ollama's
-/// settings.
-async fn at_ollama(http: &Http, model: &str, loading: ModelLoading) -> Report {
+/// settings. The run needs the loaded model anyway.
+async fn at_ollama(http: &Http, model: &str) -> Report {
     let window = running(&ask_at_root(http, "api/ps").await?, model);
-    if window.is_some() || loading == ModelLoading::Forbidden {
+    if window.is_some() {
         return Ok(window);
     }
     // A request without a prompt only loads the model.

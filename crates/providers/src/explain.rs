@@ -1,14 +1,11 @@
 //! [`RequestExplanation`]: the requests that would be sent for a model. Includes an example that is
-//! rendered like every request. This module sends nothing; `connect.rs` contacts servers.
+//! rendered like every request. This module sends nothing.
 
-mod connect;
 mod sample;
 
 use plimsoll_agent::{Request, ThinkingLevel};
 use serde::Serialize;
 use serde_json::Value;
-
-pub use connect::ConnectionReport;
 
 use crate::api_key::Variables;
 use crate::builder::ModelClientBuilder;
@@ -102,7 +99,7 @@ fn sampled(client: &ModelClient, request: &Request) -> Sample {
 
 fn window_from(tells: WindowReport) -> &'static str {
     match tells {
-        WindowReport::Nothing | WindowReport::Silent => "not reported; learned from a refusal",
+        WindowReport::Nothing => "not reported; learned from a refusal",
         WindowReport::Models => "its list of models",
         WindowReport::Props => "/props, the window of one slot",
         WindowReport::Ollama => "/api/ps, once the model is loaded",

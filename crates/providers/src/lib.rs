@@ -55,7 +55,7 @@ pub use detect::{
     detect_servers,
 };
 pub use error::ProviderError;
-pub use explain::{ConnectionReport, RequestExplanation, Sample};
+pub use explain::{RequestExplanation, Sample};
 pub use http::{
     CONNECT_TIMEOUT, DRAIN_TIMEOUT, IDLE_TIMEOUT, LOAD_TIMEOUT, MAX_ERROR_BODY, MAX_PROBE_BODY,
     PROBE_TIMEOUT, Timeouts, USAGE_GRACE,

@@ -158,8 +158,6 @@ pub enum WindowReport {
     LikeAnthropic,
     /// Google: in the model's own entry.
     Google,
-    /// It reports no window and has no list of models.
-    Silent,
     /// Any server: all ways are tried.
     Perhaps,
 }

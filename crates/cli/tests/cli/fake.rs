@@ -217,15 +217,6 @@ impl Fake {
         Self::of(mock, "/chat/completions", script)
     }
 
-    /// Answers the question for its models so, and nothing else.
-    pub(crate) fn listing(status: u16, models: Value) -> Self {
-        let mock = Mock::chat("compatible").unwrap();
-        let mock = mock.page("/v1/models", status, models);
-        Self::of(mock, "/chat/completions", |_, _| {
-            FakeAnswer::error(500, "no")
-        })
-    }
-
     /// Answers requests of OpenAI Responses in this order.
     pub(crate) fn responses(answers: impl IntoIterator<Item = FakeAnswer>) -> Self {
         let mut answers: VecDeque<FakeAnswer> = answers.into_iter().collect();
