@@ -230,15 +230,6 @@ pub(crate) struct CountArgs {
     /// Token counter: o200k, cl100k, estimate or chars4
     #[arg(long, default_value = "o200k", value_name = "NAME")]
     pub(crate) counter: String,
-    /// Ask the provider of --model for the exact count; generates nothing
-    #[arg(long, requires = "model", conflicts_with = "counter")]
-    pub(crate) exact: bool,
-    /// With --exact: the model
-    #[arg(long, value_name = "NAME", requires = "exact")]
-    pub(crate) model: Option<String>,
-    /// With --exact: the address of its API
-    #[arg(long, value_name = "URL", requires = "exact")]
-    pub(crate) base_url: Option<String>,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

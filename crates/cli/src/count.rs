@@ -1,19 +1,14 @@
 //! `plimsoll count`: counts the tokens of each message of a chat. The chat is not repaired, so
 //! indexes are those of the input.
 
-use std::sync::Arc;
-
-use plimsoll::cache::CachePlan;
 use plimsoll::foreign::Body;
-use plimsoll::model::{Expects, Request, Sampling, ToolChoice};
-use plimsoll::{Message, Part, Provider, Tokens};
+use plimsoll::{Message, Part, Tokens};
 use serde_json::{Value, json};
 
 use crate::args::CountArgs;
 use crate::chat_file;
 use crate::error::{CliError, DONE};
-use crate::input::{self, InputChat};
-use crate::settings::Sources;
+use crate::input;
 
 /// Maximum length of a message's text in a line, in characters.
 const PREVIEW: usize = 60;
@@ -22,7 +17,10 @@ const PREVIEW: usize = 60;
 pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
     let counter = chat_file::counter(&args.counter)?;
     let given = input::chat(args.file.as_deref())?;
-    let chat = body(&given)?;
+    given.say_repairs();
+    let (chat, target) = chat_file::read(&given, None, None)?;
+    let chat = Body::of(chat, &target)
+        .map_err(|error| CliError::failed(format!("{error}; `plimsoll repair` corrects it")))?;
     let weights: Vec<Tokens> = chat
         .messages
         .iter()
@@ -59,60 +57,6 @@ pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
         counter.name()
     );
     Ok(DONE)
-}
-
-/// Asks the provider for the tokens of the whole chat.
-pub(crate) async fn exact(args: &CountArgs) -> Result<u8, CliError> {
-    let mut sources = Sources::default();
-    let name = args.model.as_deref().unwrap_or_default();
-    sources.flags.set("--model", "model", name);
-    let agent = sources.resolve()?.agent;
-    let environment = &plimsoll::providers::environment;
-    let (model, builder) = agent.chat(name, environment)?;
-    let mut builder = builder.facts(agent.facts(&model));
-    if let Some(url) = &args.base_url {
-        builder = builder.base_url(url);
-    }
-    let provider = builder.build()?;
-    let given = input::chat(args.file.as_deref())?;
-    let chat = body(&given)?;
-    let request = Request {
-        system: "".into(),
-        hosted_tools: Arc::default(),
-        tools: chat.document.tools.into(),
-        messages: chat.messages.into_iter().collect(),
-        dynamic_context: None,
-        tool_choice: ToolChoice::Auto,
-        max_output: None,
-        sampling: Sampling::default(),
-        counted: Tokens::ZERO,
-        cache: CachePlan::default(),
-        expects: Expects::default(),
-    };
-    let model = provider.model();
-    let counted = provider.count(&request).await.map_err(CliError::model)?;
-    let Some(total) = counted else {
-        return Err(CliError::model(format!(
-            "the server of {model} does not count requests; leave out --exact to count here"
-        )));
-    };
-    if args.json {
-        out!(
-            "{}",
-            json!({ "counter": model, "total": total, "exact": true })
-        )
-    } else {
-        out!("{total} tokens, counted by {model}")
-    }
-    Ok(DONE)
-}
-
-/// Returns the messages of a chat, which are not repaired.
-fn body(given: &InputChat) -> Result<Body<'_>, CliError> {
-    given.say_repairs();
-    let (chat, target) = chat_file::read(given, None, None)?;
-    Body::of(chat, &target)
-        .map_err(|error| CliError::failed(format!("{error}; `plimsoll repair` corrects it")))
 }
 
 fn role(message: &Message) -> &'static str {

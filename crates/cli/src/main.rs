@@ -87,7 +87,6 @@ fn main() -> ExitCode {
     let exporter = telemetry::begin();
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
-        Command::Count(args) if args.exact => wait_for(count::exact(args)),
         Command::Count(args) => count::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Rescue(args) => wait_for(rescue::run(args)),

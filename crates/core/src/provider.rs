@@ -39,19 +39,6 @@ pub trait Provider: Send + Sync {
         deltas: &(dyn Fn(Delta) + Send + Sync),
     ) -> Result<Reply, Failure>;
 
-    /// Returns the input tokens of a request as counted by the provider, without making the call.
-    /// `None` if the provider cannot count.
-    ///
-    /// A run does not ask for it: it counts its requests itself, and corrects its count by the usage
-    /// that replies report.
-    ///
-    /// # Errors
-    /// A [`Failure`] that contains the provider's own error text.
-    async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {
-        let _ = request;
-        Ok(None)
-    }
-
     /// Returns `true` if the prompt cache supports this lifetime. If not, requests do not ask for
     /// it, and there is a warning.
     fn keeps(&self, retention: CacheRetention) -> bool {

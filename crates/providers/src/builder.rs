@@ -23,7 +23,6 @@ use crate::protocol::{
 };
 use crate::rejected_reasoning::RejectedReasoning;
 use crate::thinking::chat_reach;
-use crate::token_count::TokenCounter;
 use crate::vendor::{Vendor, WindowReport, Wire};
 
 /// The origin of a key that the caller set.
@@ -286,7 +285,6 @@ impl ModelClientBuilder {
             tells,
             extra: self.extra,
             reported: OnceCell::new(),
-            counter: TokenCounter::default(),
         };
         Ok((connection, server))
     }

@@ -23,7 +23,6 @@ use crate::models::ModelFacts;
 use crate::protocol::Protocol;
 use crate::receive::receive;
 use crate::rejected_reasoning::RejectedReasoning;
-use crate::token_count::TokenCounter;
 use crate::vendor::{ServerLocation, WindowReport, Wire};
 
 /// The header that names features of Anthropic's API which are not yet part of its version.
@@ -60,8 +59,6 @@ pub(crate) struct Connection {
     pub(crate) reported: OnceCell<Option<Tokens>>,
     /// The known facts about the model.
     pub(crate) facts: ModelFacts,
-    /// Whether the server counts tokens.
-    pub(crate) counter: TokenCounter,
 }
 
 impl ModelClient {
@@ -169,18 +166,6 @@ impl Provider for ModelClient {
             }
             reply => reply,
         }
-    }
-
-    async fn count(&self, request: &Request) -> Result<Option<Tokens>, Failure> {
-        let Some(endpoint) = self.protocol.token_count() else {
-            return Ok(None);
-        };
-        let rendered = self.rendered(request);
-        let headers = self.headers(&rendered);
-        let counted = self
-            .connection
-            .count_tokens(endpoint, headers, rendered.body);
-        counted.await
     }
 
     fn keeps(&self, retention: CacheRetention) -> bool {

@@ -26,8 +26,6 @@ pub struct RequestExplanation {
     pub profile: String,
     /// The way in which its server reports the context window.
     pub window_from: &'static str,
-    /// The endpoint that counts the tokens of a request, if there is one.
-    pub weighs: Option<&'static str>,
     /// The kinds of the provider's own tools.
     pub hosted_tools: Vec<&'static str>,
     /// An example.
@@ -82,7 +80,6 @@ fn explained(client: &ModelClient, thinking: Option<ThinkingLevel>) -> RequestEx
         key_from: connection.key_from.clone(),
         profile: protocol.profile_name().to_owned(),
         window_from: window_from(connection.tells),
-        weighs: protocol.token_count().map(|endpoint| endpoint.shown),
         hosted_tools: hosted.map(|tools| tools.kinds).unwrap_or_default(),
         sample: sampled(client, &sample::question(thinking)),
     }

@@ -43,7 +43,6 @@ mod target;
 mod thinking;
 #[doc(hidden)]
 pub mod tls;
-mod token_count;
 mod vendor;
 
 pub use api_key::{ApiKey, Variables, environment, find_base_url, find_key, need_key};

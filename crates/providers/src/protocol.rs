@@ -20,7 +20,6 @@ use plimsoll_wire::{
 use reqwest::Url;
 use reqwest::header::HeaderMap;
 
-use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::client::Connection;
 use crate::models::Fact;
@@ -75,11 +74,6 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     /// Fills in parts of a reply that the provider does not report.
     fn complete(&self, _: &Request, _: &mut Reply) {}
 
-    /// Returns the endpoint that counts the tokens of a request, if there is one.
-    fn token_count(&self) -> Option<TokenCountEndpoint> {
-        None
-    }
-
     /// Returns how requests ask the prompt cache to keep entries longer than usual.
     fn cache_lifetime(&self) -> CacheLifetime {
         CacheLifetime::Fixed
@@ -110,17 +104,6 @@ pub(crate) trait Protocol: Debug + Send + Sync {
     fn rejection_texts(&self) -> Option<RejectionTexts> {
         None
     }
-}
-
-/// The endpoint that counts the tokens of a request.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct TokenCountEndpoint {
-    /// The method and the path below the base URL, for people.
-    pub(crate) shown: &'static str,
-    /// Returns its address.
-    pub(crate) url: fn(&BaseUrl) -> Url,
-    /// The request keys that the endpoint accepts.
-    pub(crate) keys: &'static [&'static str],
 }
 
 /// The provider's own tools in a protocol.

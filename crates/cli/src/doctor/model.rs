@@ -56,9 +56,6 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, CliError> {
     )?;
     let asked = explained.window_from;
     row("", format!("requested from its server: {asked}"))?;
-    let counter = explained.weighs;
-    let counter = counter.unwrap_or("our own counter, calibrated by the reported usage");
-    row("counted", format!("by {counter}"))?;
     let own_tools = match explained.hosted_tools.as_slice() {
         [] => "the provider has none for this protocol".to_owned(),
         kinds => format!("available: {}", kinds.join(", ")),

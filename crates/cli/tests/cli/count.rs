@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use super::chats::{messages, tools, weight};
 use super::command::Home;
-use super::fake::{Fake, FakeAnswer};
 
 #[test]
 fn each_message_is_weighed_by_the_counter_that_was_named() {
@@ -70,30 +69,8 @@ fn bad_input_is_told_as_compact_tells_it() {
     home.pipe(["count"], "[{\"role\":\"user\",\"content\":7}]")
         .refused(1, &["[0].content"]);
     home.pipe(["count", "--counter", "x"], "[]")
-        .refused(2, &["`x`", "chars4"]);
+        .refused(2, &["'x'", "chars4"]);
     home.run(["count", "none.json"]).refused(2, &["none.json"]);
-}
-
-#[test]
-fn what_the_user_says_of_a_model_is_in_what_is_weighed_by_its_provider() {
-    let weighed = |mine: &str| {
-        let home = Home::new();
-        std::fs::create_dir_all(home.data()).unwrap();
-        std::fs::write(home.data().join("plimsoll.toml"), mine).unwrap();
-        let fake = Fake::messages(|_, _| FakeAnswer::error(500, "nothing is generated"));
-        let image =
-            json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
-        let chat = json!([{"role": "user", "content": [{"type": "text", "text": "see"}, image]}]);
-        let url = fake.url();
-        let model = ["--model", "anthropic/claude-opus-4-6", "--base-url", &url];
-        let args = [&["count", "--json", "--exact"], &model[..]].concat();
-        let said = home.pipe(args, chat.to_string()).done();
-        let report: Value = serde_json::from_str(&said.out).unwrap();
-        report["total"].as_u64().unwrap()
-    };
-    let sees = weighed("");
-    let blind = weighed("[models.anthropic.\"claude-opus-4-6\"]\nimages = false");
-    assert_ne!(sees, blind, "a note stands for the image");
 }
 
 #[test]

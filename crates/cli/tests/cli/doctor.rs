@@ -25,7 +25,6 @@ fn every_figure_has_its_origin() {
         "$ANTHROPIC_API_KEY is set",
         "1000000 tokens (as published)",
         "plimsoll models anthropic/claude-opus-5 shows sizes",
-        "POST messages/count_tokens",
     ] {
         assert!(said.out.contains(words), "{words}\n{}", said.out);
     }
@@ -139,30 +138,6 @@ fn what_is_missing_sets_the_exit_code() {
     );
     let nowhere = home.run(["doctor", "--model", "openai-compatible/m"]);
     assert!(nowhere.err.contains("--base-url"), "{}", nowhere.err);
-}
-
-#[test]
-fn a_request_is_weighed_by_its_provider_where_that_is_asked_for() {
-    let pages = vec![("/v1/messages/count_tokens", json!({"input_tokens": 4_321}))];
-    let fake = Fake::scripted("compatible", pages, |_, _| FakeAnswer::say("no"));
-    let chat =
-        json!([{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hi"}]);
-    let url = fake.url();
-    let home = Home::new();
-    let count = |model: &str| {
-        let args = ["count", "--exact", "--model", model, "--base-url", &url];
-        home.pipe(args, chat.to_string())
-    };
-    let said = count("anthropic/claude-opus-5").done();
-    assert_eq!(
-        said.out,
-        "4321 tokens, counted by anthropic/claude-opus-5\n"
-    );
-    let none = count("openai-compatible/m");
-    assert_eq!(none.code, Some(5));
-    assert!(none.err.contains("does not count requests"), "{}", none.err);
-    assert_eq!(home.run(["count", "--exact"]).code, Some(2));
-    assert_eq!(home.run(["count", "--model", "openai/x"]).code, Some(2));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use plimsoll_wire::anthropic::{
 use plimsoll_wire::{EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 
-use super::{HostedTools, Protocol, TokenCountEndpoint, common_input, effort, hosted, rendered};
+use super::{HostedTools, Protocol, common_input, effort, hosted, rendered};
 use crate::base_url::BaseUrl;
 use crate::cache_lifetime::CacheLifetime;
 use crate::client::Connection;
@@ -18,21 +18,6 @@ use crate::thinking::ThinkingOff;
 
 /// The endpoint below the base URL.
 const PATH: &str = "messages";
-/// The endpoint that counts tokens, and the keys that it accepts.
-const COUNT_PATH: &str = "messages/count_tokens";
-const COUNT_KEYS: [&str; 11] = [
-    "model",
-    "messages",
-    "system",
-    "tools",
-    "tool_choice",
-    "thinking",
-    "output_config",
-    "cache_control",
-    "context_management",
-    "mcp_servers",
-    "speed",
-];
 /// The texts with which servers reject thinking, in lower case.
 pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
     origin: ORIGIN,
@@ -83,14 +68,6 @@ impl Protocol for MessagesProtocol {
 
     fn output_limit(&self, _: &Connection, request: &Request) -> Option<Tokens> {
         request.max_output
-    }
-
-    fn token_count(&self) -> Option<TokenCountEndpoint> {
-        Some(TokenCountEndpoint {
-            shown: "POST messages/count_tokens",
-            url: |base| url(base, COUNT_PATH),
-            keys: &COUNT_KEYS,
-        })
     }
 
     fn cache_lifetime(&self) -> CacheLifetime {

@@ -8,7 +8,7 @@ use plimsoll_wire::{Effort, EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 
 use super::{
-    HostedTools, MAX_TOOLS, Protocol, TokenCountEndpoint, common_input, effort_of, hosted, rendered,
+    HostedTools, MAX_TOOLS, Protocol, common_input, effort_of, hosted, rendered,
 };
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::client::Connection;
@@ -17,25 +17,8 @@ use crate::models::ModelFacts;
 use crate::rejected_reasoning::RejectionTexts;
 use crate::thinking::{ThinkingOff, openai_efforts};
 
-/// The keys that a request for a count may have.
-const COUNT_KEYS: [&str; 11] = [
-    "model",
-    "input",
-    "instructions",
-    "tools",
-    "tool_choice",
-    "parallel_tool_calls",
-    "reasoning",
-    "text",
-    "truncation",
-    "previous_response_id",
-    "personality",
-];
-
 /// The endpoint below the base URL.
 const PATH: &str = "responses";
-/// The endpoint that counts tokens.
-const COUNT_PATH: &str = "responses/input_tokens";
 
 /// The texts with which servers reject reasoning, in lower case.
 pub(crate) const REJECTIONS: RejectionTexts = RejectionTexts {
@@ -106,14 +89,6 @@ impl Protocol for ResponsesProtocol {
 
     fn decoder(&self, _: &Request) -> Box<dyn StreamDecoder> {
         Box::new(ResponsesStreamState::new())
-    }
-
-    fn token_count(&self) -> Option<TokenCountEndpoint> {
-        Some(TokenCountEndpoint {
-            shown: "POST responses/input_tokens",
-            url: |base| base.endpoint(COUNT_PATH),
-            keys: &COUNT_KEYS,
-        })
     }
 
     fn cache_lifetime(&self) -> CacheLifetime {
