@@ -1,7 +1,6 @@
 //! Builds an agent from the command-line arguments, for every command that runs one, and the agents that
 //! it calls, each with its own model or the caller's.
 
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,8 +24,6 @@ use crate::trust;
 pub(crate) const SYSTEM: &str = include_str!("../prompts/system.md");
 /// The system prompt for local models. Small models work better with one call at a time.
 pub(crate) const LOCAL_SYSTEM: &str = include_str!("../prompts/system_local.md");
-/// Maximum size of a task or a system prompt. Catches mistakes such as a disk image.
-pub(crate) const TEXT_LIMIT: u64 = 16 * 1024 * 1024;
 /// The timeout of a summary on this machine, because local models read slowly.
 const LOCAL_SUMMARY: Duration = Duration::from_secs(300);
 
@@ -220,15 +217,6 @@ fn adapt(settings: &mut AgentSettings, fit: ModelLimits) {
     if fit.one_at_a_time && settings.summarizer.is_none() {
         let timeout = &mut settings.builder.driver.summary_timeout;
         timeout.get_or_insert(LOCAL_SUMMARY);
-    }
-}
-
-/// Describes the reason why a text cannot be read, and the cure.
-pub(crate) fn unreadable(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::InvalidData => "it is not UTF-8; save it as UTF-8 text".to_owned(),
-        io::ErrorKind::IsADirectory => "it is a directory; name a file".to_owned(),
-        _ => error.to_string(),
     }
 }
 

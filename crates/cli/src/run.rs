@@ -1,7 +1,7 @@
 //! `plimsoll run`: resolves the settings, drives one run and reports its outcome. The run itself is
 //! in the library.
 
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -10,17 +10,21 @@ use plimsoll::SessionStore;
 use plimsoll::store::SqliteStore;
 use plimsoll::{AgentOutput, EndReason, Part, Remote, SessionId};
 
-use crate::agent::{self, TEXT_LIMIT, unreadable};
+use crate::agent;
 use crate::answer_schema::AnswerSchema;
 use crate::args::RunArgs;
 use crate::attach::{Recipient, image};
 use crate::error::{self, CliError};
+use crate::input;
 use crate::outcome::code_of;
 use crate::resume;
 use crate::run_screen::RunScreen;
 use crate::session_host::SessionHost;
 use crate::sessions::runs;
 use crate::which_session;
+
+/// Maximum size of a task, in bytes. Catches mistakes such as the log of a year.
+const MAX_TASK: usize = 16 * 1024 * 1024;
 
 /// Runs the command.
 pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
@@ -159,15 +163,9 @@ fn piped() -> Result<String, CliError> {
             say!("reading standard input to its end (without input: add < /dev/null)");
         }
     });
-    let text = io::read_to_string(io::stdin().lock().take(TEXT_LIMIT + 1));
+    let text = input::whole(input::open(None)?)?;
     drop(done);
-    let text = text.map_err(|error| {
-        CliError::usage(format!(
-            "standard input cannot be read: {}",
-            unreadable(&error)
-        ))
-    })?;
-    if text.len() as u64 > TEXT_LIMIT {
+    if text.len() > MAX_TASK {
         return Err(CliError::usage(
             "standard input is larger than 16 MiB; put it in a file and let the agent read it",
         ));

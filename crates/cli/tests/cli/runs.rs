@@ -235,7 +235,7 @@ fn piped_text_is_appended_to_the_task() {
     home.pipe(with(&fake, &["Review this."]), &large)
         .refused(2, &["standard input is larger than 16 MiB"]);
     home.pipe(with(&fake, &["Review this."]), b"\xff\xfe")
-        .refused(2, &["standard input cannot be read"]);
+        .refused(1, &["the input is not UTF-8: byte 0"]);
     assert_eq!(fake.asked().len(), 3);
 }
 
