@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use plimsoll::SessionStore;
 use plimsoll::store::SqliteStore;
-use plimsoll::{AgentOutput, EndReason, Part, Remote, SessionId};
+use plimsoll::{AgentOutput, EndReason, Part, SessionId};
 
 use crate::agent;
 use crate::answer_schema::AnswerSchema;
@@ -70,7 +70,8 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let task = task.transpose()?;
     let mut host = SessionHost::open(ready, sources, store, id).await?;
     screen.terminal.note(&screen.terminal.dim(&host.headline()));
-    let interrupts = tokio::spawn(interrupt(host.session.remote()));
+    let remote = host.session.remote();
+    let interrupts = tokio::spawn(on_interrupt(async move { drop(remote.interrupt().await) }));
     let output = host.run(task).await;
     screen.rest();
     interrupts.abort();
@@ -118,15 +119,18 @@ fn hint(output: &AgentOutput) -> Option<String> {
     }
 }
 
-/// Ends the run cleanly on the first Ctrl-C, and at once on the second.
-async fn interrupt(remote: Remote) {
-    if tokio::signal::ctrl_c().await.is_err() {
+/// Ends a run cleanly on the first Ctrl-C, and the process at once on the second.
+pub(crate) async fn on_interrupt(end: impl Future<Output = ()>) {
+    let pressed = async || tokio::signal::ctrl_c().await.is_ok();
+    if !pressed().await {
         return;
     }
-    remote.interrupt().await;
-    if tokio::signal::ctrl_c().await.is_ok() {
-        std::process::exit(i32::from(error::INTERRUPTED));
-    }
+    let again = async {
+        if pressed().await {
+            std::process::exit(i32::from(error::INTERRUPTED));
+        }
+    };
+    tokio::join!(end, again);
 }
 
 /// Returns the task from the argument or standard input. `None` if a session is continued without

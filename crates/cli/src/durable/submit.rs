@@ -21,9 +21,9 @@ use super::server;
 use crate::args::RunArgs;
 use crate::ask;
 use crate::attach::mentions_image;
-use crate::error::{self, CliError};
+use crate::error::CliError;
 use crate::outcome::code_of;
-use crate::run::task;
+use crate::run::{on_interrupt, task};
 use crate::run_screen::RunScreen;
 use crate::settings::Sources;
 use crate::terminal::text::lines_of;
@@ -83,7 +83,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     let headline = lines_of(&[format!("on {address}"), format!("session {session}")]);
     let terminal = &screen.run.terminal;
     terminal.note(&terminal.dim(&headline));
-    let interrupts = tokio::spawn(interrupt(server.clone(), id.clone()));
+    let interrupts = tokio::spawn(on_interrupt(end(server.clone(), id.clone())));
     let outcome = follow(&server, session, (&key, before), &invocation, &screen).await;
     screen.run.rest();
     interrupts.abort();
@@ -214,27 +214,15 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// Ends the run cleanly on the first Ctrl-C, and stops following it on the second.
-async fn interrupt(server: Restate, id: SessionId) {
-    if tokio::signal::ctrl_c().await.is_err() {
-        return;
-    }
+/// Ends a run on the workers of a server.
+async fn end(server: Restate, id: SessionId) {
     let message = RunMessage {
         id: new_session_id().to_string(),
         kind: RunMessageKind::Interrupt,
         text: String::new(),
     };
-    let again = tokio::signal::ctrl_c();
-    tokio::pin!(again);
-    let told = tokio::select! {
-        told = server.post(id.as_str(), &message) => told,
-        _ = &mut again => std::process::exit(i32::from(error::INTERRUPTED)),
-    };
-    if let Err(error) = told {
+    if let Err(error) = server.post(id.as_str(), &message).await {
         say!("{error}");
-    }
-    if again.await.is_ok() {
-        std::process::exit(i32::from(error::INTERRUPTED));
     }
 }
 
