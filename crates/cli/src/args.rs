@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Arg, Args, Parser, Subcommand};
+use plimsoll::config::COUNTERS;
 
 use crate::sessions::SessionsArgs;
 use crate::settings::Sources;
@@ -227,8 +228,8 @@ const COUNT_EXAMPLES: &str = include_str!("../help/count.txt").trim_ascii_end();
 pub(crate) struct CountArgs {
     /// The chat [default: standard input]
     pub(crate) file: Option<PathBuf>,
-    /// Token counter: o200k, cl100k, estimate or chars4
-    #[arg(long, default_value = "o200k", value_name = "NAME")]
+    /// Token counter
+    #[arg(long, default_value = "o200k", value_name = "NAME", value_parser = COUNTERS)]
     pub(crate) counter: String,
     /// Print JSON
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll::config::{COUNTERS, token_counter};
+use plimsoll::config::token_counter;
 use plimsoll::foreign::{Chat, ParsedRequest, Protocol, Reasoning, Target};
 use plimsoll::tokens::TokenCounter;
 use plimsoll::wire::WireError;
@@ -14,14 +14,10 @@ use crate::repair;
 /// The error for an empty input.
 const EMPTY: &str = "the input is empty; give a chat as JSON: {\"messages\": [...]}, {\"input\": [...]} or a bare array";
 
-/// Returns the counter with this name.
+/// Returns the counter with this name, which the arguments have checked.
 pub(crate) fn counter(name: &str) -> Result<Arc<dyn TokenCounter>, CliError> {
-    token_counter(name).ok_or_else(|| {
-        CliError::usage(format!(
-            "there is no counter `{name}`; choose one of: {}",
-            COUNTERS.join(", ")
-        ))
-    })
+    let counter = token_counter(name);
+    counter.ok_or_else(|| CliError::usage(format!("there is no counter `{name}`")))
 }
 
 /// Reads a chat without repairing it. Returns it with the rules that apply, as [`repair::target`] chooses them.

@@ -10,6 +10,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, ScopedJoinHandle, available_parallelism};
 
 use clap::Args;
+use plimsoll::config::COUNTERS;
+use plimsoll::foreign::Target;
 
 use crate::error::{CliError, DONE, FAILED};
 use crate::input::{self, InputChat};
@@ -28,11 +30,11 @@ pub(crate) struct CompactArgs {
     /// messages overrides it
     #[arg(long, visible_alias = "max-tokens", value_name = "TOKENS", value_parser = crate::args::tokens, allow_hyphen_values = true)]
     pub(crate) budget: Option<u64>,
-    /// How to compact: extract (evicts messages and quotes their most important parts in a summary, without a model), evict or sliding_window
-    #[arg(long, default_value = "extract", value_name = "NAME")]
+    /// How to compact; extract evicts messages and quotes their most important parts in a summary, without a model
+    #[arg(long, default_value = "extract", value_name = "NAME", value_parser = ["extract", "evict", "sliding_window"])]
     pub(crate) policy: String,
-    /// The protocol: openai, openai-responses or anthropic [default: detected]
-    #[arg(long, value_name = "NAME", conflicts_with = "model")]
+    /// The protocol [default: detected]
+    #[arg(long, value_name = "NAME", value_parser = Target::PROTOCOLS, conflicts_with = "model")]
     pub(crate) protocol: Option<String>,
     /// Apply the rules of this model's API, as PROVIDER/NAME
     #[arg(long, value_name = "MODEL")]
@@ -40,8 +42,8 @@ pub(crate) struct CompactArgs {
     /// Print the thresholds and the effect of each stage to stderr
     #[arg(long)]
     pub(crate) explain: bool,
-    /// Token counter: o200k, cl100k, estimate or chars4
-    #[arg(long, default_value = "o200k", value_name = "NAME")]
+    /// Token counter
+    #[arg(long, default_value = "o200k", value_name = "NAME", value_parser = COUNTERS)]
     pub(crate) counter: String,
     /// Read one chat per line and print one per line; for a line that fails, print {"error": …} and
     /// continue

@@ -20,8 +20,8 @@ const EXAMPLES: &str = include_str!("../help/repair.txt").trim_ascii_end();
 pub(crate) struct RepairArgs {
     /// The chat; `-` is standard input [default: standard input]
     file: Option<PathBuf>,
-    /// The protocol: openai, openai-responses or anthropic [default: detected]
-    #[arg(long, value_name = "NAME", conflicts_with = "model")]
+    /// The protocol [default: detected]
+    #[arg(long, value_name = "NAME", value_parser = Target::PROTOCOLS, conflicts_with = "model")]
     protocol: Option<String>,
     /// Apply the rules of this model's API, as PROVIDER/NAME
     #[arg(long, value_name = "MODEL")]
@@ -84,7 +84,7 @@ pub(crate) fn target(
         }
         None => match of_log.filter(|_| protocol.is_none()) {
             Some(target) => target.clone(),
-            None => detect_target(protocol, request)?,
+            None => detected(protocol, request),
         },
     };
     let looks_like = Target::of_request(request);
@@ -120,15 +120,8 @@ fn is_certain(looks_like: &Target, request: &Value) -> bool {
 }
 
 /// Returns the protocol of a chat: the named one, or the one that it looks like.
-pub(crate) fn detect_target(protocol: Option<&str>, request: &Value) -> Result<Target, CliError> {
-    let Some(protocol) = protocol else {
-        return Ok(Target::of_request(request));
-    };
+fn detected(protocol: Option<&str>, request: &Value) -> Target {
     let model = request.get("model").and_then(Value::as_str);
-    Target::of_protocol(protocol, model).ok_or_else(|| {
-        CliError::usage(format!(
-            "there is no protocol `{protocol}`; choose one of: {}",
-            Target::PROTOCOLS.join(", ")
-        ))
-    })
+    let named = protocol.and_then(|protocol| Target::of_protocol(protocol, model));
+    named.unwrap_or_else(|| Target::of_request(request))
 }

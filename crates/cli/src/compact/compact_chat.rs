@@ -44,14 +44,9 @@ pub(super) struct CompactSettings<'a> {
 
 impl<'a> CompactSettings<'a> {
     pub(super) fn new(args: &'a CompactArgs) -> Result<Self, CliError> {
-        let strategy = filter::named(&args.policy)?;
-        if strategy == (ContextStrategy::Unlimited {}) {
-            let text = "`unlimited` removes nothing; `plimsoll repair` only repairs";
-            return Err(CliError::usage(text));
-        }
         Ok(Self {
             args,
-            strategy,
+            strategy: filter::named(&args.policy)?,
             counter: chat_file::counter(&args.counter)?,
         })
     }

@@ -6,20 +6,10 @@ use plimsoll::{ContextStrategy, Tokens};
 
 use crate::error::CliError;
 
-/// Returns the strategy with this name. `summarize` is refused, because it asks a model.
+/// Returns the strategy with this name, which the arguments have checked.
 pub(crate) fn named(name: &str) -> Result<ContextStrategy, CliError> {
-    let is_summarize =
-        |strategy: &ContextStrategy| matches!(strategy, ContextStrategy::Summarize { .. });
-    let named =
-        |name: &str| ContextStrategy::named(name, None).filter(|named| !is_summarize(named));
-    named(name).ok_or_else(|| {
-        let names = ContextStrategy::NAMES.into_iter();
-        let names: Vec<&str> = names.filter(|name| named(name).is_some()).collect();
-        CliError::usage(format!(
-            "`{name}` is no policy of this command, which asks no model; choose one of: {}",
-            names.join(", ")
-        ))
-    })
+    let named = ContextStrategy::named(name, None);
+    named.ok_or_else(|| CliError::usage(format!("there is no policy `{name}`")))
 }
 
 /// Returns the policy of a filter and its limit.

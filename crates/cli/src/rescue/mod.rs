@@ -40,8 +40,8 @@ pub(crate) struct RescueArgs {
     /// Compact the session to this many tokens, as its provider counts them, such as 60000 or 60k
     #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens)]
     budget: Option<u64>,
-    /// How to compact: extract (evicts messages and quotes their most important parts in a summary, without a model), evict, sliding_window, or unlimited (only repairs)
-    #[arg(long, default_value = "extract", value_name = "NAME")]
+    /// How to compact; extract evicts messages and quotes their most important parts in a summary, without a model, and unlimited only repairs
+    #[arg(long, default_value = "extract", value_name = "NAME", value_parser = ["extract", "evict", "sliding_window", "unlimited"])]
     policy: String,
     /// Remove all thinking, for when the provider refuses a signature
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use plimsoll::foreign;
+use plimsoll::foreign::{self, Target};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::machine::{Entry, LOG_FORMAT, State};
 use plimsoll::session::new_session_id;
@@ -31,8 +31,8 @@ pub(crate) struct ImportArgs {
     /// Name of the new session [default: the name in an export, else generated]
     #[arg(long, value_name = "NEW")]
     to: Option<String>,
-    /// The protocol: openai, openai-responses or anthropic [default: detected]
-    #[arg(long, value_name = "NAME")]
+    /// The protocol [default: detected]
+    #[arg(long, value_name = "NAME", value_parser = Target::PROTOCOLS)]
     protocol: Option<String>,
     /// Remove all thinking, for when the provider refuses a signature
     #[arg(long)]

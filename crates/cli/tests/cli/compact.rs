@@ -323,15 +323,11 @@ fn every_counter_and_policy_has_its_name() {
     let args = ["compact", "--budget", "900", "--policy", "never"];
     home.pipe(args, &chat).refused(
         2,
-        &[
-            "`never`",
-            "is no policy",
-            "unlimited, sliding_window, evict, extract",
-        ],
+        &["invalid value 'never'", "extract, evict, sliding_window"],
     );
     let args = ["compact", "--budget", "900", "--counter", "gpt"];
     home.pipe(args, &chat)
-        .refused(2, &["`gpt`", "o200k, cl100k, estimate, chars4"]);
+        .refused(2, &["'gpt'", "o200k, cl100k, estimate, chars4"]);
 }
 
 #[test]
@@ -406,6 +402,5 @@ fn what_was_changed_ends_with_a_newline() {
 fn a_policy_that_removes_nothing_is_refused() {
     let home = Home::new();
     let args = ["compact", "--budget", "500", "--policy", "unlimited"];
-    let words = ["`unlimited` removes nothing", "plimsoll repair"];
-    home.pipe(args, "[]").refused(2, &words);
+    home.pipe(args, "[]").refused(2, &["invalid value 'unlimited'"]);
 }

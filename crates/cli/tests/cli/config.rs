@@ -265,10 +265,7 @@ fn compact_sums_up_by_default_and_refuses_a_policy_that_asks_a_model() {
     assert_eq!(with("extract").done().out, default.out);
     with("summarize").refused(
         2,
-        &[
-            "`summarize` is no policy of this command, which asks no model",
-            "evict, extract",
-        ],
+        &["invalid value 'summarize' for '--policy", "extract, evict"],
     );
     assert!(!with("evict").done().out.contains("[handover "));
     // At ever smaller budgets, each on what came out before: one summary, never two.

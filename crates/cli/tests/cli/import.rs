@@ -152,7 +152,7 @@ fn what_cannot_be_imported_is_said_and_nothing_is_begun() {
             &["-", "--protocol", "gopher"],
             "[]",
             2,
-            "there is no protocol",
+            "invalid value 'gopher' for '--protocol",
         ),
     ] {
         let args = [&["sessions", "import"][..], args].concat();
