@@ -179,8 +179,9 @@ fn the_question_at_a_terminal_shows_refuses_and_remembers() {
     let asked = |keys: &[(&str, &str)]| {
         let fake = Fake::new([FakeAnswer::say("Aye.")]);
         let mut run = Terminal::run(&home, &fake, &["Report."], 120);
-        for (words, key) in keys {
+        for (times, (words, key)) in (1..).zip(keys) {
             run.until(words);
+            run.until_times("[N]o:", times);
             run.keys(key);
         }
         assert_eq!(run.end(), Some(0), "{}", run.screen());
