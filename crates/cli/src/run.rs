@@ -71,7 +71,9 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let mut host = SessionHost::open(ready, sources, store, id).await?;
     screen.terminal.note(&screen.terminal.dim(&host.headline()));
     let remote = host.session.remote();
-    let interrupts = tokio::spawn(on_interrupt(async move { drop(remote.interrupt().await) }));
+    let interrupts = tokio::spawn(on_interrupt(async move {
+        let _ = remote.interrupt().await;
+    }));
     let output = host.run(task).await;
     screen.rest();
     interrupts.abort();

@@ -1,7 +1,7 @@
 //! `plimsoll doctor --model`: the request, and the reasons why the API accepts it. Without a network, and
 //! never with a key in the output.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::command::{CommandOutput, Home, feed};
 use super::fake::{Fake, FakeAnswer};
