@@ -10,6 +10,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, ScopedJoinHandle, available_parallelism};
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use plimsoll::config::COUNTERS;
 use plimsoll::foreign::Target;
 
@@ -18,11 +19,9 @@ use crate::input::{self, InputChat};
 
 use compact_chat::{CompactSettings, CompactedChat};
 
-const EXAMPLES: &str = include_str!("../help/compact.txt").trim_ascii_end();
-
 /// The arguments of `plimsoll compact`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/compact.txt").trim_ascii_end())]
 pub(crate) struct CompactArgs {
     /// The chat; `-` is standard input [default: standard input]
     pub(crate) file: Option<PathBuf>,
@@ -31,7 +30,7 @@ pub(crate) struct CompactArgs {
     #[arg(long, visible_alias = "max-tokens", value_name = "TOKENS", value_parser = crate::args::tokens, allow_hyphen_values = true)]
     pub(crate) budget: Option<u64>,
     /// How to compact; extract evicts messages and quotes their most important parts in a summary, without a model
-    #[arg(long, default_value = "extract", value_name = "NAME", value_parser = ["extract", "evict", "sliding_window"])]
+    #[arg(long, default_value = "extract", value_name = "NAME", value_parser = PossibleValuesParser::new(filter::names()))]
     pub(crate) policy: String,
     /// The protocol [default: detected]
     #[arg(long, value_name = "NAME", value_parser = Target::PROTOCOLS, conflicts_with = "model")]

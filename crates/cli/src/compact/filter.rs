@@ -1,10 +1,20 @@
 //! The policies of `plimsoll compact` and `plimsoll rescue`.
 
+use clap::builder::PossibleValue;
 use plimsoll::context::{SummaryConfig, ViewLimits};
 use plimsoll::policy::Policy;
 use plimsoll::{ContextStrategy, Tokens};
 
 use crate::error::CliError;
+
+/// Returns the names of the policies that ask no model and make a chat smaller.
+pub(crate) fn names() -> Vec<PossibleValue> {
+    vec![
+        PossibleValue::new("extract"),
+        PossibleValue::new("evict"),
+        PossibleValue::new("sliding_window").alias("sliding-window"),
+    ]
+}
 
 /// Returns the strategy with this name, which the arguments have checked.
 pub(crate) fn named(name: &str) -> Result<ContextStrategy, CliError> {

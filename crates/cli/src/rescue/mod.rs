@@ -9,6 +9,7 @@ mod treatment;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use plimsoll::ContextStrategy;
 use plimsoll::logs::{self, Agent, SessionLog};
 use serde_json::json;
@@ -23,11 +24,9 @@ pub(crate) use choose::newest;
 use diagnosis::Diagnosis;
 use treatment::Treatment;
 
-const EXAMPLES: &str = include_str!("../../help/rescue.txt").trim_ascii_end();
-
 /// The arguments of `plimsoll rescue`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../../help/rescue.txt").trim_ascii_end())]
 pub(crate) struct RescueArgs {
     /// A session log, or the id of a session on this machine [default: the broken session of this folder, or else of any folder]
     session: Option<PathBuf>,
@@ -41,7 +40,7 @@ pub(crate) struct RescueArgs {
     #[arg(long, value_name = "TOKENS", value_parser = crate::args::some_tokens)]
     budget: Option<u64>,
     /// How to compact; extract evicts messages and quotes their most important parts in a summary, without a model, and unlimited only repairs
-    #[arg(long, default_value = "extract", value_name = "NAME", value_parser = ["extract", "evict", "sliding_window", "unlimited"])]
+    #[arg(long, default_value = "extract", value_name = "NAME", value_parser = policies())]
     policy: String,
     /// Remove all thinking, for when the provider refuses a signature
     #[arg(long)]
@@ -55,6 +54,12 @@ pub(crate) struct RescueArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Returns a parser of the names of policies.
+fn policies() -> PossibleValuesParser {
+    let names = filter::names().into_iter();
+    names.chain([PossibleValue::new("unlimited")]).into()
 }
 
 /// Parses the name of an agent.

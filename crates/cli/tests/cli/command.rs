@@ -210,6 +210,14 @@ impl CommandOutput {
         }
         assert!(!self.err.contains("panicked"), "{}", self.err);
     }
+
+    /// The parser of the arguments has refused it with these words.
+    pub(crate) fn misspelled(&self, words: &[&str]) {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        for word in words {
+            assert!(self.err.contains(word), "no `{word}` in {}", self.err);
+        }
+    }
 }
 
 fn command<S: AsRef<std::ffi::OsStr>>(

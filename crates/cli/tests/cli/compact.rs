@@ -321,13 +321,11 @@ fn every_counter_and_policy_has_its_name() {
         outs[0]
     );
     let args = ["compact", "--budget", "900", "--policy", "never"];
-    home.pipe(args, &chat).refused(
-        2,
-        &["invalid value 'never'", "extract, evict, sliding_window"],
-    );
+    home.pipe(args, &chat)
+        .misspelled(&["invalid value 'never'", "extract, evict, sliding_window"]);
     let args = ["compact", "--budget", "900", "--counter", "gpt"];
     home.pipe(args, &chat)
-        .refused(2, &["'gpt'", "o200k, cl100k, estimate, chars4"]);
+        .misspelled(&["'gpt'", "o200k, cl100k, estimate, chars4"]);
 }
 
 #[test]
@@ -402,5 +400,6 @@ fn what_was_changed_ends_with_a_newline() {
 fn a_policy_that_removes_nothing_is_refused() {
     let home = Home::new();
     let args = ["compact", "--budget", "500", "--policy", "unlimited"];
-    home.pipe(args, "[]").refused(2, &["invalid value 'unlimited'"]);
+    home.pipe(args, "[]")
+        .misspelled(&["invalid value 'unlimited'"]);
 }

@@ -300,7 +300,7 @@ fn the_wire_is_recognised_or_said() {
         ],
         hi,
     )
-    .refused(2, &["`gemini`", "openai, openai-responses, anthropic"]);
+    .misspelled(&["'gemini'", "openai, openai-responses, anthropic"]);
     home.pipe(
         [
             "compact",

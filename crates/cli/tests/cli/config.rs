@@ -263,10 +263,7 @@ fn compact_sums_up_by_default_and_refuses_a_policy_that_asks_a_model() {
     assert!(default.out.contains("[handover "), "{}", default.out);
     let with = |policy: &str| home.pipe(["compact", "--budget", "3000", "--policy", policy], &chat);
     assert_eq!(with("extract").done().out, default.out);
-    with("summarize").refused(
-        2,
-        &["invalid value 'summarize' for '--policy", "extract, evict"],
-    );
+    with("summarize").misspelled(&["invalid value 'summarize' for '--policy", "extract, evict"]);
     assert!(!with("evict").done().out.contains("[handover "));
     // At ever smaller budgets, each on what came out before: one summary, never two.
     let mut chat = chat;

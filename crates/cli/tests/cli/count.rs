@@ -69,7 +69,7 @@ fn bad_input_is_told_as_compact_tells_it() {
     home.pipe(["count"], "[{\"role\":\"user\",\"content\":7}]")
         .refused(1, &["[0].content"]);
     home.pipe(["count", "--counter", "x"], "[]")
-        .refused(2, &["'x'", "chars4"]);
+        .misspelled(&["'x'", "chars4"]);
     home.run(["count", "none.json"]).refused(2, &["none.json"]);
 }
 

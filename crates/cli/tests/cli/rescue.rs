@@ -508,7 +508,7 @@ fn a_policy_without_a_model_is_asked_for() {
     let home = Home::new();
     put(&home, CLAUDE, "claude-code.jsonl");
     let said = rescue(&home, &["--policy", "summarize", "--dry-run"]);
-    said.refused(2, &["invalid value 'summarize' for '--policy", "extract"]);
+    said.misspelled(&["invalid value 'summarize' for '--policy", "extract"]);
     let args = ["--policy", "unlimited", "--budget", "50000"];
     rescue(&home, &args).refused(2, &["`unlimited` removes nothing", "--budget"]);
     let said = rescue(&home, &["--policy", "unlimited", "--dry-run"]).done();
