@@ -9,6 +9,7 @@ use crate::args::CountArgs;
 use crate::chat_file;
 use crate::error::{CliError, DONE};
 use crate::input;
+use crate::listing;
 
 /// Maximum length of a message's text in a line, in characters.
 const PREVIEW: usize = 60;
@@ -39,23 +40,17 @@ pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
         out!("{report}");
         return Ok(DONE);
     }
-    out!("{:>6}  {:<9}  {:>9}  text", "#", "role", "tokens");
-    for (index, (message, tokens)) in chat.messages.iter().zip(&weights).enumerate() {
-        out!(
-            "{index:>6}  {:<9}  {tokens:>9}  {}",
-            role(message),
-            preview(message)
-        );
-    }
-    if tools > Tokens::ZERO {
-        out!("{:>6}  {:<9}  {tools:>9}", "", "tools");
-    }
-    out!(
-        "{:>6}  {:<9}  {total:>9}  counted by {}",
-        "",
-        "total",
-        counter.name()
-    );
+    let row = |number: &str, role: &str, tokens: Tokens, text: String| {
+        [number.to_owned(), role.to_owned(), tokens.to_string(), text]
+    };
+    let messages = chat.messages.iter().zip(weights).enumerate();
+    let messages = messages.map(|(number, (message, tokens))| {
+        row(&number.to_string(), role(message), tokens, preview(message))
+    });
+    let tools = (tools > Tokens::ZERO).then(|| row("", "tools", tools, String::new()));
+    let total = row("", "total", total, format!("counted by {}", counter.name()));
+    let rows = messages.chain(tools).chain([total]);
+    listing::print_columns([">#", "role", ">tokens", "text"], rows)?;
     Ok(DONE)
 }
 
