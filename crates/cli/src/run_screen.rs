@@ -2,7 +2,7 @@
 //! its events, its questions, and its end.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use plimsoll::config::AgentSettings;
 use plimsoll::{AgentOutput, Gate, Observer, PermissionMode, SessionEvent};
@@ -14,7 +14,6 @@ use crate::ask::{self, Ask};
 use crate::diff::Previews;
 use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
-use crate::lock;
 use crate::outcome::{code_of, reason_text, summary};
 use crate::terminal::Terminal;
 
@@ -28,8 +27,6 @@ pub(crate) struct RunScreen {
     previews: Arc<Previews>,
     /// Whether events are printed as JSON lines.
     is_json: bool,
-    /// The error that ended the printing of events.
-    failed: Arc<Mutex<Option<CliError>>>,
 }
 
 impl RunScreen {
@@ -37,14 +34,11 @@ impl RunScreen {
         let is_quiet = args.is_quiet();
         let previews = Arc::new(Previews::new(root));
         let terminal = Arc::new(Terminal::direct(is_quiet));
-        let failed = Arc::<Mutex<Option<CliError>>>::default();
         let observer: Arc<dyn Observer> = if args.json {
-            let failed = Arc::clone(&failed);
+            let terminal = Arc::clone(&terminal);
             Arc::new(move |event: &SessionEvent| {
-                let mut failed = lock(&failed);
-                if failed.is_none() {
-                    *failed = print(event).err();
-                }
+                let line = serde_json::to_string(event);
+                terminal.say_styled(&line.unwrap_or_default());
             })
         } else if is_quiet {
             Arc::new(|_: &SessionEvent| {})
@@ -58,7 +52,6 @@ impl RunScreen {
             is_quiet,
             previews,
             is_json: args.json,
-            failed,
         }
     }
 
@@ -93,7 +86,7 @@ impl RunScreen {
 
     /// Returns an error if an event could not be printed.
     pub(crate) fn check(&self) -> Result<(), CliError> {
-        lock(&self.failed).take().map_or(Ok(()), Err)
+        self.terminal.failed().map_or(Ok(()), Err)
     }
 
     /// Prints the answer if there is one, or the reason why the run has none, and the usage.
@@ -119,10 +112,4 @@ impl RunScreen {
         }
         Ok(())
     }
-}
-
-/// Prints an event as a line of JSON.
-fn print(event: &SessionEvent) -> Result<(), CliError> {
-    out!("{}", serde_json::to_string(event)?);
-    Ok(())
 }
