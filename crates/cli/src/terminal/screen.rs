@@ -17,9 +17,6 @@ use crate::terminal::stream::{MarkdownStream, PageStyle};
 use crate::terminal::style::Colours;
 use crate::terminal::text::{clip, rows_of};
 
-/// The assumed size of a terminal that does not report its own.
-const ROWS: u16 = 24;
-const COLUMNS: u16 = 80;
 /// Minimum width in columns. Nothing is readable on a narrower terminal.
 const LEAST_COLUMNS: usize = 20;
 /// Minimum number of rows shown of an open block.
@@ -222,7 +219,7 @@ impl Screen {
             region.insert(0, String::new());
         }
         // The other half is for the editor and the user's input.
-        let rows = self.terminal.size_checked().map_or(ROWS, |(rows, _)| rows);
+        let (rows, _) = self.terminal.size();
         let most = usize::from(rows / 2).max(LEAST_ROWS);
         self.hidden = region.len().saturating_sub(most);
         region.drain(..self.hidden);
@@ -271,7 +268,6 @@ pub(crate) fn fitted(line: &str, terminal: &Term) -> String {
 /// Returns the number of usable columns: one less than the terminal has, because terminals differ
 /// in their behaviour after the last column.
 pub(crate) fn columns(terminal: &Term) -> usize {
-    let columns = terminal.size_checked();
-    let columns = columns.map_or(COLUMNS, |(_, columns)| columns);
+    let (_, columns) = terminal.size();
     usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
 }
