@@ -58,16 +58,8 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
             Ok(DONE)
         }
         ModelCommand::Rm { name } => {
-            let is_there = list()?
-                .iter()
-                .any(|model| model.fetched && model.name == *name);
             models()?.remove(name)?;
-            let was = if is_there {
-                "is removed"
-            } else {
-                "was not downloaded"
-            };
-            say!("{name} {was}");
+            say!("{name} is not on this machine any more");
             Ok(DONE)
         }
     }
