@@ -25,14 +25,12 @@ pub(crate) fn some_tokens(text: &str) -> Result<u64, String> {
 
 /// Run LLM agents inside hard limits without losing anything.
 #[derive(Debug, Parser)]
-#[command(name = "plimsoll", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(name = "plimsoll", version, after_help = include_str!("../help/exit-codes.txt").trim_ascii_end(), max_term_width = 100)]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
-
-const EXIT_CODES: &str = include_str!("../help/exit-codes.txt").trim_ascii_end();
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -83,10 +81,8 @@ pub(crate) enum Command {
     Schema,
 }
 
-const RUN_EXAMPLES: &str = include_str!("../help/run.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = RUN_EXAMPLES)]
+#[command(after_help = include_str!("../help/run.txt").trim_ascii_end())]
 pub(crate) struct RunArgs {
     /// The task, to which piped input is appended; `-` reads the whole task from standard input.
     /// Without a task, the session's last run continues
@@ -132,10 +128,8 @@ pub(crate) struct NotBuiltArgs {
     _given: Vec<std::ffi::OsString>,
 }
 
-const CHAT_EXAMPLES: &str = include_str!("../help/chat.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = CHAT_EXAMPLES)]
+#[command(after_help = include_str!("../help/chat.txt").trim_ascii_end())]
 pub(crate) struct ChatArgs {
     /// The first message
     pub(crate) task: Option<String>,
@@ -153,10 +147,8 @@ pub(crate) struct ChatArgs {
     pub(crate) quiet: bool,
 }
 
-const ACP_EXAMPLES: &str = include_str!("../help/acp.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = ACP_EXAMPLES, mut_args = without_root)]
+#[command(after_help = include_str!("../help/acp.txt").trim_ascii_end(), mut_args = without_root)]
 pub(crate) struct AcpArgs {
     /// Where its settings come from.
     #[command(flatten)]
@@ -166,10 +158,8 @@ pub(crate) struct AcpArgs {
     pub(crate) yes: bool,
 }
 
-const CONFIG_EXAMPLES: &str = include_str!("../help/config.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = CONFIG_EXAMPLES)]
+#[command(after_help = include_str!("../help/config.txt").trim_ascii_end())]
 pub(crate) struct ConfigArgs {
     /// What to do.
     #[command(subcommand)]
@@ -210,7 +200,7 @@ pub(crate) enum ConfigCommand {
         file: Option<PathBuf>,
     },
     /// Translate a configuration of Heartbit or phi-core: print a plimsoll.toml with the same meaning
-    #[command(after_help = IMPORT_EXAMPLES)]
+    #[command(after_help = include_str!("../help/config-import.txt").trim_ascii_end())]
     Import {
         /// The file (TOML, YAML or JSON); `-` reads standard input
         file: PathBuf,
@@ -219,12 +209,8 @@ pub(crate) enum ConfigCommand {
     Schema,
 }
 
-const IMPORT_EXAMPLES: &str = include_str!("../help/config-import.txt").trim_ascii_end();
-
-const COUNT_EXAMPLES: &str = include_str!("../help/count.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = COUNT_EXAMPLES)]
+#[command(after_help = include_str!("../help/count.txt").trim_ascii_end())]
 pub(crate) struct CountArgs {
     /// The chat [default: standard input]
     pub(crate) file: Option<PathBuf>,
@@ -236,10 +222,8 @@ pub(crate) struct CountArgs {
     pub(crate) json: bool,
 }
 
-const MODEL_EXAMPLES: &str = include_str!("../help/model.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = MODEL_EXAMPLES)]
+#[command(after_help = include_str!("../help/model.txt").trim_ascii_end())]
 pub(crate) struct ModelArgs {
     /// What to do.
     #[command(subcommand)]
@@ -269,10 +253,8 @@ pub(crate) enum ModelCommand {
     },
 }
 
-const MODELS_EXAMPLES: &str = include_str!("../help/models.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = MODELS_EXAMPLES, mut_args = without_settings)]
+#[command(after_help = include_str!("../help/models.txt").trim_ascii_end(), mut_args = without_settings)]
 pub(crate) struct ModelsArgs {
     /// Show only models whose name contains this
     pub(crate) pattern: Option<String>,
@@ -307,10 +289,8 @@ fn with_model_only(arg: Arg) -> Arg {
     }
 }
 
-const DOCTOR_EXAMPLES: &str = include_str!("../help/doctor.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = DOCTOR_EXAMPLES, mut_args = with_model_only)]
+#[command(after_help = include_str!("../help/doctor.txt").trim_ascii_end(), mut_args = with_model_only)]
 pub(crate) struct DoctorArgs {
     /// Where settings come from.
     #[command(flatten)]

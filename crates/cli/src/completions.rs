@@ -7,10 +7,8 @@ use crate::args::Cli;
 use crate::error::{CliError, DONE};
 use crate::stdout;
 
-const COMPLETIONS_EXAMPLES: &str = include_str!("../help/completions.txt").trim_ascii_end();
-
 #[derive(Debug, clap::Args)]
-#[command(after_help = COMPLETIONS_EXAMPLES)]
+#[command(after_help = include_str!("../help/completions.txt").trim_ascii_end())]
 pub(crate) struct CompletionsArgs {
     /// The shell
     shell: Shell,

@@ -14,10 +14,8 @@ use crate::mcp;
 use crate::settings::{Sources, users_file};
 use crate::terminal::text::{clean, one_line};
 
-const EXAMPLES: &str = include_str!("../help/mcp.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/mcp.txt").trim_ascii_end())]
 pub(crate) struct McpArgs {
     /// What to do.
     #[command(subcommand)]

@@ -12,11 +12,9 @@ use crate::chat_file;
 use crate::error::{CliError, DONE};
 use crate::input;
 
-const EXAMPLES: &str = include_str!("../help/repair.txt").trim_ascii_end();
-
 /// The arguments of `plimsoll repair`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/repair.txt").trim_ascii_end())]
 pub(crate) struct RepairArgs {
     /// The chat; `-` is standard input [default: standard input]
     file: Option<PathBuf>,

@@ -20,15 +20,13 @@ use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;
 
-const EXAMPLES: &str = include_str!("../help/usage.txt").trim_ascii_end();
-
 /// The table's model for summaries, because the log does not name their model.
 const SUMMARIES: &str = "(summaries)";
 /// A model or a folder that the store does not know.
 const UNKNOWN: &str = "(unknown)";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../help/usage.txt").trim_ascii_end())]
 pub(crate) struct UsageArgs {
     /// Grouping of the lines
     #[arg(long, value_enum, default_value_t = By::Day)]

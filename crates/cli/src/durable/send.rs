@@ -17,8 +17,6 @@ use crate::ask::{self, Reply};
 use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::{clean, counted, one_line};
 
-const EXAMPLES: &str = include_str!("../../help/send.txt").trim_ascii_end();
-
 /// Maximum wait until a message is delivered. It is delivered after the running tools have
 /// finished.
 const TAKEN: Duration = Duration::from_secs(30);
@@ -27,7 +25,7 @@ const WAIT_MS: u64 = 5_000;
 
 /// The arguments of `plimsoll send`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../../help/send.txt").trim_ascii_end())]
 pub(crate) struct SendArgs {
     /// The session
     session: String,

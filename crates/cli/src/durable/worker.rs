@@ -19,11 +19,9 @@ use crate::error::{CliError, DONE};
 use crate::settings::Sources;
 use crate::terminal::text::lines_of;
 
-const EXAMPLES: &str = include_str!("../../help/worker.txt").trim_ascii_end();
-
 /// The arguments of `plimsoll worker`.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = include_str!("../../help/worker.txt").trim_ascii_end())]
 pub(crate) struct WorkerArgs {
     /// The database of the sessions, as in postgres://user@host/database. Others can read arguments:
     /// a password belongs into PLIMSOLL_STORE or PGPASSWORD

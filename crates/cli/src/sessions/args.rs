@@ -4,10 +4,8 @@ use clap::{Args, Subcommand};
 
 use super::open_store::PlaceArgs;
 
-const SESSIONS_EXAMPLES: &str = include_str!("../../help/sessions.txt").trim_ascii_end();
-
 #[derive(Debug, Args)]
-#[command(after_help = SESSIONS_EXAMPLES)]
+#[command(after_help = include_str!("../../help/sessions.txt").trim_ascii_end())]
 pub(crate) struct SessionsArgs {
     /// What to do.
     #[command(subcommand)]
