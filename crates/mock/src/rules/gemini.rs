@@ -3,5 +3,5 @@
 mod pairing;
 mod validate;
 
-pub(crate) use validate::TABLE;
+pub(crate) use validate::{TABLE, field};
 pub use validate::{refusal, validate};

@@ -1,7 +1,7 @@
 //! The validator of Chat Completions, for each server's dialect.
 
 mod conditions;
-mod order;
+mod pairing;
 mod validate;
 
 pub(crate) use validate::{TABLE, error_body};

@@ -21,7 +21,8 @@
 //! - `include group` repeats the rules of `[group]`.
 //! - A rule begins with a key: `a.b` is a key within a key, `x/a` the key `a` in the place `x.a`, `aB|a_b` a
 //!   key in two spellings, `.` the object itself. The conditions behind it must all hold; `!` negates one.
-//!   They are those of [`Test`] and the protocol's own, which are code.
+//!   They are those of [`Test`] and the protocol's own, which are code. `a.b=c,d` is short for `a.b~in:c,d`,
+//!   and `@field` for `@field=true`.
 //! - `=> words` refuses the value. The refusal is of the rule that stands among the conditions, or of
 //!   [`SHAPE`]; `at-object` reports it for the object, and `end` judges nothing more of that.
 //! - `-> each group` judges the entries of a list, `-> as group` the value, `-> code name` calls code with
@@ -37,8 +38,9 @@
 //!
 //! In words, `{place}` is the place of the value and `{object}` that of the object, `{value}` a text,
 //! `{number}` a number, `{bound}` the number in the condition, `{length}` the number of characters or
-//! entries, `{kind}` the JSON type, `{got}` the type with its article and `{newline}` a line end. `{@field}`
-//! is a field of the profile. Any other name is the text under that key of the object.
+//! entries, `{kind}` the JSON type, `{got}` the type with its article, `{index}` the index of the entry and
+//! `{newline}` a line end. `{@field}` is a field of the profile, and `{<key}` the text under a key of the entry
+//! before. Any other name is the text under that key of the object.
 
 mod check;
 mod words;
@@ -46,7 +48,7 @@ mod words;
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use plimsoll_wire::__internals::json_kind;
+use plimsoll_wire::__internals::{is_word, json_kind};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -55,12 +57,12 @@ use crate::rules::json_path::JsonPath;
 
 pub(crate) use check::Check;
 pub(crate) use words::Words;
-use words::filled;
+pub(crate) use words::filled;
 
 /// A condition that is code. It receives the check, the object and the value.
 pub(crate) type Flag<P> = fn(&Check<'_, P>, &Value, Option<&Value>) -> bool;
 /// A rule that is code. It receives the check, the place of the object and the object.
-pub(crate) type Code<P> = fn(&mut Check<'_, P>, &JsonPath<'_>, &Value);
+pub(crate) type Code<P> = for<'c> fn(&mut Check<'c, P>, &JsonPath<'_>, &'c Value);
 
 /// The rules of a protocol. `P` is the profile of a server or a model.
 pub(crate) struct Table<P: 'static> {
@@ -122,21 +124,51 @@ enum Test<P: 'static> {
     Filled,
     /// `blank`: a text of white space only.
     Blank,
+    /// `spaced`: a text that ends with white space.
+    Spaced,
+    /// `whole`: an integer that is not negative.
+    Whole,
     /// `longer:64`: more characters or entries.
     Longer(usize),
     Below(f64),
     Above(f64),
+    /// `word` or `word:.:`: a text of letters, digits, `_`, `-` and these signs that is not empty.
+    Word(&'static str),
     /// `begins:msg`: a text with this beginning.
     Begins(&'static str),
-    /// `in:a,b`: one of these texts. Other types count as an empty text.
+    /// `ends:_result`: a text with this end.
+    Ends(&'static str),
+    /// `in:a,b`: one of these texts; `true` and `false` count as texts. Other types count as an empty text.
     OneOf(Vec<&'static str>),
-    /// `has:key`: the object has this key, and not `null`.
-    Has(&'static str),
-    /// `key=a,b`: under this key, the object has one of these texts, or `true`.
-    Key(&'static str, Vec<&'static str>),
-    /// `@field=a,b` or `@field`: this field of the profile has one of these texts, or is `true`.
-    Profile(&'static str, Vec<&'static str>),
+    /// `one-of:a,b`: an object with exactly one of these keys that is not `null`.
+    OneKey(Vec<&'static str>),
+    /// `among:a.*.b`: a text that is also in one of these places.
+    Among(Place),
+    /// `first` and `last`: the object is the first or the last entry of its list.
+    First,
+    Last,
+    /// `place~test`: this test of the value in another place; of any of them if the place contains `*`.
+    At(Place, Box<Test<P>>),
     Flag(Flag<P>),
+}
+
+/// A place from which a condition takes a value.
+#[derive(Clone, Copy)]
+struct Place {
+    root: Root,
+    path: &'static str,
+}
+
+/// The beginning of a place.
+#[derive(Clone, Copy)]
+enum Root {
+    Object,
+    /// `/store`: the whole request.
+    Request,
+    /// `@field`: the profile.
+    Profile,
+    /// `<role`: the entry before this one.
+    Before,
 }
 
 /// The state of reading a file.
@@ -341,13 +373,17 @@ impl<P> Test<P> {
         if let Some(flag) = named(reader.flags, word) {
             return Some(Self::Flag(flag));
         }
-        if let Some(field) = word.strip_prefix('@') {
-            let (field, values) = field.split_once('=').unwrap_or((field, "true"));
-            reader.profile.get(field)?;
-            return Some(Self::Profile(field, values.split(',').collect()));
+        if let Some((place, test)) = word.split_once('~') {
+            let test = Self::parse(test, reader)?;
+            return Some(Self::At(Place::parse(place, reader)?, Box::new(test)));
         }
-        if let Some((key, values)) = word.split_once('=') {
-            return Some(Self::Key(key, values.split(',').collect()));
+        if let Some((place, texts)) = word.split_once('=') {
+            let test = Self::OneOf(texts.split(',').collect());
+            return Some(Self::At(Place::parse(place, reader)?, Box::new(test)));
+        }
+        if word.starts_with('@') {
+            let test = Self::OneOf(vec!["true"]);
+            return Some(Self::At(Place::parse(word, reader)?, Box::new(test)));
         }
         let (name, argument) = word.split_once(':').unwrap_or((word, ""));
         Some(match name {
@@ -361,12 +397,19 @@ impl<P> Test<P> {
             "empty" => Self::Empty,
             "filled" => Self::Filled,
             "blank" => Self::Blank,
+            "spaced" => Self::Spaced,
+            "whole" => Self::Whole,
             "longer" => Self::Longer(argument.parse().ok()?),
             "below" => Self::Below(argument.parse().ok()?),
             "above" => Self::Above(argument.parse().ok()?),
+            "word" => Self::Word(argument),
             "begins" => Self::Begins(argument),
+            "ends" => Self::Ends(argument),
             "in" => Self::OneOf(argument.split(',').collect()),
-            "has" => Self::Has(argument),
+            "one-of" => Self::OneKey(argument.split(',').collect()),
+            "among" => Self::Among(Place::parse(argument, reader)?),
+            "first" => Self::First,
+            "last" => Self::Last,
             _ => return None,
         })
     }
@@ -388,32 +431,107 @@ impl<P> Test<P> {
             }
             Self::Filled => value.is_some_and(Value::is_array) && length(value) > 0,
             Self::Blank => text.is_some_and(|text| text.trim().is_empty()),
+            Self::Spaced => text.is_some_and(|text| text.ends_with(char::is_whitespace)),
+            Self::Whole => value.is_some_and(Value::is_u64),
             // A text never has more characters than bytes.
             Self::Longer(most) => {
                 text.is_none_or(|text| text.len() > *most) && length(value) > *most
             }
             Self::Below(least) => number().is_some_and(|number| number < *least),
             Self::Above(most) => number().is_some_and(|number| number > *most),
+            Self::Word(signs) => text.is_some_and(|text| {
+                let is_sign = |letter| signs.contains(letter);
+                is_word(&text.replace(is_sign, "_"))
+            }),
             Self::Begins(beginning) => text.is_some_and(|text| text.starts_with(beginning)),
-            Self::OneOf(known) => known.contains(&text.unwrap_or_default()),
-            Self::Has(key) => lookup(object, key).is_some_and(|value| !value.is_null()),
-            Self::Key(key, known) => is_one(lookup(object, key), known),
-            Self::Profile(field, known) => is_one(get(check.fields(), field), known),
+            Self::Ends(end) => text.is_some_and(|text| text.ends_with(end)),
+            Self::OneOf(known) => is_one(value, known),
+            Self::OneKey(keys) => value.is_some_and(|value| {
+                let is_set = |key: &&&str| get(value, key).is_some_and(|value| !value.is_null());
+                keys.iter().filter(is_set).count() == 1
+            }),
+            Self::Among(place) => text.is_some_and(|text| {
+                let is_same = |other: Option<&Value>| other.and_then(Value::as_str) == Some(text);
+                !text.is_empty() && place.any(check, object, &is_same)
+            }),
+            Self::First => check.entry == 0,
+            Self::Last => check.entry + 1 == check.list.len(),
+            Self::At(place, test) => {
+                place.any(check, object, &|value| test.holds(check, object, value))
+            }
             Self::Flag(holds) => holds(check, object, value),
         }
     }
 }
 
-/// Checks whether a value is one of these texts. `true` counts as a text.
+impl Place {
+    /// Parses a place. Returns `None` for an unknown field of the profile.
+    fn parse<P>(text: &'static str, reader: &TableReader<'_, P>) -> Option<Self> {
+        let (root, path) = if let Some(path) = text.strip_prefix('@') {
+            reader.profile.get(path.split('.').next()?)?;
+            (Root::Profile, path)
+        } else if let Some(path) = text.strip_prefix('/') {
+            (Root::Request, path)
+        } else if let Some(path) = text.strip_prefix('<') {
+            (Root::Before, path)
+        } else {
+            (Root::Object, text)
+        };
+        Some(Self { root, path })
+    }
+
+    /// Checks whether the value in the place meets a condition, or any of them.
+    fn any<P>(
+        self,
+        check: &Check<'_, P>,
+        object: &Value,
+        holds: &dyn Fn(Option<&Value>) -> bool,
+    ) -> bool {
+        let root = match self.root {
+            Root::Object => Some(object),
+            Root::Request => Some(check.request),
+            Root::Profile => Some(check.fields()),
+            Root::Before => check.before(),
+        };
+        any_under(root, Some(self.path), holds)
+    }
+}
+
+/// Checks whether the value under a path meets a condition. In a path, `*` is any entry of a list and `$` the
+/// last one.
+fn any_under(
+    value: Option<&Value>,
+    path: Option<&str>,
+    holds: &dyn Fn(Option<&Value>) -> bool,
+) -> bool {
+    let Some(path) = path else {
+        return holds(value);
+    };
+    let (key, rest) = match path.split_once('.') {
+        Some((key, rest)) => (key, Some(rest)),
+        None => (path, None),
+    };
+    let list = || value.and_then(Value::as_array).map(Vec::as_slice);
+    match key {
+        "*" => {
+            let mut entries = list().unwrap_or_default().iter();
+            entries.any(|entry| any_under(Some(entry), rest, holds))
+        }
+        "$" => any_under(list().and_then(<[Value]>::last), rest, holds),
+        key => any_under(value.and_then(|value| get(value, key)), rest, holds),
+    }
+}
+
+/// Checks whether a value is one of these texts. `true` and `false` count as texts.
 fn is_one(value: Option<&Value>, known: &[&str]) -> bool {
     match value {
-        Some(Value::Bool(set)) => *set && known.contains(&"true"),
+        Some(Value::Bool(set)) => known.contains(&if *set { "true" } else { "false" }),
         value => known.contains(&value.and_then(Value::as_str).unwrap_or_default()),
     }
 }
 
 /// Returns the value under a key or a path of keys; `.` is the object itself.
-fn lookup<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
+pub(crate) fn lookup<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
     match key.split_once('.') {
         None => get(object, key),
         Some(("", _)) => Some(object),

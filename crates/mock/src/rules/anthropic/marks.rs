@@ -9,7 +9,7 @@ use crate::rules::json_path::JsonPath;
 use crate::rules::table::{content, entries, kind, text};
 
 /// Judges all breakpoints of a request.
-pub(super) fn marks(check: &mut MessagesCheck<'_>, _: &JsonPath<'_>, request: &Value) {
+pub(super) fn marks<'c>(check: &mut MessagesCheck<'c>, _: &JsonPath<'_>, request: &'c Value) {
     let mut marks = 0;
     let mut short = false;
     for_each_block(request, |place, block| {

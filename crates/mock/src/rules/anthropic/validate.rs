@@ -7,14 +7,14 @@
 use std::fmt::{self, Write as _};
 use std::sync::LazyLock;
 
-use plimsoll_wire::__internals::anthropic::{family_of, goes_on_from};
+use plimsoll_wire::__internals::anthropic::family_of;
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
 use super::{conditions, marks, pairing, signatures, thinking};
 use crate::rules::fault::Fault;
 use crate::rules::json_path::JsonPath;
-use crate::rules::table::{self, Table, content, entries, kind, role, text};
+use crate::rules::table::{self, Table, kind, text};
 
 pub(super) type MessagesCheck<'p> = table::Check<'p, MessagesProfile>;
 
@@ -26,7 +26,6 @@ pub(crate) static TABLE: LazyLock<Table<MessagesProfile>> = LazyLock::new(|| {
         &[
             ("size", size),
             ("tool_name", tool_name),
-            ("order", order),
             ("pairing", pairing::pairing),
             ("server_pairing", pairing::server_pairing),
             ("thinking", thinking::thinking),
@@ -94,31 +93,5 @@ fn tool_name(check: &mut MessagesCheck<'_>, place: &JsonPath<'_>, tool: &Value) 
     let required = family_of(kind).filter(|family| *family != "text_editor");
     if let Some(known) = required.filter(|known| !name.is_empty() && *known != name) {
         check.report("other-tool-name", *place, &[&kind, &known]);
-    }
-}
-
-/// Judges the order of the messages: the end of AM6, AM7 and AM8.
-fn order(check: &mut MessagesCheck<'_>, _: &JsonPath<'_>, request: &Value) {
-    let messages = entries(request, "messages");
-    if messages.first().map(role) == Some("assistant") {
-        check.report("assistant-first", "messages.0", &[]);
-    }
-    let Some(last) = messages.last().filter(|last| role(last) == "assistant") else {
-        return;
-    };
-    let last_block = content(last).last();
-    // A paused turn is continued from here, so it is not a prefill.
-    if last_block.is_some_and(|block| goes_on_from(kind(block))) {
-        return;
-    }
-    let place = format!("messages.{}", messages.len() - 1);
-    let last_text = match last_block {
-        Some(block) => text(block, "text"),
-        None => text(last, "content"),
-    };
-    if !check.profile.prefill {
-        check.report("prefill", place, &[]);
-    } else if last_text.ends_with(char::is_whitespace) {
-        check.report("trailing-space", place, &[]);
     }
 }

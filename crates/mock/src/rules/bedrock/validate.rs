@@ -7,35 +7,17 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_wire::__internals::is_word;
 use plimsoll_wire::bedrock::ConverseProfile;
 use serde_json::{Value, json};
 
 use super::pairing;
 use crate::rules::fault::Fault;
 use crate::rules::json_path::JsonPath;
-use crate::rules::table::{self, Table, content, entries, role, text};
+use crate::rules::table::{self, Table, content, entries};
 
 /// The value of the header `x-amzn-errortype` in a refusal. The body does not contain it.
 pub const ERROR_TYPE: &str = "ValidationException";
 
-/// The kinds of block. A block has exactly one of these keys.
-const BLOCKS: [&str; 12] = [
-    "text",
-    "image",
-    "toolUse",
-    "toolResult",
-    "document",
-    "video",
-    "audio",
-    "cachePoint",
-    "reasoningContent",
-    "citationsContent",
-    "searchResult",
-    "guardContent",
-];
-/// The choices of tools (BR6). There is no `none`.
-const CHOICES: [&str; 3] = ["auto", "any", "tool"];
 /// The kinds of block with further rules.
 const JUDGED: [&str; 3] = ["text", "toolUse", "toolResult"];
 
@@ -45,26 +27,9 @@ pub(super) type ConverseCheck<'p> = table::Check<'p, ConverseProfile>;
 pub(crate) static TABLE: LazyLock<Table<ConverseProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../../rules/bedrock.txt"),
-        &[
-            ("one-block", |_, block, _| has_one(block, &BLOCKS)),
-            ("one-choice", |_, _, choice| {
-                choice.is_some_and(|choice| has_one(choice, &CHOICES))
-            }),
-            // Missing texts are too short, and reported as such.
-            ("id", |_, _, id| is_legal(id, ".:")),
-            ("name", |_, _, name| is_legal(name, "")),
-            ("failed-empty", |_, _, result| {
-                let failed = result.filter(|result| text(result, "status") == "error");
-                failed.is_some_and(|result| content(result).is_empty())
-            }),
-            ("uses-tools", |_, request, _| {
-                let mut blocks = entries(request, "messages").iter().flat_map(content);
-                blocks.any(|block| is_call(block) || is_result(block))
-            }),
-        ],
+        &[],
         &[
             ("messages", messages),
-            ("roles", roles),
             ("pairing", pairing::pairing),
             ("tools", tools),
         ],
@@ -87,7 +52,7 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
 
 /// Judges each message alone. In errors about shapes, the API counts from one, and calls an entry of a
 /// list a member.
-fn messages(check: &mut ConverseCheck<'_>, place: &JsonPath<'_>, request: &Value) {
+fn messages<'c>(check: &mut ConverseCheck<'c>, place: &JsonPath<'_>, request: &'c Value) {
     let list = place.key("messages");
     for (index, message) in entries(request, "messages").iter().enumerate() {
         let (entry, place) = (list.entry(index + 1), list.entry(index));
@@ -108,27 +73,8 @@ fn messages(check: &mut ConverseCheck<'_>, place: &JsonPath<'_>, request: &Value
     }
 }
 
-/// Judges the order of the roles (BR1) and the role of the last message.
-fn roles(check: &mut ConverseCheck<'_>, _: &JsonPath<'_>, request: &Value) {
-    let messages = entries(request, "messages");
-    if messages.first().map(role) != Some("user") {
-        check.report("user-first", "messages.0", &[]);
-    }
-    for (index, (before, this)) in (1..).zip(messages.iter().zip(messages.iter().skip(1))) {
-        if role(before) == role(this) {
-            check.report("alternate", format!("messages.{index}"), &[]);
-        }
-    }
-    // A message with tool calls is judged with its results.
-    let is_open = |last: &Value| role(last) == "assistant" && !content(last).iter().any(is_call);
-    if messages.last().is_some_and(is_open) && !check.profile.prefill {
-        let place = format!("messages.{}", messages.len().saturating_sub(1));
-        check.report("prefill", place, &[]);
-    }
-}
-
 /// Judges the tools: BR6.
-fn tools(check: &mut ConverseCheck<'_>, place: &JsonPath<'_>, config: &Value) {
+fn tools<'c>(check: &mut ConverseCheck<'c>, place: &JsonPath<'_>, config: &'c Value) {
     let list = place.key("tools");
     let tools = (1..).zip(entries(config, "tools"));
     for (index, tool) in tools.filter(|(_, tool)| tool.get("toolSpec").is_some()) {
@@ -142,17 +88,4 @@ pub(super) fn is_call(block: &Value) -> bool {
 
 pub(super) fn is_result(block: &Value) -> bool {
     block.get("toolResult").is_some_and(Value::is_object)
-}
-
-/// Checks whether an object has exactly one of these keys.
-fn has_one(object: &Value, keys: &[&str]) -> bool {
-    let is_set = |key: &&&str| object.get(**key).is_some_and(|value| !value.is_null());
-    keys.iter().filter(is_set).count() == 1
-}
-
-/// Checks whether a text has only letters, digits, `_`, `-` and these signs. Any other value has.
-fn is_legal(value: Option<&Value>, signs: &str) -> bool {
-    let text = value.and_then(Value::as_str).unwrap_or_default();
-    text.split(|letter| signs.contains(letter))
-        .all(|part| part.is_empty() || is_word(part))
 }

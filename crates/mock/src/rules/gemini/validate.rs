@@ -55,7 +55,6 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
         &[
             ("pairing", pairing::pairing),
             ("signatures", pairing::signatures),
-            ("last", last),
         ],
     )
 });
@@ -78,18 +77,8 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     (400, json!({ "error": error }))
 }
 
-/// Refuses a last content of the model. Contents with tool calls are judged with their responses.
-fn last(check: &mut GeminiCheck<'_>, _: &JsonPath<'_>, request: &Value) {
-    let contents = entries(request, "contents");
-    let last = contents.last();
-    if last.is_some_and(|last| is_model(last) && calls(last).is_empty()) {
-        let place = format!("contents[{}]", contents.len().saturating_sub(1));
-        check.report("model-last", place, &[]);
-    }
-}
-
 /// Returns the value of a key in either spelling.
-pub(super) fn field<'v>(value: &'v Value, camel: &str) -> Option<&'v Value> {
+pub(crate) fn field<'v>(value: &'v Value, camel: &str) -> Option<&'v Value> {
     let snake = || {
         camel.chars().fold(String::new(), |snake, letter| {
             let dash = if letter.is_ascii_uppercase() { "_" } else { "" };

@@ -1,7 +1,7 @@
 //! The conditions of `rules/openai_chat.txt` that are code.
 
-use plimsoll_wire::__internals::openai_chat::{AUDIO, CUSTOM, reasons};
-use plimsoll_wire::__internals::{is_json_object, is_legal_name};
+use plimsoll_wire::__internals::is_json_object;
+use plimsoll_wire::__internals::openai_chat::{AUDIO, reasons};
 use plimsoll_wire::CallIdForm;
 use plimsoll_wire::openai_chat::{Dialect, NoContent, Reach, reach, takes_temperature};
 use serde_json::Value;
@@ -9,25 +9,13 @@ use serde_json::Value;
 use crate::rules::table::{Flag, entries, role, text};
 
 /// All conditions by name.
-pub(super) const ALL: [(&str, Flag<Dialect>); 15] = [
-    // Whether an assistant message may be empty is another rule.
-    ("silence", |_, message, content| {
-        content.is_none_or(Value::is_null) && matches!(role(message), "assistant" | "function")
-    }),
+pub(super) const ALL: [(&str, Flag<Dialect>); 12] = [
     ("silent", |check, message, content| {
         is_silent(check.profile, message, content)
     }),
-    ("address", |_, part, _| has_address(part)),
     ("nine", |_, _, id| {
         let id = id.and_then(Value::as_str);
         id.is_some_and(|id| CallIdForm::NineAlphanumeric.accepts(id))
-    }),
-    // Other servers only know `function` tools.
-    ("custom", |check, call, _| {
-        text(call, "type") == CUSTOM && !check.profile.object_arguments
-    }),
-    ("name", |_, _, name| {
-        name.and_then(Value::as_str).is_some_and(is_legal_name)
     }),
     ("object-text", |_, _, arguments| {
         let arguments = arguments.and_then(Value::as_str);
@@ -36,30 +24,35 @@ pub(super) const ALL: [(&str, Flag<Dialect>); 15] = [
     ("reasons", |_, request, _| reasons(text(request, "model"))),
     ("fixed-temperature", |_, request, temperature| {
         let model = request.get("model").and_then(Value::as_str);
+        let effort = request.get("reasoning_effort").and_then(Value::as_str);
         let values = model.zip(temperature.and_then(Value::as_f64));
-        values.is_some_and(|(model, value)| !takes_temperature(model, effort(request), value))
+        values.is_some_and(|(model, value)| !takes_temperature(model, effort, value))
     }),
     ("elsewhere", |_, request, _| {
         reach(text(request, "model")) == Reach::Nothing
     }),
     ("no-tools", |_, request, _| {
-        match reach(text(request, "model")) {
-            Reach::NoTools => has_tools(request),
-            Reach::ToolsUnasked => {
-                has_tools(request) && effort(request).is_some_and(|effort| effort != "none")
-            }
-            _ => false,
-        }
+        reach(text(request, "model")) == Reach::NoTools
+    }),
+    ("tools-unasked", |_, request, _| {
+        reach(text(request, "model")) == Reach::ToolsUnasked
     }),
     ("tools-at-none", |_, request, _| {
-        let reach = reach(text(request, "model"));
-        reach == Reach::ToolsAtNone && has_tools(request) && effort(request) != Some("none")
+        reach(text(request, "model")) == Reach::ToolsAtNone
     }),
-    ("unknown-function", |_, request, choice| {
-        is_unknown(request, choice, "function")
+    // Another message of the same exchange has tool calls.
+    ("calls-tools", |check, _, _| {
+        let (before, after) = check.list.split_at(check.entry);
+        let is_user = |message: &&Value| role(message) == "user";
+        let before = before.iter().rev().take_while(|one| !is_user(one));
+        let after = after.iter().take_while(|one| !is_user(one));
+        let mut exchange = before.chain(after);
+        exchange.any(|message| !entries(message, "tool_calls").is_empty())
     }),
-    ("unknown-custom", |_, request, choice| {
-        is_unknown(request, choice, CUSTOM)
+    // Only system messages come before it.
+    ("opens", |check, _, _| {
+        let mut before = check.list.iter().take(check.entry);
+        before.all(|message| matches!(role(message), "system" | "developer"))
     }),
     ("mentions-json", |_, request, _| {
         let messages = entries(request, "messages").iter();
@@ -67,25 +60,6 @@ pub(super) const ALL: [(&str, Flag<Dialect>); 15] = [
         contents.any(|content| content.to_string().to_lowercase().contains("json"))
     }),
 ];
-
-fn effort(request: &Value) -> Option<&str> {
-    request.get("reasoning_effort").and_then(Value::as_str)
-}
-
-fn has_tools(request: &Value) -> bool {
-    !entries(request, "tools").is_empty()
-}
-
-/// Returns `true` if a choice of tools names a tool of this kind that the request does not have.
-fn is_unknown(request: &Value, choice: Option<&Value>, kind: &str) -> bool {
-    let name = |of: &Value| of.get(kind)?.get("name")?.as_str().map(str::to_owned);
-    let chosen = choice.and_then(name);
-    let tools = request.get("tools").and_then(Value::as_array);
-    tools.is_some_and(|tools| {
-        let mut tools = tools.iter();
-        chosen.is_some() && !tools.any(|tool| name(tool) == chosen)
-    })
-}
 
 /// Returns `true` if an assistant message has neither content nor calls: OC5.
 fn is_silent(dialect: &Dialect, message: &Value, content: Option<&Value>) -> bool {
@@ -106,10 +80,4 @@ fn is_silent(dialect: &Dialect, message: &Value, content: Option<&Value>) -> boo
         None => dialect.no_content == NoContent::Empty || !(has_calls() || refused()),
         Some(_) => false,
     }
-}
-
-/// Returns `true` if an image has an address. Some clients give it without an object around it.
-fn has_address(part: &Value) -> bool {
-    let image = part.get("image_url").unwrap_or(&Value::Null);
-    image.get("url").unwrap_or(image).is_string()
 }

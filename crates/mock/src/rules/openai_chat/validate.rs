@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use plimsoll_wire::openai_chat::{Dialect, ErrorStyle};
 use serde_json::{Map, Value, json};
 
-use super::{conditions, order};
+use super::{conditions, pairing};
 use crate::rules::fault::{Fault, key_place};
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::{self, Table, kind_of};
@@ -30,9 +30,7 @@ pub(crate) static TABLE: LazyLock<Table<Dialect>> = LazyLock::new(|| {
         include_str!("../../../rules/openai_chat.txt"),
         &conditions::ALL,
         &[
-            ("reasoning", order::reasoning),
-            ("pairing", order::pairing),
-            ("order", order::order),
+            ("pairing", pairing::pairing),
             ("keys", keys),
             ("metadata", metadata),
         ],

@@ -8,9 +8,8 @@
 
 use std::sync::LazyLock;
 
-use plimsoll_wire::__internals::is_legal_name;
-use plimsoll_wire::__internals::openai_responses::{ENCRYPTED, items};
-use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
+use plimsoll_wire::__internals::openai_responses::items;
+use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde_json::{Value, json};
 
 use super::pairs;
@@ -18,7 +17,7 @@ use super::schema::{unfit_for_strict, unfit_for_tool};
 use crate::rules::fault::{Fault, key_place};
 use crate::rules::json_path::JsonPath;
 use crate::rules::openai_chat::error_body;
-use crate::rules::table::{self, Table, entries, text};
+use crate::rules::table::{self, Table, text};
 
 pub(super) type ResponsesCheck<'p> = table::Check<'p, ResponsesProfile>;
 
@@ -26,42 +25,9 @@ pub(super) type ResponsesCheck<'p> = table::Check<'p, ResponsesProfile>;
 pub(crate) static TABLE: LazyLock<Table<ResponsesProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../../rules/openai_responses.txt"),
-        &[
-            ("stored", |check, _, _| is_stored(check)),
-            // The server has not stored the item, and its content is missing.
-            ("forgotten", |check, item, _| {
-                let kept = is_stored(check) || check.profile.reasoning != ReasoningItems::Encrypted;
-                !kept && !items::is_encrypted(item)
-            }),
-            ("name", |_, _, name| {
-                name.and_then(Value::as_str).is_some_and(is_legal_name)
-            }),
-            ("item", |_, _, kind| {
-                kind.and_then(Value::as_str).is_some_and(items::is_item)
-            }),
-            ("one-image", |_, part, _| {
-                has_one(part, &["image_url", "file_id"])
-            }),
-            ("one-file", |_, part, _| {
-                has_one(part, &["file_id", "file_data", "file_url"])
-            }),
-            ("encrypted", |_, request, _| {
-                let mut include = entries(request, "include").iter();
-                include.any(|one| one == ENCRYPTED)
-            }),
-            ("no-efforts", |check, _, _| check.profile.efforts.is_empty()),
-            ("accepted", |check, _, effort| {
-                let mut efforts = check.profile.efforts.iter();
-                efforts.any(|known| effort.is_some_and(|effort| effort == known.name()))
-            }),
-            // An MCP tool is named by its server.
-            ("unknown-server", |_, request, choice| {
-                is_unknown(request, choice, "server_label")
-            }),
-            ("unknown-tool", |_, request, choice| {
-                is_unknown(request, choice, "name")
-            }),
-        ],
+        &[("item", |_, _, kind| {
+            kind.and_then(Value::as_str).is_some_and(items::is_item)
+        })],
         &[
             ("calls", pairs::calls),
             ("reasoning", pairs::reasoning),
@@ -127,22 +93,4 @@ fn schema(check: &mut ResponsesCheck<'_>, place: &JsonPath<'_>, format: &Value) 
         let place = place.key("schema");
         check.report("format-schema", place, &[&text(format, "name"), &why]);
     }
-}
-
-/// Checks whether the server stores the requests that it receives.
-fn is_stored(check: &ResponsesCheck<'_>) -> bool {
-    check.request.get("store") != Some(&Value::Bool(false)) && check.request.is_object()
-}
-
-/// Checks whether a choice of tools has a name that no tool has under this key.
-fn is_unknown(request: &Value, choice: Option<&Value>, key: &str) -> bool {
-    let name = |value: &Value| value.get(key)?.as_str().map(str::to_owned);
-    let chosen = choice.and_then(name);
-    let mut tools = entries(request, "tools").iter();
-    chosen.is_some() && !tools.any(|tool| name(tool) == chosen)
-}
-
-fn has_one(part: &Value, keys: &[&str]) -> bool {
-    let is_text = |key: &&&str| part.get(**key).is_some_and(Value::is_string);
-    keys.iter().filter(is_text).count() == 1
 }

@@ -20,8 +20,9 @@ pub(crate) struct Check<'c, P: 'static> {
     pub(crate) request: &'c Value,
     /// The values of the header `anthropic-beta`, separated by commas.
     pub(crate) betas: &'c str,
-    /// The index of the entry that is judged, and the number of entries of its list.
-    pub(crate) entry: (usize, usize),
+    /// The list whose entries are judged, and the index of this one.
+    pub(crate) list: &'c [Value],
+    pub(crate) entry: usize,
     faults: Vec<Fault>,
     table: &'static Table<P>,
 }
@@ -33,14 +34,15 @@ impl<'c, P: Serialize> Check<'c, P> {
             fields: serde_json::to_value(profile).unwrap_or_default(),
             request,
             betas: "",
-            entry: (0, 0),
+            list: &[],
+            entry: 0,
             faults: Vec::new(),
             table,
         }
     }
 }
 
-impl<P> Check<'_, P> {
+impl<'c, P> Check<'c, P> {
     /// Returns the faults of the request by a group of rules. `root` is its place.
     pub(crate) fn faults(mut self, group: &str, root: JsonPath<'_>) -> Vec<Fault> {
         self.judge(group, "", &root, self.request);
@@ -49,6 +51,11 @@ impl<P> Check<'_, P> {
 
     pub(super) fn fields(&self) -> &Value {
         &self.fields
+    }
+
+    /// Returns the entry before the one that is judged.
+    pub(super) fn before(&self) -> Option<&'c Value> {
+        self.list.get(self.entry.checked_sub(1)?)
     }
 
     /// Adds a fault, unless the report is full.
@@ -76,7 +83,7 @@ impl<P> Check<'_, P> {
         group: &str,
         kind: &str,
         place: &JsonPath<'_>,
-        object: &Value,
+        object: &'c Value,
     ) -> bool {
         let (mut is_judged, mut key, mut value) = (false, "", None);
         for row in self.table.of(group, kind) {
@@ -121,13 +128,13 @@ impl<P> Check<'_, P> {
     }
 
     /// Judges the entries of a list by their types. An entry with only a role is a message.
-    fn each(&mut self, group: &str, place: &JsonPath<'_>, entries: &[Value]) {
-        let outer = self.entry;
+    fn each(&mut self, group: &str, place: &JsonPath<'_>, entries: &'c [Value]) {
+        let outer = (self.list, self.entry);
         for (index, entry) in entries.iter().enumerate() {
-            self.entry = (index, entries.len());
+            (self.list, self.entry) = (entries, index);
             self.judge(group, items::kind(entry), &place.entry(index), entry);
         }
-        self.entry = outer;
+        (self.list, self.entry) = outer;
     }
 
     fn refuse(
@@ -149,10 +156,16 @@ impl<P> Check<'_, P> {
             "kind" => value.map_or("nothing", json_kind).to_owned(),
             "length" => length(value).to_string(),
             "bound" => bound.to_string(),
-            name => match name.strip_prefix('@') {
-                Some(field) => shown(get(&self.fields, field)),
-                None => shown(lookup(object, name)),
-            },
+            "index" => self.entry.to_string(),
+            name => {
+                if let Some(field) = name.strip_prefix('@') {
+                    shown(get(&self.fields, field))
+                } else if let Some(key) = name.strip_prefix('<') {
+                    shown(self.before().and_then(|before| lookup(before, key)))
+                } else {
+                    shown(lookup(object, name))
+                }
+            }
         });
         let place = if refusal.at_object { place } else { at };
         self.add(Fault {

@@ -102,7 +102,7 @@ impl Words {
 }
 
 /// Fills in the names in braces. Braces of patterns, which begin with a digit, stay.
-pub(super) fn filled(words: &str, value: impl Fn(&str) -> String) -> String {
+pub(crate) fn filled(words: &str, value: impl Fn(&str) -> String) -> String {
     let mut text = String::with_capacity(words.len() * 2);
     let mut rest = words;
     while let Some((before, inner)) = rest.split_once('{') {
