@@ -7,10 +7,12 @@ use std::fmt::{Debug, Display};
 
 use crate::rules::Fault;
 use plimsoll_context::{TokenCounter, Tokens};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::answer::{AnswerBody, HttpAnswer};
+use crate::answer::HttpAnswer;
 use crate::cache::{CachedTokens, Caching};
+use crate::encode::{AnswerPart, sse};
+use crate::frames::{Frames, Values};
 use crate::mock::Mock;
 use crate::pieces::RequestPiece;
 use crate::turn::Turn;
@@ -126,47 +128,65 @@ pub(crate) trait Api: Debug + Send + Sync {
         None
     }
 
-    /// Returns the body for a turn, streamed if the request asks for it.
-    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody;
+    /// Returns the form of the answers.
+    fn frames(&self) -> &'static Frames;
 
-    /// Returns the number of events at the beginning of a stream before any content.
-    fn opening(&self) -> usize;
+    /// Returns the values of everything that answers a request.
+    fn begun<'r>(&self, reply: &PendingReply<'r>) -> Values<'r> {
+        reply.values()
+    }
 
-    /// Returns the event that ends a stream with a failure; `after` is the number of events before
-    /// it.
-    fn broken(&self, failure: &HttpAnswer, call: &PendingReply<'_>, after: usize) -> String;
+    /// Returns the parts of a turn.
+    fn parts(&self, turn: &Turn, reply: &PendingReply<'_>) -> Vec<AnswerPart>;
 
-    /// Returns the answer to a count request.
-    fn counted(&self, tokens: Tokens) -> Value;
+    /// Returns further values of a complete answer with these parts, such as its stop reason.
+    fn ended(&self, turn: &Turn, reply: &PendingReply<'_>, output: &[Value]) -> Value;
 
-    /// Returns the description of a model.
-    fn model(&self, id: &str, window: Option<Tokens>) -> Value;
+    /// Returns the events of a stream. `events` are those before its end.
+    fn stream(&self, mut events: Vec<Value>, _: &Values<'_>, ended: &Values<'_>) -> Vec<Value> {
+        events.extend(self.frames().events("end", ended));
+        events
+    }
 
-    /// Returns the list of all models, with their descriptions.
-    fn models(&self, ids: &[String], descriptions: Vec<Value>) -> Value;
+    /// Formats the event with this number, from 0.
+    fn event(&self, event: Value, _number: usize) -> String {
+        sse(&event)
+    }
 
-    /// Returns another page about the server at a path, if there is one.
-    fn page(&self, _path: &str, _window: Option<Tokens>) -> Option<Value> {
+    /// Returns the template of the event that ends a stream with a failure.
+    fn failed_frame(&self, _status: u16, _error: &Value) -> &'static str {
+        "failed"
+    }
+
+    /// Returns the maximum output of a model, if the API publishes it.
+    fn max_output(&self, _id: &str) -> Option<u64> {
         None
     }
 
     /// Returns the answer to a request about the server itself, such as its models, or `None` for
     /// an unknown path.
     fn about(&self, path: &str, mock: &Mock) -> Option<HttpAnswer> {
-        let model = |id: &str| self.model(id, mock.window);
-        let models = || {
-            let (base, id) = path.split_once("/models")?;
-            let versions = ["/v1", "/v1beta"];
-            if !base.is_empty() && !versions.iter().any(|version| base.ends_with(version)) {
-                return None;
-            }
-            if id.is_empty() {
-                let ids = mock.models.iter();
-                return Some(self.models(&mock.models, ids.map(|id| model(id)).collect()));
-            }
-            id.strip_prefix('/').map(model)
+        let frames = self.frames();
+        let window = Values::new(&Value::Null, json!({ "window": mock.window }));
+        if mock.window.is_some() && frames.has(path) {
+            return Some(HttpAnswer::new(200, frames.one(path, &window)));
+        }
+        let (base, id) = path.split_once("/models")?;
+        if !["", "/v1", "/v1beta"].contains(&base) {
+            return None;
+        }
+        let model = |id: &str| {
+            let values = json!({"id": id, "max_output": self.max_output(id)});
+            frames.one("model", &window.with(values))
         };
-        let body = self.page(path, mock.window).or_else(models)?;
+        let body = if id.is_empty() {
+            let ids = &mock.models;
+            let models: Vec<Value> = ids.iter().map(|id| model(id)).collect();
+            let values = json!({"models": models, "first": ids.first(), "last": ids.last()});
+            frames.one("models", &window.with(values))
+        } else {
+            model(id.strip_prefix('/')?)
+        };
         Some(HttpAnswer::new(200, body))
     }
 
@@ -214,23 +234,26 @@ pub(crate) struct ReportedUsage {
     pub(crate) reasoning: Tokens,
 }
 
-impl PendingReply<'_> {
+impl<'r> PendingReply<'r> {
     pub(crate) fn streams(&self) -> bool {
         self.request.get("stream") == Some(&Value::Bool(true))
     }
 
-    /// Returns the model named in the request.
-    pub(crate) fn model(&self) -> &str {
-        text(self.request, "model")
+    /// Returns the values that are known before the answer.
+    pub(crate) fn values(&self) -> Values<'r> {
+        let ReportedUsage { input, cached, .. } = self.used;
+        let named = json!({
+            "number": self.number,
+            "model": text(self.request, "model"),
+            "input": input,
+            "uncached": input.minus(cached.read).minus(cached.written()),
+            "read": cached.read,
+            "written": cached.written(),
+            "five_minutes": cached.five_minutes,
+            "hour": cached.hour,
+        });
+        Values::new(self.request, named)
     }
-}
-
-/// Splits a text into two pieces. Empty pieces are omitted.
-pub(crate) fn halves(text: &str) -> impl Iterator<Item = &str> {
-    let (one, other) = text
-        .split_at_checked(text.floor_char_boundary(text.len() / 2))
-        .unwrap_or((text, ""));
-    [one, other].into_iter().filter(|half| !half.is_empty())
 }
 
 /// Adds keys to an object, in place of those that it has.
@@ -239,9 +262,4 @@ pub(crate) fn with(mut object: Value, keys: Value) -> Value {
         object.extend(keys);
     }
     object
-}
-
-/// Overrides the server's own usage counts with those of the turn.
-pub(crate) fn counts(own: Value, turn: &Turn) -> Value {
-    with(own, Value::Object(turn.usage.clone()))
 }

@@ -1,23 +1,31 @@
 //! The server side of OpenAI Chat Completions: counting, refusals and answers. The rules for
 //! requests are in the module `rules`.
 
-mod encode;
 mod refuse;
+
+use std::sync::LazyLock;
 
 use crate::rules::Fault;
 use crate::rules::openai_chat::{TABLE, error_body, refusal, validate};
 use plimsoll_context::{TokenCounter, Tokens};
+use plimsoll_wire::CallIdForm;
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerBody, HttpAnswer};
-use crate::api::{Api, Header, PendingReply, RequestKind, Size, list, with};
+use crate::answer::HttpAnswer;
+use crate::api::{Api, Header, PendingReply, RequestKind, Size, list};
+use crate::encode::{AnswerPart, TurnPart, turn_parts};
+use crate::frames::{Frames, Values};
 use crate::pieces::{RequestPiece, weigh};
 use crate::rules::table::Words;
 use crate::turn::Turn;
 
 /// The tokens of a message in addition to its text.
 const FRAME: Tokens = Tokens(4);
+
+/// The form of the answers.
+pub(crate) static FRAMES: LazyLock<Frames> =
+    LazyLock::new(|| Frames::parse(include_str!("../answers/chat.txt")));
 
 /// A server of Chat Completions with the strictness of this dialect.
 #[derive(Debug)]
@@ -74,48 +82,74 @@ impl Api for Chat {
         refuse::too_many(requested, limit)
     }
 
-    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
-        encode::say(turn, call, &self.0)
+    fn frames(&self) -> &'static Frames {
+        &FRAMES
     }
 
-    fn opening(&self) -> usize {
-        1
+    fn parts(&self, turn: &Turn, reply: &PendingReply<'_>) -> Vec<AnswerPart> {
+        let number = reply.number;
+        let parts = turn_parts(turn, turn.think.as_deref());
+        let parts = parts.into_iter().filter_map(|part| match part {
+            TurnPart::Thought(text) => Some(AnswerPart::text("thought", text, json!({}))),
+            TurnPart::Text { text, .. } => Some(AnswerPart::text("text", text, json!({}))),
+            TurnPart::Call(at, call) => {
+                let id = call.id.clone();
+                let id = id.unwrap_or_else(|| self.call_id(number, at as u64));
+                let values = json!({"id": id, "name": call.name, "call": at});
+                Some(AnswerPart::text("call", &call.text(), values))
+            }
+            TurnPart::Block(_) => None,
+        });
+        parts.collect()
     }
 
-    fn broken(&self, failure: &HttpAnswer, call: &PendingReply<'_>, _: usize) -> String {
-        encode::broken(failure, call, &self.0)
+    fn ended(&self, turn: &Turn, _: &PendingReply<'_>, output: &[Value]) -> Value {
+        let has_calls = !output.is_empty();
+        let usual = if has_calls { "tool_calls" } else { "stop" };
+        // One field has the text before the calls and the one after them.
+        let texts = [turn.say.as_deref(), turn.say_after.as_deref()];
+        let is_there = texts.iter().any(Option::is_some);
+        json!({
+            "stop": turn.stop.as_deref().unwrap_or(usual),
+            "content": is_there.then(|| texts.into_iter().flatten().collect::<String>()),
+            "thought": turn.think,
+            "calls": has_calls.then_some(output),
+        })
     }
 
-    fn counted(&self, tokens: Tokens) -> Value {
-        json!({ "input_tokens": tokens })
+    /// Puts deltas into chunks.
+    fn stream(&self, deltas: Vec<Value>, begun: &Values<'_>, ended: &Values<'_>) -> Vec<Value> {
+        let has_usage = begun.get("request.stream_options.include_usage") == true;
+        let frame = if has_usage { "chunk+usage" } else { "chunk" };
+        let chunk = |values: &Values<'_>, delta: &Value| {
+            FRAMES.one(frame, &values.with(json!({ "delta": delta })))
+        };
+        let mut chunks: Vec<Value> = deltas.iter().map(|delta| chunk(begun, delta)).collect();
+        chunks.push(chunk(ended, &json!({})));
+        chunks.extend(has_usage.then(|| FRAMES.one("usage-chunk", ended)));
+        chunks.push("[DONE]".into());
+        chunks
     }
 
-    fn model(&self, id: &str, window: Option<Tokens>) -> Value {
-        model(id, window)
-    }
-
-    fn models(&self, _: &[String], descriptions: Vec<Value>) -> Value {
-        models(&descriptions)
-    }
-
-    fn page(&self, path: &str, window: Option<Tokens>) -> Option<Value> {
-        let settings = json!({ "n_ctx": window.filter(|_| path == "/props")? });
-        Some(json!({"default_generation_settings": settings, "total_slots": 1}))
+    /// OpenRouter adds its source.
+    fn failed_frame(&self, _: u16, _: &Value) -> &'static str {
+        match self.0.name.as_str() {
+            "openrouter" => "failed-openrouter",
+            _ => "failed",
+        }
     }
 }
 
-/// Returns OpenAI's description of a model.
-pub(crate) fn model(id: &str, window: Option<Tokens>) -> Value {
-    let model = json!({"id": id, "object": "model", "created": 0, "owned_by": "plimsoll"});
-    match window {
-        Some(window) => with(model, json!({ "max_model_len": window })),
-        None => model,
+impl Chat {
+    fn call_id(&self, number: u64, at: u64) -> String {
+        match self.0.call_ids {
+            CallIdForm::NineAlphanumeric => {
+                let unique = number.saturating_mul(1_000).saturating_add(at);
+                format!("c{:08}", unique % 100_000_000)
+            }
+            _ => format!("call_{number}_{at}"),
+        }
     }
-}
-
-/// Returns OpenAI's list of models.
-pub(crate) fn models(descriptions: &[Value]) -> Value {
-    json!({"object": "list", "data": descriptions})
 }
 
 /// Returns the number of tokens in a message.

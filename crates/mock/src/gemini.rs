@@ -1,26 +1,31 @@
 //! The server side of Gemini's `generateContent`: paths, counting, refusals and answers. The rules for
 //! requests are in the module `rules`.
 
-mod encode;
-
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use crate::rules::Fault;
-use crate::rules::gemini::{TABLE, refusal, validate};
+use crate::rules::gemini::{TABLE, field, refusal, validate};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerBody, HttpAnswer};
+use crate::answer::HttpAnswer;
 use crate::api::{Api, Header, PendingReply, RequestKind, list, text, with};
+use crate::encode::{AnswerPart, TurnPart, turn_parts};
+use crate::frames::{Frames, Values};
 use crate::pieces::{RequestPiece, weigh};
 use crate::rules::table::Words;
-use crate::turn::Turn;
+use crate::turn::{Call, Turn};
 
 /// The tokens of a content in addition to its parts.
 const FRAME: Tokens = Tokens(4);
-/// The methods of a model, after the colon of its path.
-const METHODS: [&str; 3] = ["generateContent", "streamGenerateContent", "countTokens"];
+/// The finish reason of a call whose arguments are not a JSON object.
+const MALFORMED: &str = "MALFORMED_FUNCTION_CALL";
+
+/// The form of the answers.
+pub(crate) static FRAMES: LazyLock<Frames> =
+    LazyLock::new(|| Frames::parse(include_str!("../answers/gemini.txt")));
 
 /// Google's API. The rules for a request depend on the model in its path.
 #[derive(Debug)]
@@ -32,7 +37,7 @@ fn called(path: &str) -> Option<(&str, &str)> {
     call.rsplit_once(':')
 }
 
-pub(crate) fn profile(request: &Value) -> GeminiProfile {
+fn profile(request: &Value) -> GeminiProfile {
     GeminiProfile::of_model(text(request, "model"))
 }
 
@@ -106,39 +111,70 @@ impl Api for Gemini {
         HttpAnswer::new(status, json!({ "error": error }))
     }
 
-    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
-        encode::reply(turn, call)
+    fn frames(&self) -> &'static Frames {
+        &FRAMES
     }
 
-    fn opening(&self) -> usize {
-        0
+    fn parts(&self, turn: &Turn, reply: &PendingReply<'_>) -> Vec<AnswerPart> {
+        let thought = turn.think.as_deref();
+        let thought = thought.filter(|_| shows_thoughts(reply.request));
+        let signs = profile(reply.request).signatures_required;
+        let parts = turn_parts(turn, thought).into_iter();
+        let parts = parts.filter_map(|part| match part {
+            TurnPart::Thought(text) => Some(AnswerPart::text("thought", text, json!({}))),
+            TurnPart::Text { text, .. } => Some(AnswerPart::text("text", text, json!({}))),
+            TurnPart::Block(block) => Some(AnswerPart::new("block", json!({ "block": block }))),
+            TurnPart::Call(at, call) => {
+                // Of parallel calls only the first is signed.
+                let signature = (signs && at == 0).then(|| signature(reply.number));
+                let values = json!({
+                    "name": call.name,
+                    "arguments": arguments(call)?,
+                    "id": call.id,
+                    "signature": signature,
+                });
+                Some(AnswerPart::new("call", values))
+            }
+        });
+        parts.collect()
     }
 
-    fn broken(&self, failure: &HttpAnswer, _: &PendingReply<'_>, _: usize) -> String {
-        match &failure.body {
-            AnswerBody::Whole(error) => encode::event(error),
-            _ => String::new(),
-        }
+    fn ended(&self, turn: &Turn, _: &PendingReply<'_>, _: &[Value]) -> Value {
+        let is_malformed = turn.call.iter().any(|call| arguments(call).is_none());
+        let usual = if is_malformed { MALFORMED } else { "STOP" };
+        json!({ "stop": turn.stop.as_deref().unwrap_or(usual) })
     }
 
-    fn counted(&self, tokens: Tokens) -> Value {
-        json!({ "totalTokens": tokens })
+    fn stream(&self, mut parts: Vec<Value>, _: &Values<'_>, ended: &Values<'_>) -> Vec<Value> {
+        let last: Vec<Value> = parts.pop().into_iter().collect();
+        let response = |values: Value| FRAMES.one("answer", &ended.with(values));
+        let begun = parts.iter();
+        let begun = begun.map(|part| response(json!({"output": [part], "stop": null})));
+        begun.chain([response(json!({ "output": last }))]).collect()
     }
 
-    fn model(&self, id: &str, window: Option<Tokens>) -> Value {
-        json!({
-            "name": format!("models/{id}"),
-            "version": "001",
-            "displayName": id,
-            "inputTokenLimit": window.unwrap_or(Tokens(1_048_576)),
-            "outputTokenLimit": 65_536,
-            "supportedGenerationMethods": METHODS,
-        })
+    fn event(&self, event: Value, _: usize) -> String {
+        format!("data: {event}\r\n\r\n")
     }
+}
 
-    fn models(&self, _: &[String], descriptions: Vec<Value>) -> Value {
-        json!({ "models": descriptions })
-    }
+/// Checks whether a request asks for thoughts. The API accepts keys in two spellings.
+fn shows_thoughts(request: &Value) -> bool {
+    let key = |value: &Value, camel: &str| field(value, camel).cloned().unwrap_or_default();
+    let config = key(request, "generationConfig");
+    key(&key(&config, "thinkingConfig"), "includeThoughts") == true
+}
+
+/// Returns the arguments of a call. `None` if they are not a JSON object.
+fn arguments(call: &Call) -> Option<Value> {
+    let arguments: Value = serde_json::from_str(&call.text()).ok()?;
+    arguments.is_object().then_some(arguments)
+}
+
+/// Returns a signature as the API has them: bytes in base64.
+fn signature(number: u64) -> String {
+    let digest = blake3::hash(&number.to_le_bytes()).to_hex();
+    digest.as_str().to_owned()
 }
 
 fn tokens_of(part: &Value, counter: &dyn TokenCounter) -> Tokens {

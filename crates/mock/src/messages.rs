@@ -2,8 +2,10 @@
 //! and thinking are in the module `rules`.
 
 mod admission;
-mod encode;
+mod reply;
 mod weigh;
+
+use std::sync::LazyLock;
 
 use crate::rules::Fault;
 use crate::rules::anthropic::{
@@ -13,13 +15,19 @@ use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::anthropic::MessagesProfile;
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerBody, HttpAnswer};
+use crate::answer::HttpAnswer;
 use crate::api::{Api, Header, PendingReply, RequestKind, text};
 use crate::cache::Caching;
+use crate::encode::AnswerPart;
+use crate::frames::Frames;
 use crate::pieces::RequestPiece;
 use crate::rules::table::Words;
 use crate::turn::Turn;
 use admission::{admission, validate_count};
+
+/// The form of the answers.
+pub(crate) static FRAMES: LazyLock<Frames> =
+    LazyLock::new(|| Frames::parse(include_str!("../answers/messages.txt")));
 
 /// Anthropic's API. The rules for a request depend on the model that it names.
 #[derive(Debug)]
@@ -117,40 +125,24 @@ impl Api for Messages {
         Some("model_context_window_exceeded")
     }
 
-    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
-        encode::say(turn, call)
+    fn frames(&self) -> &'static Frames {
+        &FRAMES
     }
 
-    fn opening(&self) -> usize {
-        1
+    fn parts(&self, turn: &Turn, reply: &PendingReply<'_>) -> Vec<AnswerPart> {
+        reply::parts(turn, reply)
     }
 
-    fn broken(&self, failure: &HttpAnswer, _: &PendingReply<'_>, _: usize) -> String {
-        match &failure.body {
-            AnswerBody::Whole(error) => encode::event(error),
-            _ => String::new(),
-        }
+    fn ended(&self, turn: &Turn, _: &PendingReply<'_>, _: &[Value]) -> Value {
+        let usual = match turn.call.as_slice() {
+            [] => "end_turn",
+            _ => "tool_use",
+        };
+        json!({ "stop": turn.stop.as_deref().unwrap_or(usual) })
     }
 
-    fn counted(&self, tokens: Tokens) -> Value {
-        json!({ "input_tokens": tokens })
-    }
-
-    fn model(&self, id: &str, window: Option<Tokens>) -> Value {
-        json!({
-            "type": "model",
-            "id": id,
-            "display_name": id,
-            "created_at": "2025-01-01T00:00:00Z",
-            "lifecycle": "active",
-            "max_input_tokens": window,
-            "max_tokens": MessagesProfile::of_model(id).max_output,
-        })
-    }
-
-    fn models(&self, ids: &[String], descriptions: Vec<Value>) -> Value {
-        json!({"data": descriptions, "has_more": false, "first_id": ids.first(),
-            "last_id": ids.last()})
+    fn max_output(&self, id: &str) -> Option<u64> {
+        MessagesProfile::of_model(id).max_output
     }
 
     fn names_request(&self) -> &'static str {

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use crate::rules::Fault;
 use plimsoll_context::{Bpe, Memo, TokenCounter, Tokens};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::answer::{AnswerBody, End, HttpAnswer, StreamPace};
-use crate::api::{Api, Header, PendingReply, ReportedUsage, RequestKind, Size, text};
+use crate::api::{Api, Header, PendingReply, ReportedUsage, RequestKind, Size};
 use crate::cache::Cache;
+use crate::encode;
+use crate::frames::Values;
 use crate::mock::{Mock, Over};
 use crate::pieces::RequestPiece;
 use crate::script::Script;
@@ -80,7 +82,10 @@ impl RequestHandler {
                 let (status, body) = api.refusal(fault);
                 HttpAnswer::new(status, body)
             }
-            (None, RequestKind::Count) => HttpAnswer::new(200, api.counted(tokens)),
+            (None, RequestKind::Count) => {
+                let values = Values::new(request, json!({ "tokens": tokens }));
+                HttpAnswer::new(200, api.frames().one("count", &values))
+            }
             (None, RequestKind::Reply) => self.reply(request, &pieces, tokens),
         };
         HandledRequest {
@@ -167,14 +172,14 @@ impl RequestHandler {
         call.used.cached = cached;
         (call.used.output, call.used.reasoning) = self.output(turn);
         if let Some(events) = &turn.events {
-            let events = events.iter().map(raw_event).collect();
+            let events = events.iter().map(encode::sse).collect();
             return HttpAnswer::of(200, AnswerBody::Events(events));
         }
         if let Some(status) = turn.fail_in_stream {
             let failure = api.failure(status, turn.message.as_deref());
             return self.broken(Some(turn), &call, failure);
         }
-        let answer = HttpAnswer::of(200, api.body(turn, &call));
+        let answer = HttpAnswer::of(200, encode::body(api, turn, &call));
         if turn.cut || turn.hang {
             answer.halved()
         } else {
@@ -191,11 +196,11 @@ impl RequestHandler {
         failure: HttpAnswer,
     ) -> HttpAnswer {
         let api = self.api();
-        match api.body(turn.unwrap_or(&Turn::default()), call) {
+        match encode::body(api, turn.unwrap_or(&Turn::default()), call) {
             AnswerBody::Events(mut events) => {
                 let half = turn.map_or(0, |_| events.len() / 2);
-                events.truncate(half.max(api.opening()));
-                events.push(api.broken(&failure, call, events.len()));
+                events.truncate(half.max(api.frames().count("start")));
+                events.push(encode::broken(api, &failure, call, events.len()));
                 HttpAnswer::of(200, AnswerBody::Events(events))
             }
             _ => failure,
@@ -284,13 +289,4 @@ fn dressed(mut answer: HttpAnswer, turn: &Turn) -> HttpAnswer {
             .and_then(|gate| Some((gate.at, gate.take()?))),
     };
     answer
-}
-
-/// Formats an event of a script, with its name if it has a type.
-fn raw_event(event: &Value) -> String {
-    match event {
-        Value::String(data) => format!("data: {data}\n\n"),
-        event if text(event, "type").is_empty() => format!("data: {event}\n\n"),
-        event => format!("event: {}\ndata: {event}\n\n", text(event, "type")),
-    }
 }

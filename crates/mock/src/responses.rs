@@ -1,13 +1,12 @@
 //! The server side of OpenAI Responses. The rules for requests and their encrypted content are in
 //! `rules`; this module handles valid requests. It stores only the ids of its replies' items.
 
-mod encode;
-mod events;
+mod reply;
 mod stored;
 mod weigh;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::rules::Fault;
 use crate::rules::openai_chat::error_body;
@@ -16,9 +15,10 @@ use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
 use serde_json::{Value, json};
 
-use crate::answer::{AnswerBody, HttpAnswer};
+use crate::answer::HttpAnswer;
 use crate::api::{Api, Header, PendingReply, RequestKind, text};
-use crate::chat;
+use crate::encode::{AnswerPart, sse};
+use crate::frames::{Frames, Values};
 use crate::pieces::RequestPiece;
 use crate::rules::table::Words;
 use crate::turn::Turn;
@@ -28,6 +28,10 @@ use stored::StoredItems;
 
 /// A function that returns the requirements of the model with this name.
 pub(crate) type ProfileOf = dyn Fn(&str) -> ResponsesProfile + Send + Sync;
+
+/// The form of the answers.
+pub(crate) static FRAMES: LazyLock<Frames> =
+    LazyLock::new(|| Frames::parse(include_str!("../answers/responses.txt")));
 
 /// OpenAI's API, or a compatible one.
 pub(crate) struct Responses {
@@ -111,34 +115,39 @@ impl Api for Responses {
         HttpAnswer::new(status, error_body(kind, param, code, message))
     }
 
-    fn body(&self, turn: &Turn, call: &PendingReply<'_>) -> AnswerBody {
-        let items = encode::items(turn, call, &self.profile(call.request));
-        self.stored.keep(call.request, &items);
-        if call.streams() {
-            AnswerBody::Events(events::events(turn, call, &items))
-        } else {
-            AnswerBody::Whole(encode::ended(turn, call, &items))
+    fn frames(&self) -> &'static Frames {
+        &FRAMES
+    }
+
+    fn begun<'r>(&self, reply: &PendingReply<'r>) -> Values<'r> {
+        let tools = reply::tools(reply.request);
+        reply.values().with(json!({ "tools": tools }))
+    }
+
+    fn parts(&self, turn: &Turn, reply: &PendingReply<'_>) -> Vec<AnswerPart> {
+        reply::parts(turn, reply, &self.profile(reply.request))
+    }
+
+    fn ended(&self, turn: &Turn, reply: &PendingReply<'_>, output: &[Value]) -> Value {
+        self.stored.keep(reply.request, output);
+        match reply::incomplete(turn) {
+            Some(reason) => json!({"status": "incomplete", "incomplete": {"reason": reason}}),
+            None => json!({ "status": "completed" }),
         }
     }
 
-    fn opening(&self) -> usize {
-        events::OPENING
+    fn event(&self, mut event: Value, number: usize) -> String {
+        if let Some(place) = event.get_mut("sequence_number") {
+            *place = number.into();
+        }
+        sse(&event)
     }
 
-    fn broken(&self, failure: &HttpAnswer, call: &PendingReply<'_>, after: usize) -> String {
-        events::broken(failure, call, after)
-    }
-
-    fn counted(&self, tokens: Tokens) -> Value {
-        json!({"object": "response.input_tokens", "input_tokens": tokens})
-    }
-
-    /// OpenAI does not publish its windows in the API.
-    fn model(&self, id: &str, _: Option<Tokens>) -> Value {
-        chat::model(id, None)
-    }
-
-    fn models(&self, _: &[String], descriptions: Vec<Value>) -> Value {
-        chat::models(&descriptions)
+    fn failed_frame(&self, status: u16, error: &Value) -> &'static str {
+        if status < 500 && text(error, "code") != "context_length_exceeded" {
+            "error"
+        } else {
+            "failed"
+        }
     }
 }
