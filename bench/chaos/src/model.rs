@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use plimsoll_mock::{MAX_RECORDED, Mock, MockError, Server, Turn};
+use plimsoll_mock::{Mock, MockError, Server, Turn};
 use serde_json::{Value, json};
 
 use crate::plan::Plan;
@@ -107,11 +107,12 @@ impl Model {
     /// fault.
     pub(crate) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
+        let asked = self.requests();
         let kept = self.server.requests();
-        if kept.len() >= MAX_RECORDED {
+        let checked = kept.iter().filter(|request| request.bytes > 0).count();
+        if (checked as u64) < asked {
             faults.push(format!(
-                "more than {MAX_RECORDED} requests were sent, and the oldest could not be checked; use \
-                 fewer sessions"
+                "only the last {checked} requests could be checked; use fewer sessions"
             ));
         }
         for request in kept {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::answer::HttpAnswer;
 use crate::cache::{CachedTokens, Caching};
 use crate::encode::{AnswerPart, sse};
-use crate::frames::{Frames, Values};
+use crate::frames::{ApiFacts, Frames, Values};
 use crate::mock::Mock;
 use crate::pieces::RequestPiece;
 use crate::turn::Turn;
@@ -25,16 +25,23 @@ pub(crate) type Header<'h> = &'h dyn Fn(&str) -> Option<String>;
 
 /// The server side of a protocol.
 pub(crate) trait Api: Debug + Send + Sync {
-    /// Returns the name, as used by `--protocol`.
-    fn name(&self) -> &'static str;
-
-    /// Returns the path of the base URL that the API's own clients are given.
-    fn base_path(&self) -> &'static str {
-        "/v1"
+    /// Returns the constant facts about the protocol.
+    fn facts(&self) -> &'static ApiFacts {
+        &self.frames().facts
     }
 
     /// Returns the kind of request at a path, or `None` for an unknown path.
-    fn request_kind(&self, path: &str) -> Option<RequestKind>;
+    fn request_kind(&self, path: &str) -> Option<RequestKind> {
+        let ApiFacts {
+            replies, counts, ..
+        } = self.facts();
+        if replies.iter().any(|end| path.ends_with(end)) {
+            Some(RequestKind::Reply)
+        } else {
+            let end = counts.as_ref()?;
+            path.ends_with(end).then_some(RequestKind::Count)
+        }
+    }
 
     /// Returns a request together with the settings in its path, if the API has any there.
     fn with_path<'r>(&self, _path: &str, request: &'r Value) -> Cow<'r, Value> {
@@ -122,19 +129,8 @@ pub(crate) trait Api: Debug + Send + Sync {
         self.named("nowhere", &[("method", &method), ("path", &path)])
     }
 
-    /// Returns the stop reason of a model that stops at the end of the window, or `None` if the
-    /// protocol has no such stop reason.
-    fn window_stop(&self) -> Option<&'static str> {
-        None
-    }
-
     /// Returns the form of the answers.
     fn frames(&self) -> &'static Frames;
-
-    /// Returns the values of everything that answers a request.
-    fn begun<'r>(&self, reply: &PendingReply<'r>) -> Values<'r> {
-        reply.values()
-    }
 
     /// Returns the parts of a turn.
     fn parts(&self, turn: &Turn, reply: &PendingReply<'_>) -> Vec<AnswerPart>;
@@ -188,11 +184,6 @@ pub(crate) trait Api: Debug + Send + Sync {
             model(id.strip_prefix('/')?)
         };
         Some(HttpAnswer::new(200, body))
-    }
-
-    /// Returns the name of the header with the request id.
-    fn names_request(&self) -> &'static str {
-        "x-request-id"
     }
 }
 

@@ -32,15 +32,6 @@ pub(crate) static FRAMES: LazyLock<Frames> =
 pub(crate) struct Chat(pub(crate) Dialect);
 
 impl Api for Chat {
-    fn name(&self) -> &'static str {
-        "openai"
-    }
-
-    fn request_kind(&self, path: &str) -> Option<RequestKind> {
-        path.ends_with("/chat/completions")
-            .then_some(RequestKind::Reply)
-    }
-
     fn fault(&self, _: Header<'_>, request: &Value, _: RequestKind) -> Option<Fault> {
         validate(request, &self.0).into_iter().next()
     }

@@ -64,7 +64,7 @@ pub(crate) fn turn_parts<'t>(turn: &'t Turn, thought: Option<&'t str>) -> Vec<Tu
 pub(crate) fn body(api: &dyn Api, turn: &Turn, reply: &PendingReply<'_>) -> AnswerBody {
     let frames = api.frames();
     let usage = |values: &_| with(frames.one("usage", values), turn.usage.clone().into());
-    let begun = api.begun(reply);
+    let begun = reply.values();
     let begun = begun.with(json!({ "begun_usage": usage(&begun) }));
     let mut events = frames.events("start", &begun);
     let mut output = Vec::new();
@@ -106,7 +106,7 @@ pub(crate) fn broken(
         return String::new();
     };
     let error = body.get("error").unwrap_or(body);
-    let values = api.begun(reply).with(json!({
+    let values = reply.values().with(json!({
         "failure": body,
         "error": error,
         "code": failure.status,

@@ -18,9 +18,6 @@ pub enum MockError {
         /// The error in the line.
         why: String,
     },
-    /// The script is too long.
-    #[error("the script has more than {0} turns; shorten it, or let its last turn repeat")]
-    TooLong(usize),
     /// The server cannot listen at the address.
     #[error("the server cannot listen at {address}: {why}")]
     Listen {

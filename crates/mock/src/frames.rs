@@ -24,6 +24,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::{list, with};
@@ -32,9 +33,28 @@ use crate::rules::table::{filled, lookup};
 /// The templates of a protocol, by group.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
+    /// The template of the group `facts`.
+    pub(crate) facts: ApiFacts,
     groups: BTreeMap<&'static str, Vec<(&'static str, Value)>>,
     /// Lines that cannot be read. A test checks that there are none.
     errors: Vec<&'static str>,
+}
+
+/// The constant facts about a protocol.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ApiFacts {
+    /// The name, as used by `--protocol`.
+    pub(crate) name: String,
+    /// The path of the base URL that the API's own clients are given. Some append the version themselves.
+    pub(crate) base_path: String,
+    /// The ends of the paths for replies and for token counts.
+    pub(crate) replies: Vec<String>,
+    pub(crate) counts: Option<String>,
+    /// The name of the header with the request id.
+    pub(crate) request_id: String,
+    /// The stop reason of a model that stops at the end of the window.
+    pub(crate) window_stop: Option<String>,
 }
 
 /// The values of templates, by name.
@@ -73,6 +93,11 @@ impl Frames {
                     .push((word, template)),
                 Err(_) => frames.errors.push(line),
             }
+        }
+        let facts = frames.one("facts", &Values::new(&Value::Null, Value::Null));
+        match ApiFacts::deserialize(facts) {
+            Ok(facts) => frames.facts = facts,
+            Err(_) => frames.errors.push("facts"),
         }
         frames
     }
@@ -213,10 +238,10 @@ mod tests {
     #[test]
     fn templates_are_filled_in() {
         let frames = Frames::parse(
-            "@id = \"x{n}\"\n[a]\nwhole {\"id\":\"@id\",\"b?\":\"{b}\",\"c\":\"{b}\"}\n\
+            "[facts]\nonce {}\n@id = \"x{n}\"\n[a]\nwhole {\"id\":\"@id\",\"b?\":\"{b}\",\"c\":\"{b}\"}\n\
              once \"{request.k.l|{}}\"\nlist {\"{at}\":\"{one}\",\"at\":\"{at}\"}\nonce nonsense",
         );
-        assert_eq!(frames.errors, ["once nonsense"]);
+        assert_eq!(frames.errors, ["once nonsense", "facts"]);
         let request = json!({"k": {"l": null}});
         let values = Values::new(&request, json!({"n": 7, "list": ["p", 2]}));
         let whole = frames.whole("a", &values).unwrap();

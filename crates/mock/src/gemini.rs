@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use crate::rules::Fault;
-use crate::rules::gemini::{TABLE, field, refusal, validate};
+use crate::rules::gemini::{TABLE, refusal, snake_case, validate};
 use plimsoll_context::{TokenCounter, Tokens};
 use plimsoll_wire::gemini::GeminiProfile;
 use serde_json::{Value, json};
@@ -42,23 +42,6 @@ fn profile(request: &Value) -> GeminiProfile {
 }
 
 impl Api for Gemini {
-    fn name(&self) -> &'static str {
-        "gemini"
-    }
-
-    fn base_path(&self) -> &'static str {
-        // Google's own clients append the version themselves.
-        ""
-    }
-
-    fn request_kind(&self, path: &str) -> Option<RequestKind> {
-        match called(path)?.1 {
-            "generateContent" | "streamGenerateContent" => Some(RequestKind::Reply),
-            "countTokens" => Some(RequestKind::Count),
-            _ => None,
-        }
-    }
-
     /// Adds the model, and whether the reply is streamed, which other APIs have in the body.
     fn with_path<'r>(&self, path: &str, request: &'r Value) -> Cow<'r, Value> {
         let Some((model, method)) = called(path) else {
@@ -160,9 +143,8 @@ impl Api for Gemini {
 
 /// Checks whether a request asks for thoughts. The API accepts keys in two spellings.
 fn shows_thoughts(request: &Value) -> bool {
-    let key = |value: &Value, camel: &str| field(value, camel).cloned().unwrap_or_default();
-    let config = key(request, "generationConfig");
-    key(&key(&config, "thinkingConfig"), "includeThoughts") == true
+    let shows = "/generation_config/thinking_config/include_thoughts";
+    snake_case(request).pointer(shows) == Some(&Value::Bool(true))
 }
 
 /// Returns the arguments of a call. `None` if they are not a JSON object.

@@ -49,6 +49,6 @@ pub use gate::{Gate, Opener};
 pub use mock::Mock;
 pub use record::{MAX_RECORDED, MAX_RECORDED_BYTES, RecordedRequest, RequestTotals};
 pub use responses::MAX_STORED;
-pub use script::{MAX_SCRIPT, Script};
+pub use script::Script;
 pub use server::{MAX_BODY, Server};
 pub use turn::{Call, Turn};

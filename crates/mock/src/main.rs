@@ -5,20 +5,18 @@
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Parser, ValueEnum, value_parser};
 use plimsoll_mock::{Mock, RecordedRequest, RequestTotals, Script, Server};
 use plimsoll_providers::responses_profile;
 use plimsoll_wire::openai_chat::Dialect;
 use serde_json::json;
 
-/// Maximum size of a script in bytes.
-const MAX_SCRIPT_BYTES: u64 = 256 * 1024 * 1024;
 /// The exit code for a failure.
 const FAILED: u8 = 1;
 /// The exit code for wrong usage.
@@ -52,7 +50,7 @@ struct MockArgs {
     #[arg(long, value_enum, default_value_t, value_name = "NAME")]
     protocol: Protocol,
     /// With --protocol openai: the server to imitate, such as openai, llama.cpp, vllm or mistral
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = dialects(), hide_possible_values = true)]
     dialect: Option<String>,
     /// A model to list; may be repeated. Requests may name any model
     #[arg(long, value_name = "NAME")]
@@ -61,7 +59,7 @@ struct MockArgs {
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// Context window in tokens; longer requests are refused
-    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(1..))]
     window: Option<u64>,
     /// Silently cut requests that exceed the window, as some local servers do
     #[arg(long, requires = "window")]
@@ -70,7 +68,7 @@ struct MockArgs {
     #[arg(long, requires = "window", conflicts_with = "silent")]
     in_stream: bool,
     /// Refuse larger requests with the API's tokens-per-minute error
-    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TOKENS", value_parser = value_parser!(u64).range(1..))]
     tokens_per_minute: Option<u64>,
     /// Refuse every Nth request with error 429
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
@@ -174,13 +172,18 @@ fn write_bodies(folder: &Path, requests: &[RecordedRequest]) -> Result<(), Fault
     Ok(())
 }
 
+/// Returns the names of the dialects.
+fn dialects() -> PossibleValuesParser {
+    Dialect::names().collect::<Vec<_>>().into()
+}
+
 fn dialect(args: &MockArgs) -> &str {
     args.dialect.as_deref().unwrap_or("openai")
 }
 
 fn mock(args: &MockArgs) -> Result<Mock, Fault> {
     let mut mock = match (args.protocol, &args.dialect) {
-        (Protocol::Openai, _) => chat(dialect(args))?,
+        (Protocol::Openai, _) => Mock::chat(dialect(args)).map_err(usage)?,
         (_, Some(dialect)) => {
             return Err(usage(format_args!(
                 "`--dialect {dialect}` is for `--protocol openai`; leave one of them out"
@@ -211,55 +214,17 @@ fn mock(args: &MockArgs) -> Result<Mock, Fault> {
     if let Some(requests) = args.busy_every {
         mock = mock.busy_every(requests);
     }
-    if !args.json && args.record.is_none() {
-        mock = mock.keeps_outlines();
-    }
     Ok(mock.address(SocketAddr::from((Ipv4Addr::LOCALHOST, args.port))))
-}
-
-fn chat(dialect: &str) -> Result<Mock, Fault> {
-    Mock::chat(dialect).map_err(|error| {
-        match plimsoll_context::nearest(dialect, Dialect::names()) {
-            Some(near) => usage(format_args!("{error}; did you mean `{near}`?")),
-            None => usage(error),
-        }
-    })
 }
 
 /// Reads a script, or standard input for `-`.
 fn read(path: &Path) -> Result<String, Fault> {
-    let unreadable =
-        |error: io::Error| usage(format_args!("{} cannot be read: {error}", path.display()));
-    let source: Box<dyn Read> = if path.as_os_str() == "-" {
-        Box::new(io::stdin().lock())
+    let text = if path.as_os_str() == "-" {
+        io::read_to_string(io::stdin())
     } else {
-        Box::new(File::open(path).map_err(unreadable)?)
+        std::fs::read_to_string(path)
     };
-    let mut text = String::new();
-    let mut bounded = source.take(MAX_SCRIPT_BYTES + 1);
-    bounded.read_to_string(&mut text).map_err(unreadable)?;
-    if text.len() as u64 > MAX_SCRIPT_BYTES {
-        let limit = MAX_SCRIPT_BYTES / (1024 * 1024);
-        return Err(usage(format_args!(
-            "the script is larger than {limit} MiB; split it"
-        )));
-    }
-    Ok(text)
-}
-
-/// Parses a number of tokens: 8000, 8_000, 8k or 1m.
-fn tokens(text: &str) -> Result<u64, String> {
-    let digits = text.replace('_', "");
-    let (digits, scale) = match digits.chars().last() {
-        Some('k' | 'K') => (digits.trim_end_matches(['k', 'K']), 1_000),
-        Some('m' | 'M') => (digits.trim_end_matches(['m', 'M']), 1_000_000),
-        _ => (digits.as_str(), 1),
-    };
-    let number: Option<u64> = digits.parse().ok();
-    let tokens = number.and_then(|number| number.checked_mul(scale));
-    tokens
-        .filter(|tokens| *tokens > 0)
-        .ok_or_else(|| "give 1 token or more, such as 8000 or 100k".to_owned())
+    text.map_err(|error| usage(format_args!("{} cannot be read: {error}", path.display())))
 }
 
 /// Returns a number with its noun, for example "1 turn" or "2 turns".

@@ -45,34 +45,12 @@ fn error(status: u16, kind: &str, message: &str) -> HttpAnswer {
 }
 
 impl Api for Messages {
-    fn name(&self) -> &'static str {
-        "anthropic"
-    }
-
-    fn base_path(&self) -> &'static str {
-        // Anthropic's own clients append the version themselves.
-        ""
-    }
-
-    fn request_kind(&self, path: &str) -> Option<RequestKind> {
-        match path {
-            _ if path.ends_with("/v1/messages") => Some(RequestKind::Reply),
-            _ if path.ends_with("/v1/messages/count_tokens") => Some(RequestKind::Count),
-            _ => None,
-        }
-    }
-
     fn turned_away(&self, header: Header<'_>, request: &Value) -> Option<HttpAnswer> {
         let header = |name: &str| match name {
             "x-api-key" if !self.needs_key => Some("none".to_owned()),
             name => header(name),
         };
-        if let Some(refusal) = admission(&header, request) {
-            return Some(refusal);
-        }
-        // The SDK's own loop asks for a thread, and then sends only new messages.
-        let kept = request.get("thread").is_some_and(|kept| !kept.is_null());
-        kept.then(|| self.named("thread", &[]))
+        admission(&header, request)
     }
 
     fn fault(&self, header: Header<'_>, request: &Value, kind: RequestKind) -> Option<Fault> {
@@ -121,10 +99,6 @@ impl Api for Messages {
         error(status, kind, message)
     }
 
-    fn window_stop(&self) -> Option<&'static str> {
-        Some("model_context_window_exceeded")
-    }
-
     fn frames(&self) -> &'static Frames {
         &FRAMES
     }
@@ -143,9 +117,5 @@ impl Api for Messages {
 
     fn max_output(&self, id: &str) -> Option<u64> {
         MessagesProfile::of_model(id).max_output
-    }
-
-    fn names_request(&self) -> &'static str {
-        "request-id"
     }
 }

@@ -1,6 +1,7 @@
 //! [`Mock`]: the configuration of a server: its API, its script and its limits.
 //! [`Server::start`](crate::Server::start) starts the server.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,12 +31,11 @@ pub struct Mock {
     pub(crate) then: Option<Arc<Then>>,
     pub(crate) scales: Option<Arc<Scales>>,
     pub(crate) models: Vec<String>,
-    pub(crate) pages: Vec<FixedPage>,
+    pub(crate) pages: Pages,
     pub(crate) window: Option<Tokens>,
     pub(crate) over: Over,
     pub(crate) per_minute: Option<Tokens>,
     pub(crate) busy_every: Option<u64>,
-    pub(crate) keeps_bodies: bool,
     pub(crate) address: SocketAddr,
 }
 
@@ -45,13 +45,8 @@ pub(crate) type Then = dyn Fn(&Value, u64) -> Turn + Send + Sync;
 /// A function that returns the size of a request in tokens.
 pub(crate) type Scales = dyn Fn(&Value) -> u64 + Send + Sync;
 
-/// A fixed answer for a path.
-#[derive(Debug, Clone)]
-pub(crate) struct FixedPage {
-    pub(crate) path: String,
-    pub(crate) status: u16,
-    pub(crate) body: Value,
-}
+/// Fixed answers: a status and a body for each path.
+pub(crate) type Pages = BTreeMap<String, (u16, Value)>;
 
 /// The reaction to a request that exceeds the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,12 +113,11 @@ impl Mock {
             then: None,
             scales: None,
             models: vec![MODEL.to_owned()],
-            pages: Vec::new(),
+            pages: Pages::new(),
             window: None,
             over: Over::Refused,
             per_minute: None,
             busy_every: None,
-            keeps_bodies: true,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
         }
     }
@@ -131,7 +125,7 @@ impl Mock {
     /// Returns the protocol: `openai`, `openai-responses`, `anthropic` or `gemini`.
     #[must_use]
     pub fn protocol(&self) -> &'static str {
-        self.api.name()
+        &self.api.facts().name
     }
 
     /// Sets the script. Default: an empty script, so every request fails.
@@ -166,9 +160,7 @@ impl Mock {
     /// Sets a fixed answer for a path. It takes precedence over other answers.
     #[must_use]
     pub fn page(mut self, path: impl Into<String>, status: u16, body: Value) -> Self {
-        let path = path.into();
-        self.pages.retain(|page| page.path != path);
-        self.pages.push(FixedPage { path, status, body });
+        self.pages.insert(path.into(), (status, body));
         self
     }
 
@@ -208,14 +200,6 @@ impl Mock {
         self
     }
 
-    /// Records requests without bodies and headers. Default: with bodies and headers, up to
-    /// [`MAX_RECORDED_BYTES`](crate::MAX_RECORDED_BYTES).
-    #[must_use]
-    pub fn keeps_outlines(mut self) -> Self {
-        self.keeps_bodies = false;
-        self
-    }
-
     /// Sets the listening address. Default: a free port on loopback.
     #[must_use]
     pub fn address(mut self, address: SocketAddr) -> Self {
@@ -228,10 +212,6 @@ impl fmt::Debug for Mock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Mock")
             .field("api", &self.api)
-            .field("window", &self.window)
-            .field("over", &self.over)
-            .field("per_minute", &self.per_minute)
-            .field("busy_every", &self.busy_every)
             .field("address", &self.address)
             .finish_non_exhaustive()
     }

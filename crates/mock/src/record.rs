@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The maximum number of recorded requests; the oldest are dropped.
 pub const MAX_RECORDED: usize = 10_000;
 /// The maximum size of recorded bodies and headers, in bytes: some hundred long histories. Beyond
-/// it, the oldest requests lose their bodies and headers.
+/// it, the oldest requests are dropped.
 pub const MAX_RECORDED_BYTES: usize = 256 * 1024 * 1024;
 
 /// A request as received.
@@ -18,11 +18,11 @@ pub const MAX_RECORDED_BYTES: usize = 256 * 1024 * 1024;
 pub struct RecordedRequest {
     /// The path.
     pub path: String,
-    /// The headers, including keys, with names in lower case. Empty if they are not kept.
+    /// The headers, including keys, with names in lower case.
     pub headers: BTreeMap<String, String>,
-    /// The parsed body; null if it was not JSON, or is not kept.
+    /// The parsed body; null if it was not JSON.
     pub body: Value,
-    /// The received bytes of the body. Empty if they are not kept.
+    /// The received bytes of the body.
     pub raw: Arc<[u8]>,
     /// The size of the body in bytes.
     pub bytes: usize,
@@ -46,10 +46,8 @@ pub struct RequestTotals {
 /// The recorded requests.
 #[derive(Debug)]
 pub(crate) struct Record {
-    kept: VecDeque<(RecordedRequest, usize)>,
-    keeps_bodies: bool,
-    /// The number of oldest requests that have lost their body and headers.
-    outlines: usize,
+    kept: VecDeque<RecordedRequest>,
+    /// The size of all bodies and headers, and its maximum.
     bytes: usize,
     most: usize,
     /// The number of all requests, with or without a body.
@@ -58,50 +56,34 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Creates an empty record, which keeps bodies and headers up to the size limits or not at all.
-    pub(crate) fn new(keeps_bodies: bool) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             kept: VecDeque::new(),
-            keeps_bodies,
-            outlines: 0,
             bytes: 0,
-            most: if keeps_bodies { MAX_RECORDED_BYTES } else { 0 },
+            most: MAX_RECORDED_BYTES,
             so_far: 0,
             tally: RequestTotals::default(),
         }
     }
 
     /// Records a request and returns its number, from 1.
-    pub(crate) fn push(&mut self, mut one: RecordedRequest) -> u64 {
+    pub(crate) fn push(&mut self, one: RecordedRequest) -> u64 {
         self.so_far += 1;
         if one.bytes > 0 {
             self.tally.asked += 1;
             self.tally.refused += u64::from(one.status != 200);
         }
-        if self.kept.len() == MAX_RECORDED
-            && let Some((_, size)) = self.kept.pop_front()
-        {
-            self.bytes -= size;
-            self.outlines = self.outlines.saturating_sub(1);
-        }
-        if !self.keeps_bodies {
-            one.outline();
-        }
-        let size = one.size();
-        self.bytes += size;
-        self.kept.push_back((one, size));
-        while self.bytes > self.most
-            && let Some((oldest, size)) = self.kept.get_mut(self.outlines)
-        {
-            oldest.outline();
-            self.bytes -= std::mem::take(size);
-            self.outlines += 1;
+        self.bytes += one.size();
+        self.kept.push_back(one);
+        while self.kept.len() > MAX_RECORDED || self.bytes > self.most {
+            let oldest = self.kept.pop_front();
+            self.bytes -= oldest.map_or(self.bytes, |oldest| oldest.size());
         }
         self.so_far
     }
 
     pub(crate) fn all(&self) -> Vec<RecordedRequest> {
-        self.kept.iter().map(|(one, _)| one.clone()).collect()
+        self.kept.iter().cloned().collect()
     }
 
     pub(crate) fn tally(&self) -> RequestTotals {
@@ -117,12 +99,6 @@ impl RecordedRequest {
             Value::Null => headers,
             _ => headers + self.bytes,
         }
-    }
-
-    fn outline(&mut self) {
-        self.body = Value::Null;
-        self.raw = Arc::default();
-        self.headers.clear();
     }
 }
 
@@ -144,27 +120,24 @@ mod tests {
         }
     }
 
-    fn whole(record: &Record) -> Vec<bool> {
-        let all = record.all().into_iter();
-        all.map(|one| !one.body.is_null() && !one.headers.is_empty())
-            .collect()
+    fn sizes(record: &Record) -> Vec<usize> {
+        record.all().iter().map(|one| one.bytes).collect()
     }
 
     #[test]
-    fn beyond_the_bytes_the_oldest_have_no_body() {
-        let mut record = Record::new(true);
+    fn the_oldest_go_beyond_the_bytes() {
+        let mut record = Record::new();
         record.most = 100;
-        for (number, bytes) in [(1, 40), (2, 40), (3, 40)] {
+        for (number, bytes) in [(1, 40), (2, 41), (3, 42)] {
             assert_eq!(record.push(one(200, bytes)), number);
         }
-        assert_eq!(whole(&record), [false, true, true]);
-        assert_eq!(record.all()[0].bytes, 40, "that there was one is known");
+        assert_eq!(sizes(&record), [41, 42]);
         record.push(one(400, 98));
-        assert_eq!(whole(&record), [false, false, false, true]);
+        assert_eq!(sizes(&record), [98]);
         record.push(one(200, 500));
-        assert_eq!(whole(&record), [false; 5], "one that is too large alone");
+        assert_eq!(sizes(&record), [0; 0], "one that is too large alone");
         record.push(one(200, 1));
-        assert_eq!(whole(&record).last(), Some(&true));
+        assert_eq!(sizes(&record), [1]);
         let tally = RequestTotals {
             asked: 6,
             refused: 1,
@@ -173,24 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_number_the_oldest_go() {
-        let mut record = Record::new(true);
-        record.most = 42 * 3;
+    fn the_oldest_go_beyond_the_number() {
+        let mut record = Record::new();
         for _ in 0..MAX_RECORDED + 5 {
             record.push(one(500, 40));
         }
         assert_eq!(record.kept.len(), MAX_RECORDED);
-        assert_eq!(record.bytes, 42 * 3);
-        let whole = whole(&record);
-        assert_eq!(whole.iter().filter(|whole| **whole).count(), 3);
-        assert_eq!(whole.last(), Some(&true));
+        assert_eq!(record.bytes, 42 * MAX_RECORDED);
         assert_eq!(record.tally().refused, MAX_RECORDED as u64 + 5);
-    }
-
-    #[test]
-    fn an_outline_has_no_body() {
-        let mut record = Record::new(false);
-        record.push(one(200, 40));
-        assert_eq!((whole(&record), record.bytes), (vec![false], 0));
     }
 }

@@ -134,7 +134,7 @@ impl RequestHandler {
                 Over::InStream if sent < window => left = Some(window.minus(sent)),
                 Over::InStream => {
                     let refusal = api.too_long(size);
-                    return match api.window_stop() {
+                    return match api.facts().window_stop {
                         None => self.broken(None, &call, refusal),
                         Some(_) => refusal,
                     };
@@ -149,7 +149,7 @@ impl RequestHandler {
         let Some(turn) = turn else {
             return api.failure(500, Some("the script has no turn left for this request"));
         };
-        let turn = match (left, api.window_stop()) {
+        let turn = match (left, &api.facts().window_stop) {
             (Some(left), Some(stop)) => self.ended(turn, left, stop),
             _ => turn,
         };

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::answer::HttpAnswer;
 use crate::api::{Api, Header, PendingReply, RequestKind, text};
 use crate::encode::{AnswerPart, sse};
-use crate::frames::{Frames, Values};
+use crate::frames::Frames;
 use crate::pieces::RequestPiece;
 use crate::rules::table::Words;
 use crate::turn::Turn;
@@ -59,22 +59,6 @@ impl fmt::Debug for Responses {
 }
 
 impl Api for Responses {
-    fn name(&self) -> &'static str {
-        "openai-responses"
-    }
-
-    fn request_kind(&self, path: &str) -> Option<RequestKind> {
-        match path {
-            _ if path.ends_with("/responses") => Some(RequestKind::Reply),
-            _ if path.ends_with("/responses/input_tokens") => Some(RequestKind::Count),
-            _ => None,
-        }
-    }
-
-    fn turned_away(&self, _: Header<'_>, request: &Value) -> Option<HttpAnswer> {
-        stored::goes_on(request)
-    }
-
     fn fault(&self, _: Header<'_>, request: &Value, kind: RequestKind) -> Option<Fault> {
         let profile = self.profile(request);
         let faults = match kind {
@@ -117,11 +101,6 @@ impl Api for Responses {
 
     fn frames(&self) -> &'static Frames {
         &FRAMES
-    }
-
-    fn begun<'r>(&self, reply: &PendingReply<'r>) -> Values<'r> {
-        let tools = reply::tools(reply.request);
-        reply.values().with(json!({ "tools": tools }))
     }
 
     fn parts(&self, turn: &Turn, reply: &PendingReply<'_>) -> Vec<AnswerPart> {

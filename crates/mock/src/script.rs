@@ -6,24 +6,21 @@ use std::collections::VecDeque;
 use crate::error::MockError;
 use crate::turn::Turn;
 
-/// The maximum number of turns in a script.
-pub const MAX_SCRIPT: usize = 100_000;
-
 /// The answers of the model, one turn for each request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Script(VecDeque<Turn>);
 
 impl Script {
-    /// Creates a script from turns. Turns beyond [`MAX_SCRIPT`] are dropped.
+    /// Creates a script from turns.
     #[must_use]
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
-        Self(turns.into_iter().take(MAX_SCRIPT).collect())
+        Self(turns.into_iter().collect())
     }
 
     /// Parses one turn per line. Empty lines and lines that begin with `#` are ignored.
     ///
     /// # Errors
-    /// If a line is not a valid turn, or if there are too many turns.
+    /// If a line is not a valid turn.
     pub fn parse(text: &str) -> Result<Self, MockError> {
         let mut turns: VecDeque<Turn> = VecDeque::new();
         let mut repeats = None;
@@ -49,11 +46,7 @@ impl Script {
             }
             turns.push_back(turn);
         }
-        if turns.len() > MAX_SCRIPT {
-            Err(MockError::TooLong(MAX_SCRIPT))
-        } else {
-            Ok(Self(turns))
-        }
+        Ok(Self(turns))
     }
 
     /// Returns the number of remaining turns.

@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::answer::HttpAnswer;
 use crate::error::MockError;
-use crate::mock::{FixedPage, Mock};
+use crate::mock::{Mock, Pages};
 use crate::record::{Record, RecordedRequest, RequestTotals};
 use crate::request_handler::{HandledRequest, RequestHandler};
 
@@ -31,7 +31,7 @@ pub struct Server {
 #[derive(Debug)]
 struct MockState {
     desk: RequestHandler,
-    pages: Mutex<Vec<FixedPage>>,
+    pages: Mutex<Pages>,
     record: Mutex<Record>,
 }
 
@@ -49,7 +49,7 @@ impl Server {
         let address = listener.local_addr().map_err(failed)?;
         let shared = Arc::new(MockState {
             pages: Mutex::new(mock.pages.clone()),
-            record: Mutex::new(Record::new(mock.keeps_bodies)),
+            record: Mutex::new(Record::new()),
             desk: RequestHandler::new(mock),
         });
         let app = Router::new()
@@ -75,7 +75,11 @@ impl Server {
     /// Returns the base URL for clients of the API, such as `http://127.0.0.1:40001/v1`.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("{}{}", self.address(), self.shared.desk.api().base_path())
+        format!(
+            "{}{}",
+            self.address(),
+            self.shared.desk.api().facts().base_path
+        )
     }
 
     /// Returns the recorded requests.
@@ -98,10 +102,7 @@ impl Server {
 
     /// Sets a fixed answer for a path from now on. It takes precedence over other answers.
     pub fn page(&self, path: impl Into<String>, status: u16, body: Value) {
-        let path = path.into();
-        let mut pages = lock(&self.shared.pages);
-        pages.retain(|page| page.path != path);
-        pages.push(FixedPage { path, status, body });
+        lock(&self.shared.pages).insert(path.into(), (status, body));
     }
 }
 
@@ -120,12 +121,8 @@ impl MockState {
         body: &Value,
     ) -> HandledRequest {
         let desk = &self.desk;
-        let page = lock(&self.pages)
-            .iter()
-            .find(|page| page.path == path)
-            .cloned();
-        if let Some(page) = page {
-            return HandledRequest::of(HttpAnswer::new(page.status, page.body));
+        if let Some((status, body)) = lock(&self.pages).get(path) {
+            return HandledRequest::of(HttpAnswer::new(*status, body.clone()));
         }
         let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
         if let (&Method::POST, Some(kind)) = (method, desk.api().request_kind(path)) {
@@ -188,7 +185,7 @@ async fn answer(State(shared): State<Arc<MockState>>, request: Request) -> Respo
         tokens: handled.tokens,
         fault: handled.fault,
     });
-    let named = shared.desk.api().names_request();
+    let named = &shared.desk.api().facts().request_id;
     handled.answer.header(named, name).into_response()
 }
 

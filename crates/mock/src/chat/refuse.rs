@@ -12,25 +12,24 @@ use crate::frames::Values;
 
 /// Returns the server whose refusals are imitated. For an unknown name, the dialect's voice decides.
 fn server(dialect: &Dialect) -> &str {
-    match dialect.name.as_str() {
-        name @ ("vllm" | "openrouter" | "ollama" | "lmstudio" | "groq" | "xai" | "together"
-        | "cohere") => name,
-        _ => match dialect.voice {
-            ErrorStyle::OpenAi => "openai",
-            ErrorStyle::DeepSeek => "deepseek",
-            ErrorStyle::Template => "llama.cpp",
-            ErrorStyle::Mistral => "mistral",
-            ErrorStyle::Kimi => "kimi",
-        },
+    match dialect.voice {
+        _ if FRAMES.has(&dialect.name) => &dialect.name,
+        ErrorStyle::OpenAi => "openai",
+        ErrorStyle::DeepSeek => "deepseek",
+        ErrorStyle::Template => "llama.cpp",
+        ErrorStyle::Mistral => "mistral",
+        ErrorStyle::Kimi => "kimi",
     }
+}
+
+/// Returns the template of a refusal that mentions the requested output.
+fn with_output(dialect: &Dialect) -> String {
+    format!("{}+output", server(dialect))
 }
 
 /// Checks whether the requested output must fit into the window as well.
 pub(crate) fn counts_output(dialect: &Dialect) -> bool {
-    matches!(
-        server(dialect),
-        "openai" | "deepseek" | "vllm" | "openrouter"
-    )
+    FRAMES.has(&with_output(dialect))
 }
 
 /// Returns the refusal of a request that does not fit the window.
@@ -40,12 +39,11 @@ pub(crate) fn too_long(size: Size, dialect: &Dialect) -> HttpAnswer {
         output,
         window,
     } = size;
-    let server = server(dialect);
-    let with_output = format!("{server}+output");
+    let with_output = with_output(dialect);
     let frame = if output > Tokens::ZERO && FRAMES.has(&with_output) {
-        &with_output
+        with_output.as_str()
     } else {
-        server
+        server(dialect)
     };
     let values = json!({
         "used": used,

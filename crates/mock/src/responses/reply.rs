@@ -76,21 +76,6 @@ pub(super) fn incomplete(turn: &Turn) -> Option<&'static str> {
     }
 }
 
-/// Returns the tools of a request with the defaults that the API fills in.
-pub(super) fn tools(request: &Value) -> Value {
-    let tools = list(request, "tools").iter();
-    let filled = tools.map(|tool| match text(tool, "type") {
-        "function" => {
-            let parameters = json!({"type": "object", "properties": {}});
-            let defaults = json!({"description": null, "strict": true, "parameters": parameters});
-            // The tool's own keys come first.
-            with(with(tool.clone(), defaults), tool.clone())
-        }
-        _ => tool.clone(),
-    });
-    filled.collect()
-}
-
 fn reasoning(thought: &str, reply: &PendingReply<'_>, profile: &ResponsesProfile) -> AnswerPart {
     let id = format!("rs_{}", reply.number);
     let settings = reply.request.get("reasoning").unwrap_or(&Value::Null);

@@ -4,11 +4,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::rules::Fault;
-use crate::rules::openai_chat::error_body;
 use crate::rules::openai_responses::{TABLE, tied, untied};
 use serde_json::Value;
 
-use crate::answer::HttpAnswer;
 use crate::api::{list, text};
 use crate::bounded::BoundedMap;
 
@@ -68,27 +66,6 @@ impl StoredItems {
     fn lock(&self) -> MutexGuard<'_, Ids> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the refusal of a request that continues a stored response, since responses are not
-/// stored.
-pub(super) fn goes_on(request: &Value) -> Option<HttpAnswer> {
-    let previous = request.get("previous_response_id").and_then(Value::as_str);
-    let kept = request.get("conversation");
-    let kept = kept.and_then(|kept| kept.as_str().or_else(|| kept.get("id")?.as_str()));
-    let (status, param, code, words) = if let Some(id) = previous {
-        (
-            400,
-            Some("previous_response_id"),
-            Some("previous_response_not_found"),
-            format!("Previous response with id '{id}' not found."),
-        )
-    } else {
-        let words = format!("Conversation with id '{}' not found.", kept?);
-        (404, None, None, words)
-    };
-    let body = error_body("invalid_request_error", param, code, &words);
-    Some(HttpAnswer::new(status, body))
 }
 
 fn stores(request: &Value) -> bool {

@@ -3,5 +3,5 @@
 mod pairing;
 mod validate;
 
-pub(crate) use validate::{TABLE, field};
+pub(crate) use validate::{TABLE, snake_case};
 pub use validate::{refusal, validate};

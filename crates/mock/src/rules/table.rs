@@ -19,14 +19,18 @@
 //!   rule. `[group *]` is for all other kinds, `[group]` for a group of one kind. The group `request` judges
 //!   the whole request.
 //! - `include group` repeats the rules of `[group]`.
-//! - A rule begins with a key: `a.b` is a key within a key, `x/a` the key `a` in the place `x.a`, `aB|a_b` a
-//!   key in two spellings, `.` the object itself. The conditions behind it must all hold; `!` negates one.
+//! - A rule begins with a key: `a.b` is a key within a key, `x/a` the key `a` in the place `x.a`, `.` the
+//!   object itself. The conditions behind it must all hold; `!` negates one.
 //!   They are those of [`Test`] and the protocol's own, which are code. `a.b=c,d` is short for `a.b~in:c,d`,
 //!   and `@field` for `@field=true`.
 //! - `=> words` refuses the value. The refusal is of the rule that stands among the conditions, or of
 //!   [`SHAPE`]; `at-object` reports it for the object, and `end` judges nothing more of that.
-//! - `-> each group` judges the entries of a list, `-> as group` the value, `-> code name` calls code with
+//! - `-> each group` judges the entries of a list, `-> members group` too, but counts them from one as
+//!   Bedrock's errors do, `-> as group` judges the value, `-> code name` calls code with
 //!   the object.
+//! - A condition of another value is written behind its place: `a.b~text`. A place may begin with `/` (the
+//!   request), `@` (the profile) or `<` (the entry before), and contain `*` (any entry of a list) or `$` (the
+//!   last one).
 //! - `[refusals]` has the refusals of rules that are code ([`Check::report`]): `name RULE => words`, in which
 //!   `{a}` to `{f}` are the values that the code gives.
 //! - `[failures]` has the failures without a fault of the request: `status type code => message`, in which
@@ -43,12 +47,13 @@
 //! before. Any other name is the text under that key of the object.
 
 mod check;
+mod condition;
 mod words;
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
 
-use plimsoll_wire::__internals::{is_word, json_kind};
+use plimsoll_wire::__internals::json_kind;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -56,6 +61,7 @@ use crate::rules::fault::SHAPE;
 use crate::rules::json_path::JsonPath;
 
 pub(crate) use check::Check;
+use condition::Test;
 pub(crate) use words::Words;
 pub(crate) use words::filled;
 
@@ -79,8 +85,6 @@ struct RuleRow<P: 'static> {
     label: &'static str,
     /// The key, or a path of keys with dots between.
     key: &'static str,
-    /// The other spelling of the key, which places have; the same if there is only one.
-    spoken: &'static str,
     /// Whether it applies even if the row before it, for the same key, did.
     besides: bool,
     tests: Vec<(bool, Test<P>)>,
@@ -92,6 +96,8 @@ enum Then<P: 'static> {
     Refuse(Refusal),
     /// Judges the entries of a list by a group.
     Each(&'static str),
+    /// The same, with places that count from one and call an entry a member, as Bedrock does.
+    Members(&'static str),
     /// Judges the value by a group.
     As(&'static str),
     Code(Code<P>),
@@ -103,72 +109,6 @@ struct Refusal {
     words: &'static str,
     ends: bool,
     at_object: bool,
-}
-
-/// A condition on a value.
-#[derive(Clone)]
-enum Test<P: 'static> {
-    /// `there`, even if it is `null`.
-    There,
-    /// `given`, and not `null`.
-    Given,
-    Text,
-    List,
-    Object,
-    Number,
-    /// `said`: a text that is not empty.
-    Said,
-    /// `empty`: an empty text or list.
-    Empty,
-    /// `filled`: a list that is not empty.
-    Filled,
-    /// `blank`: a text of white space only.
-    Blank,
-    /// `spaced`: a text that ends with white space.
-    Spaced,
-    /// `whole`: an integer that is not negative.
-    Whole,
-    /// `longer:64`: more characters or entries.
-    Longer(usize),
-    Below(f64),
-    Above(f64),
-    /// `word` or `word:.:`: a text of letters, digits, `_`, `-` and these signs that is not empty.
-    Word(&'static str),
-    /// `begins:msg`: a text with this beginning.
-    Begins(&'static str),
-    /// `ends:_result`: a text with this end.
-    Ends(&'static str),
-    /// `in:a,b`: one of these texts; `true` and `false` count as texts. Other types count as an empty text.
-    OneOf(Vec<&'static str>),
-    /// `one-of:a,b`: an object with exactly one of these keys that is not `null`.
-    OneKey(Vec<&'static str>),
-    /// `among:a.*.b`: a text that is also in one of these places.
-    Among(Place),
-    /// `first` and `last`: the object is the first or the last entry of its list.
-    First,
-    Last,
-    /// `place~test`: this test of the value in another place; of any of them if the place contains `*`.
-    At(Place, Box<Test<P>>),
-    Flag(Flag<P>),
-}
-
-/// A place from which a condition takes a value.
-#[derive(Clone, Copy)]
-struct Place {
-    root: Root,
-    path: &'static str,
-}
-
-/// The beginning of a place.
-#[derive(Clone, Copy)]
-enum Root {
-    Object,
-    /// `/store`: the whole request.
-    Request,
-    /// `@field`: the profile.
-    Profile,
-    /// `<role`: the entry before this one.
-    Before,
 }
 
 /// The state of reading a file.
@@ -210,7 +150,7 @@ impl<P: Clone + Default + Serialize> Table<P> {
         }
         let rows = table.groups.values().flat_map(BTreeMap::values).flatten();
         let targets = rows.filter_map(|row| match row.then {
-            Then::Each(group) | Then::As(group) => Some(group),
+            Then::Each(group) | Then::Members(group) | Then::As(group) => Some(group),
             Then::Refuse(_) | Then::Code(_) => None,
         });
         let unknown = targets.filter(|group| !table.groups.contains_key(group));
@@ -294,7 +234,6 @@ impl<P> RuleRow<P> {
         let plain = key.strip_prefix('+').unwrap_or(key);
         let besides = plain != key;
         let (label, key) = plain.split_once('/').unwrap_or(("", plain));
-        let (key, spoken) = key.split_once('|').unwrap_or((key, key));
         let (mut rule, mut ends, mut at_object) = (SHAPE, false, false);
         let mut tests = Vec::new();
         for word in left {
@@ -323,6 +262,7 @@ impl<P> RuleRow<P> {
         } else {
             match right.split_once(' ')? {
                 ("each", group) => Then::Each(group),
+                ("members", group) => Then::Members(group),
                 ("as", group) => Then::As(group),
                 ("code", name) => Then::Code(named(reader.code, name)?),
                 _ => return None,
@@ -331,28 +271,15 @@ impl<P> RuleRow<P> {
         Some(Self {
             label,
             key,
-            spoken,
             besides: besides || matches!(then, Then::Code(_)),
             tests,
             then,
         })
     }
 
-    /// Returns the value under the key, in the first spelling that the object has.
-    fn lookup<'v>(&self, object: &'v Value) -> Option<&'v Value> {
-        match lookup(object, self.key) {
-            None if self.key != self.spoken => lookup(object, self.spoken),
-            found => found,
-        }
-    }
-
     /// Returns the number that the value is compared with.
     fn bound(&self) -> f64 {
-        let bound = self.tests.iter().find_map(|(_, test)| match test {
-            Test::Below(bound) | Test::Above(bound) => Some(*bound),
-            Test::Longer(most) => Some(*most as f64),
-            _ => None,
-        });
+        let bound = self.tests.iter().find_map(|(_, test)| test.bound());
         bound.unwrap_or(f64::NAN)
     }
 
@@ -366,168 +293,6 @@ impl<P> RuleRow<P> {
 fn named<T: Copy>(list: &[(&'static str, T)], name: &str) -> Option<T> {
     let entry = list.iter().find(|(known, _)| *known == name);
     entry.map(|(_, entry)| *entry)
-}
-
-impl<P> Test<P> {
-    fn parse(word: &'static str, reader: &TableReader<'_, P>) -> Option<Self> {
-        if let Some(flag) = named(reader.flags, word) {
-            return Some(Self::Flag(flag));
-        }
-        if let Some((place, test)) = word.split_once('~') {
-            let test = Self::parse(test, reader)?;
-            return Some(Self::At(Place::parse(place, reader)?, Box::new(test)));
-        }
-        if let Some((place, texts)) = word.split_once('=') {
-            let test = Self::OneOf(texts.split(',').collect());
-            return Some(Self::At(Place::parse(place, reader)?, Box::new(test)));
-        }
-        if word.starts_with('@') {
-            let test = Self::OneOf(vec!["true"]);
-            return Some(Self::At(Place::parse(word, reader)?, Box::new(test)));
-        }
-        let (name, argument) = word.split_once(':').unwrap_or((word, ""));
-        Some(match name {
-            "there" => Self::There,
-            "given" => Self::Given,
-            "text" => Self::Text,
-            "list" => Self::List,
-            "object" => Self::Object,
-            "number" => Self::Number,
-            "said" => Self::Said,
-            "empty" => Self::Empty,
-            "filled" => Self::Filled,
-            "blank" => Self::Blank,
-            "spaced" => Self::Spaced,
-            "whole" => Self::Whole,
-            "longer" => Self::Longer(argument.parse().ok()?),
-            "below" => Self::Below(argument.parse().ok()?),
-            "above" => Self::Above(argument.parse().ok()?),
-            "word" => Self::Word(argument),
-            "begins" => Self::Begins(argument),
-            "ends" => Self::Ends(argument),
-            "in" => Self::OneOf(argument.split(',').collect()),
-            "one-of" => Self::OneKey(argument.split(',').collect()),
-            "among" => Self::Among(Place::parse(argument, reader)?),
-            "first" => Self::First,
-            "last" => Self::Last,
-            _ => return None,
-        })
-    }
-
-    fn holds(&self, check: &Check<'_, P>, object: &Value, value: Option<&Value>) -> bool {
-        let text = value.and_then(Value::as_str);
-        let number = || value.and_then(Value::as_f64);
-        match self {
-            Self::There => value.is_some(),
-            Self::Given => value.is_some_and(|value| !value.is_null()),
-            Self::Text => text.is_some(),
-            Self::List => value.is_some_and(Value::is_array),
-            Self::Object => value.is_some_and(Value::is_object),
-            Self::Number => number().is_some(),
-            Self::Said => text.is_some_and(|text| !text.is_empty()),
-            Self::Empty => {
-                let is_list = value.is_some_and(Value::is_array);
-                (text.is_some() || is_list) && length(value) == 0
-            }
-            Self::Filled => value.is_some_and(Value::is_array) && length(value) > 0,
-            Self::Blank => text.is_some_and(|text| text.trim().is_empty()),
-            Self::Spaced => text.is_some_and(|text| text.ends_with(char::is_whitespace)),
-            Self::Whole => value.is_some_and(Value::is_u64),
-            // A text never has more characters than bytes.
-            Self::Longer(most) => {
-                text.is_none_or(|text| text.len() > *most) && length(value) > *most
-            }
-            Self::Below(least) => number().is_some_and(|number| number < *least),
-            Self::Above(most) => number().is_some_and(|number| number > *most),
-            Self::Word(signs) => text.is_some_and(|text| {
-                let is_sign = |letter| signs.contains(letter);
-                is_word(&text.replace(is_sign, "_"))
-            }),
-            Self::Begins(beginning) => text.is_some_and(|text| text.starts_with(beginning)),
-            Self::Ends(end) => text.is_some_and(|text| text.ends_with(end)),
-            Self::OneOf(known) => is_one(value, known),
-            Self::OneKey(keys) => value.is_some_and(|value| {
-                let is_set = |key: &&&str| get(value, key).is_some_and(|value| !value.is_null());
-                keys.iter().filter(is_set).count() == 1
-            }),
-            Self::Among(place) => text.is_some_and(|text| {
-                let is_same = |other: Option<&Value>| other.and_then(Value::as_str) == Some(text);
-                !text.is_empty() && place.any(check, object, &is_same)
-            }),
-            Self::First => check.entry == 0,
-            Self::Last => check.entry + 1 == check.list.len(),
-            Self::At(place, test) => {
-                place.any(check, object, &|value| test.holds(check, object, value))
-            }
-            Self::Flag(holds) => holds(check, object, value),
-        }
-    }
-}
-
-impl Place {
-    /// Parses a place. Returns `None` for an unknown field of the profile.
-    fn parse<P>(text: &'static str, reader: &TableReader<'_, P>) -> Option<Self> {
-        let (root, path) = if let Some(path) = text.strip_prefix('@') {
-            reader.profile.get(path.split('.').next()?)?;
-            (Root::Profile, path)
-        } else if let Some(path) = text.strip_prefix('/') {
-            (Root::Request, path)
-        } else if let Some(path) = text.strip_prefix('<') {
-            (Root::Before, path)
-        } else {
-            (Root::Object, text)
-        };
-        Some(Self { root, path })
-    }
-
-    /// Checks whether the value in the place meets a condition, or any of them.
-    fn any<P>(
-        self,
-        check: &Check<'_, P>,
-        object: &Value,
-        holds: &dyn Fn(Option<&Value>) -> bool,
-    ) -> bool {
-        let root = match self.root {
-            Root::Object => Some(object),
-            Root::Request => Some(check.request),
-            Root::Profile => Some(check.fields()),
-            Root::Before => check.before(),
-        };
-        any_under(root, Some(self.path), holds)
-    }
-}
-
-/// Checks whether the value under a path meets a condition. In a path, `*` is any entry of a list and `$` the
-/// last one.
-fn any_under(
-    value: Option<&Value>,
-    path: Option<&str>,
-    holds: &dyn Fn(Option<&Value>) -> bool,
-) -> bool {
-    let Some(path) = path else {
-        return holds(value);
-    };
-    let (key, rest) = match path.split_once('.') {
-        Some((key, rest)) => (key, Some(rest)),
-        None => (path, None),
-    };
-    let list = || value.and_then(Value::as_array).map(Vec::as_slice);
-    match key {
-        "*" => {
-            let mut entries = list().unwrap_or_default().iter();
-            entries.any(|entry| any_under(Some(entry), rest, holds))
-        }
-        "$" => any_under(list().and_then(<[Value]>::last), rest, holds),
-        key => any_under(value.and_then(|value| get(value, key)), rest, holds),
-    }
-}
-
-/// Checks whether a value is one of these texts. `true` and `false` count as texts.
-fn is_one(value: Option<&Value>, known: &[&str]) -> bool {
-    match value {
-        Some(Value::Bool(set)) => known.contains(&if *set { "true" } else { "false" }),
-        value => known.contains(&value.and_then(Value::as_str).unwrap_or_default()),
-    }
 }
 
 /// Returns the value under a key or a path of keys; `.` is the object itself.

@@ -44,7 +44,7 @@ async fn the_requests_are_printed_and_recorded_at_the_end() {
         "--script",
         "turns.jsonl",
         "--window",
-        "32k",
+        "32000",
         "--json",
         "--record",
         "requests",
@@ -89,7 +89,7 @@ fn bad_arguments_are_refused_with_a_reason() {
         ),
         (
             &["--dialect", "opanai"],
-            &["there is no dialect `opanai`", "did you mean `openai`?"],
+            &["invalid value 'opanai'", "a similar value exists: 'openai'"],
         ),
         (
             &["--protocol", "anthropic", "--dialect", "vllm"],
@@ -101,9 +101,9 @@ fn bad_arguments_are_refused_with_a_reason() {
         ),
         (&["--in-stream"], &["--window <TOKENS>"]),
         (&["--script", "nothing.jsonl"], &["nothing.jsonl"]),
-        (&["--window", "abc"], &["such as 8000 or 100k"]),
-        (&["--window", "-5"], &["such as 8000 or 100k"]),
-        (&["--tokens-per-minute", "0"], &["such as 8000 or 100k"]),
+        (&["--window", "abc"], &["invalid value 'abc'"]),
+        (&["--window=-5"], &["invalid value '-5'"]),
+        (&["--tokens-per-minute", "0"], &["0 is not in 1.."]),
     ];
     for (args, words) in rows {
         let output = program(folder.path(), args).output().unwrap();

@@ -17,11 +17,6 @@ use crate::rules::table::{content, entries, kind, text};
 const OURS: &str = "simulated";
 /// The number of digits in each of the two parts of a signature.
 const DIGITS: usize = 16;
-/// The maximum number of places in one message at which a continued reply may have begun.
-///
-/// The API pauses a turn less often than this, and each place costs a hash for every thinking block
-/// behind it.
-const MAX_PAUSES: usize = 32;
 
 /// Returns the signature of a thinking text in the reply to a request. For redacted thinking, the
 /// result is the `data` of the block, and `thinking` is empty because its text is not visible.
@@ -83,9 +78,6 @@ pub(super) fn signatures(check: &mut MessagesCheck<'_>, _: &JsonPath<'_>, reques
             so_far.take(block);
             if calls_server(kind(block)) {
                 begun.push(so_far.clone());
-                if begun.len() > MAX_PAUSES {
-                    begun.remove(1);
-                }
             }
         }
         hash.message(message);

@@ -13,13 +13,10 @@ use serde_json::{Value, json};
 use super::pairing;
 use crate::rules::fault::Fault;
 use crate::rules::json_path::JsonPath;
-use crate::rules::table::{self, Table, content, entries};
+use crate::rules::table::{self, Table};
 
 /// The value of the header `x-amzn-errortype` in a refusal. The body does not contain it.
 pub const ERROR_TYPE: &str = "ValidationException";
-
-/// The kinds of block with further rules.
-const JUDGED: [&str; 3] = ["text", "toolUse", "toolResult"];
 
 pub(super) type ConverseCheck<'p> = table::Check<'p, ConverseProfile>;
 
@@ -28,11 +25,7 @@ pub(crate) static TABLE: LazyLock<Table<ConverseProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../../rules/bedrock.txt"),
         &[],
-        &[
-            ("messages", messages),
-            ("pairing", pairing::pairing),
-            ("tools", tools),
-        ],
+        &[("pairing", pairing::pairing)],
     )
 });
 
@@ -48,38 +41,6 @@ pub fn validate(request: &Value, profile: &ConverseProfile) -> Vec<Fault> {
 #[must_use]
 pub fn refusal(fault: &Fault) -> (u16, Value) {
     (400, json!({ "message": fault.words }))
-}
-
-/// Judges each message alone. In errors about shapes, the API counts from one, and calls an entry of a
-/// list a member.
-fn messages<'c>(check: &mut ConverseCheck<'c>, place: &JsonPath<'_>, request: &'c Value) {
-    let list = place.key("messages");
-    for (index, message) in entries(request, "messages").iter().enumerate() {
-        let (entry, place) = (list.entry(index + 1), list.entry(index));
-        let member = entry.key("member");
-        check.judge("message-member", "", &member, message);
-        check.judge("message", "", &place, message);
-        let (members, places) = (member.key("content"), place.key("content"));
-        for (at, block) in content(message).iter().enumerate() {
-            let (entry, place) = (members.entry(at + 1), places.entry(at));
-            let kind = JUDGED.into_iter().find(|kind| block.get(*kind).is_some());
-            if check.judge("shape", "", &place, block)
-                && let Some(kind) = kind
-            {
-                check.judge("block-member", kind, &entry.key("member"), block);
-                check.judge("block", kind, &place, block);
-            }
-        }
-    }
-}
-
-/// Judges the tools: BR6.
-fn tools<'c>(check: &mut ConverseCheck<'c>, place: &JsonPath<'_>, config: &'c Value) {
-    let list = place.key("tools");
-    let tools = (1..).zip(entries(config, "tools"));
-    for (index, tool) in tools.filter(|(_, tool)| tool.get("toolSpec").is_some()) {
-        check.judge("tool", "", &list.entry(index).key("member"), tool);
-    }
 }
 
 pub(super) fn is_call(block: &Value) -> bool {

@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use super::validate::{
-    GeminiCheck, call, calls, field, is_model, parts, response, responses, signature,
-};
+use super::validate::{GeminiCheck, call, calls, is_model, parts, response, responses};
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::{entries, text};
 
@@ -99,8 +97,8 @@ fn in_order(calls: &[&Value], responses: &[&Value]) -> bool {
 pub(super) fn signatures(check: &mut GeminiCheck<'_>, _: &JsonPath<'_>, request: &Value) {
     let contents = entries(request, "contents");
     let is_said = |part: &Value| {
-        let has = |key| field(part, key).is_some();
-        has("inlineData") || has("fileData") || !text(part, "text").is_empty()
+        let has = |key| part.get(key).is_some();
+        has("inline_data") || has("file_data") || !text(part, "text").is_empty()
     };
     let is_users = |content: &Value| {
         let is_answer = is_model(content) || !responses(content).is_empty();
@@ -109,7 +107,7 @@ pub(super) fn signatures(check: &mut GeminiCheck<'_>, _: &JsonPath<'_>, request:
     let start = contents.iter().rposition(is_users).unwrap_or_default();
     for (index, content) in contents.iter().enumerate().skip(start) {
         let first = parts(content).iter().find(|part| call(part).is_some());
-        if let Some(part) = first.filter(|part| signature(part).is_empty()) {
+        if let Some(part) = first.filter(|part| text(part, "thought_signature").is_empty()) {
             let name = call(part).map_or("", |call| text(call, "name"));
             let place = format!("contents[{index}]");
             check.report("unsigned", place, &[&name, &(index + 1)]);

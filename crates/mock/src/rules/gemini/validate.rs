@@ -3,7 +3,7 @@
 //! panics, whatever the JSON is.
 //!
 //! `rules/gemini.txt` names the rules. The API accepts keys in two spellings (`functionCall`,
-//! `function_call`), so both are read.
+//! `function_call`). The rules have the second one, which its errors have.
 
 use std::sync::LazyLock;
 
@@ -15,22 +15,8 @@ use crate::rules::fault::Fault;
 use crate::rules::json_path::JsonPath;
 use crate::rules::table::{self, Table, entries, text};
 
-/// The kinds of a part. A part needs one of these keys.
-const DATA: [&str; 9] = [
-    "text",
-    "inlineData",
-    "fileData",
-    "functionCall",
-    "functionResponse",
-    "executableCode",
-    "codeExecutionResult",
-    "toolCall",
-    "toolResponse",
-];
-/// The settings that a request with cached content must not have.
-const CACHED: [&str; 2] = ["systemInstruction", "toolConfig"];
-/// The maximum length of a tool's name.
-const MAX_NAME: usize = 64;
+/// The keys whose values are the client's own, and keep their spelling.
+const OWN: [&str; 3] = ["args", "response", "parameters"];
 
 pub(super) type GeminiCheck<'p> = table::Check<'p, GeminiProfile>;
 
@@ -39,17 +25,12 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
     Table::parse(
         include_str!("../../../rules/gemini.txt"),
         &[
-            ("initialized", |_, part, _| is_initialized(part)),
-            ("name", |_, _, name| {
-                name.and_then(Value::as_str).is_some_and(is_name)
+            ("lettered", |_, _, name| {
+                let name = name.and_then(Value::as_str).unwrap_or_default();
+                name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
             }),
             ("typed", |_, tool, _| {
                 tool.as_object().is_some_and(|tool| !tool.is_empty())
-            }),
-            ("cached-besides", |_, request, _| {
-                let cached = field(request, "cachedContent").is_some_and(Value::is_string);
-                let is_set = |key: &&str| field(request, key).is_some_and(|value| !value.is_null());
-                cached && (!entries(request, "tools").is_empty() || CACHED.iter().any(is_set))
             }),
         ],
         &[
@@ -63,7 +44,8 @@ pub(crate) static TABLE: LazyLock<Table<GeminiProfile>> = LazyLock::new(|| {
 /// for a valid request.
 #[must_use]
 pub fn validate(request: &Value, profile: &GeminiProfile) -> Vec<Fault> {
-    GeminiCheck::new(&TABLE, profile, request).faults("request", JsonPath::Named(""))
+    let request = snake_case(request);
+    GeminiCheck::new(&TABLE, profile, &request).faults("request", JsonPath::Named(""))
 }
 
 /// Returns the status and the body with which the API refuses a request for a fault.
@@ -77,15 +59,25 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     (400, json!({ "error": error }))
 }
 
-/// Returns the value of a key in either spelling.
-pub(crate) fn field<'v>(value: &'v Value, camel: &str) -> Option<&'v Value> {
-    let snake = || {
+/// Returns a request with its keys in the spelling of the API's own errors.
+pub(crate) fn snake_case(value: &Value) -> Value {
+    let snake = |camel: &str| {
         camel.chars().fold(String::new(), |snake, letter| {
             let dash = if letter.is_ascii_uppercase() { "_" } else { "" };
             snake + dash + &letter.to_ascii_lowercase().to_string()
         })
     };
-    value.get(camel).or_else(|| value.get(snake()))
+    match value {
+        Value::Array(list) => list.iter().map(snake_case).collect(),
+        Value::Object(keys) => {
+            let keys = keys.iter().map(|(key, value)| match key.as_str() {
+                key if OWN.contains(&key) => (key.to_owned(), value.clone()),
+                key => (snake(key), snake_case(value)),
+            });
+            keys.collect()
+        }
+        other => other.clone(),
+    }
 }
 
 pub(super) fn parts(content: &Value) -> &[Value] {
@@ -93,16 +85,12 @@ pub(super) fn parts(content: &Value) -> &[Value] {
 }
 
 pub(super) fn call(part: &Value) -> Option<&Value> {
-    field(part, "functionCall").filter(|call| call.is_object())
+    part.get("function_call").filter(|call| call.is_object())
 }
 
 pub(super) fn response(part: &Value) -> Option<&Value> {
-    field(part, "functionResponse").filter(|response| response.is_object())
-}
-
-pub(super) fn signature(part: &Value) -> &str {
-    let signature = field(part, "thoughtSignature");
-    signature.and_then(Value::as_str).unwrap_or_default()
+    let response = part.get("function_response");
+    response.filter(|response| response.is_object())
 }
 
 pub(super) fn calls(content: &Value) -> Vec<&Value> {
@@ -115,23 +103,4 @@ pub(super) fn responses(content: &Value) -> Vec<&Value> {
 
 pub(super) fn is_model(content: &Value) -> bool {
     text(content, "role") == "model"
-}
-
-/// Returns `true` if a part has data. An empty text only counts with a signature, because streams send
-/// such parts.
-fn is_initialized(part: &Value) -> bool {
-    let is_data = |key: &&str| match field(part, key) {
-        None | Some(Value::Null) => false,
-        Some(Value::String(text)) => !text.is_empty() || !signature(part).is_empty(),
-        Some(_) => true,
-    };
-    DATA.iter().any(is_data)
-}
-
-fn is_name(name: &str) -> bool {
-    let first = name.bytes().next().unwrap_or_default();
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || b"_.:-".contains(&byte);
-    (first.is_ascii_alphabetic() || first == b'_')
-        && name.len() <= MAX_NAME
-        && name.bytes().all(legal)
 }

@@ -1,18 +1,15 @@
 //! The conditions of `rules/openai_chat.txt` that are code.
 
 use plimsoll_wire::__internals::is_json_object;
-use plimsoll_wire::__internals::openai_chat::{AUDIO, reasons};
+use plimsoll_wire::__internals::openai_chat::reasons;
 use plimsoll_wire::CallIdForm;
-use plimsoll_wire::openai_chat::{Dialect, NoContent, Reach, reach, takes_temperature};
+use plimsoll_wire::openai_chat::{Dialect, Reach, reach, takes_temperature};
 use serde_json::Value;
 
 use crate::rules::table::{Flag, entries, role, text};
 
 /// All conditions by name.
-pub(super) const ALL: [(&str, Flag<Dialect>); 12] = [
-    ("silent", |check, message, content| {
-        is_silent(check.profile, message, content)
-    }),
+pub(super) const ALL: [(&str, Flag<Dialect>); 11] = [
     ("nine", |_, _, id| {
         let id = id.and_then(Value::as_str);
         id.is_some_and(|id| CallIdForm::NineAlphanumeric.accepts(id))
@@ -60,24 +57,3 @@ pub(super) const ALL: [(&str, Flag<Dialect>); 12] = [
         contents.any(|content| content.to_string().to_lowercase().contains("json"))
     }),
 ];
-
-/// Returns `true` if an assistant message has neither content nor calls: OC5.
-fn is_silent(dialect: &Dialect, message: &Value, content: Option<&Value>) -> bool {
-    let has_calls = || {
-        !entries(message, "tool_calls").is_empty()
-            || message.get("function_call").is_some_and(Value::is_object)
-    };
-    let refused = || {
-        message.get("refusal").is_some_and(Value::is_string)
-            || message.get(AUDIO).is_some_and(Value::is_object)
-    };
-    match content {
-        Some(Value::String(text)) if text.is_empty() => {
-            dialect.no_content == NoContent::Omit || !has_calls()
-        }
-        Some(Value::Array(parts)) => parts.is_empty() && !has_calls(),
-        Some(Value::Null) => dialect.no_content != NoContent::Null || !(has_calls() || refused()),
-        None => dialect.no_content == NoContent::Empty || !(has_calls() || refused()),
-        Some(_) => false,
-    }
-}

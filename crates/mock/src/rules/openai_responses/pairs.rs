@@ -1,7 +1,7 @@
 //! The rules that compare items: pairs of tool calls and outputs, and reasoning with the items behind it:
 //! OR1 to OR4, V3 and V4. Rules that depend on the server's own records are not included.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use plimsoll_wire::__internals::openai_responses::items;
 use serde_json::Value;
@@ -26,18 +26,15 @@ struct CallItem<'m> {
 pub(super) fn calls(check: &mut ResponsesCheck<'_>, _: &JsonPath<'_>, request: &Value) {
     let mut calls: Vec<CallItem<'_>> = Vec::new();
     // The open calls by id and type of output, oldest first.
-    let mut open: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
-    // The number of the model's newest turn, and the index of its first call.
-    let (mut batch, mut newest) = (0, 0);
+    let mut open: BTreeMap<(&str, &str), VecDeque<usize>> = BTreeMap::new();
+    // The number of the model's newest turn.
+    let mut batch = 0;
     let mut ids = BTreeSet::new();
     let mut is_after_model = false;
     for (at, item) in entries(request, "input").iter().enumerate() {
         let kind = items::kind(item);
         let is_model = is_models(item);
-        if is_model && !is_after_model {
-            batch += 1;
-            newest = calls.len();
-        }
+        batch += usize::from(is_model && !is_after_model);
         is_after_model = is_model;
         let mut pairs = items::PAIRS.into_iter();
         let Some((call, output)) = pairs.find(|(call, output)| [*call, *output].contains(&kind))
@@ -54,7 +51,7 @@ pub(super) fn calls(check: &mut ResponsesCheck<'_>, _: &JsonPath<'_>, request: &
                 check.report("duplicate-call", place, &[&id]);
             }
             let pair = (id, paired_output(output));
-            open.entry(pair).or_default().push(calls.len());
+            open.entry(pair).or_default().push_back(calls.len());
             calls.push(CallItem {
                 at,
                 id,
@@ -73,15 +70,7 @@ pub(super) fn calls(check: &mut ResponsesCheck<'_>, _: &JsonPath<'_>, request: &
             check.report("no-call", place, &[&spoken(call), &id]);
             continue;
         };
-        // The first open call of the newest batch, or otherwise the last one before it.
-        let first = waiting.partition_point(|call| *call < newest);
-        let is_new = first < waiting.len();
-        let answered = if is_new {
-            Some(waiting.remove(first))
-        } else {
-            waiting.pop()
-        };
-        match answered.and_then(|call| calls.get_mut(call)) {
+        match waiting.pop_front().and_then(|call| calls.get_mut(call)) {
             Some(call) => call.answered = true,
             None => check.report("second-result", place, &[&id]),
         }

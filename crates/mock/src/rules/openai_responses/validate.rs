@@ -66,12 +66,13 @@ pub fn refusal(fault: &Fault) -> (u16, Value) {
     let words = &fault.words;
     // Pairs are searched for in the whole input.
     let param = match fault.rule {
-        "OR1" | "OR2" | "OR3" | "OR4" | "V3" | "V4" => "input",
-        _ => fault.place.as_str(),
+        "OR1" | "OR2" | "OR3" | "OR4" | "V3" | "V4" => Some("input"),
+        _ if words.starts_with("Conversation") => None,
+        _ => Some(fault.place.as_str()),
     };
-    let is_missing = words.starts_with("Item with id");
+    let is_missing = words.starts_with("Item with id") || words.starts_with("Conversation");
     let (kind, code) = ("invalid_request_error", TABLE.code(words));
-    let body = error_body(kind, Some(param), code, words);
+    let body = error_body(kind, param, code, words);
     (if is_missing { 404 } else { 400 }, body)
 }
 

@@ -90,7 +90,7 @@ impl<'c, P> Check<'c, P> {
             if row.key != key {
                 is_judged = false;
                 key = row.key;
-                value = row.lookup(object);
+                value = lookup(object, key);
             }
             let is_passed = is_judged && !row.besides;
             if is_passed || !row.applies(self, object, value) {
@@ -99,8 +99,8 @@ impl<'c, P> Check<'c, P> {
             let labelled = place.key(row.label);
             let at = match (row.label, key) {
                 (_, ".") => *place,
-                ("", _) => place.key(row.spoken),
-                _ => labelled.key(row.spoken),
+                ("", _) => place.key(row.key),
+                _ => labelled.key(row.key),
             };
             match row.then {
                 Then::Code(code) => {
@@ -113,10 +113,10 @@ impl<'c, P> Check<'c, P> {
                         return false;
                     }
                 }
-                Then::Each(group) => {
+                Then::Each(group) | Then::Members(group) => {
                     let entries = value.and_then(Value::as_array);
                     let entries = entries.map(Vec::as_slice).unwrap_or_default();
-                    self.each(group, &at, entries);
+                    self.each(group, &at, entries, matches!(row.then, Then::Members(_)));
                 }
                 Then::As(group) => {
                     self.judge(group, "", &at, value.unwrap_or(&Value::Null));
@@ -128,11 +128,17 @@ impl<'c, P> Check<'c, P> {
     }
 
     /// Judges the entries of a list by their types. An entry with only a role is a message.
-    fn each(&mut self, group: &str, place: &JsonPath<'_>, entries: &'c [Value]) {
+    fn each(&mut self, group: &str, place: &JsonPath<'_>, entries: &'c [Value], are_members: bool) {
         let outer = (self.list, self.entry);
         for (index, entry) in entries.iter().enumerate() {
             (self.list, self.entry) = (entries, index);
-            self.judge(group, items::kind(entry), &place.entry(index), entry);
+            let kind = items::kind(entry);
+            if are_members {
+                let place = place.entry(index + 1);
+                self.judge(group, kind, &place.key("member"), entry);
+            } else {
+                self.judge(group, kind, &place.entry(index), entry);
+            }
         }
         (self.list, self.entry) = outer;
     }
