@@ -115,8 +115,7 @@ pub(crate) struct HostedTools {
     pub(crate) fault: fn(&HostedTool) -> Option<String>,
 }
 
-/// Returns the part of a request that is the same in every protocol. Limits, effort and extra keys
-/// differ.
+/// Returns a request as most protocols write it. The effort and the seed differ.
 fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderInput<'a> {
     RenderInput {
         model: connection.model.name(),
@@ -129,6 +128,8 @@ fn common_input<'a>(connection: &'a Connection, request: &'a Request) -> RenderI
         temperature: request.sampling.temperature,
         context: request.dynamic_context.as_deref(),
         cache: Some(&request.cache),
+        max_output: connection.most(request).map(|tokens| tokens.0),
+        extra: Some(&connection.extra),
         ..RenderInput::default()
     }
 }

@@ -1,6 +1,8 @@
 //! OpenAI Chat Completions, and everything compatible with it.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use plimsoll_agent::{Request, ThinkingLevel};
 use plimsoll_context::{CacheRetention, Reply};
@@ -25,21 +27,9 @@ const MAX_SEED: u64 = i64::MAX as u64;
 const EFFORT: &str = "reasoning_effort";
 /// The endpoint below the base URL.
 const PATH: &str = "chat/completions";
-/// The families of chat templates, by prefixes of model names.
-const TEMPLATES: [(&str, Template); 12] = [
-    ("gemma", Template::Gemma),
-    ("devstral", Template::Mistral),
-    ("mistral", Template::Mistral),
-    ("ministral", Template::Mistral),
-    ("magistral", Template::Mistral),
-    ("codestral", Template::Mistral),
-    ("pixtral", Template::Mistral),
-    ("mixtral", Template::Mistral),
-    ("qwen", Template::Qwen),
-    ("llama3.1", Template::Llama31),
-    ("llama-3.1", Template::Llama31),
-    ("llama-3_1", Template::Llama31),
-];
+/// The parsed file of chat templates. Empty if it cannot be parsed, which a test excludes.
+static TEMPLATES: LazyLock<BTreeMap<String, Template>> =
+    LazyLock::new(|| toml::from_str(include_str!("../../data/templates.toml")).unwrap_or_default());
 
 /// The name of a gateway, and the prefix of its models that only cache marked parts.
 const GATEWAY: &str = "openrouter";
@@ -72,7 +62,6 @@ impl Protocol for ChatProtocol {
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
         let (extra, left_out) = self.extra(connection, request);
         let input = RenderInput {
-            max_output: connection.most(request).map(|tokens| tokens.0),
             // Servers take 63 bits at most.
             seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
             extra: Some(&extra),
@@ -207,7 +196,9 @@ pub(crate) fn dialect_of(model: &ModelRef) -> Dialect {
     };
     let runs_template = is_unknown || dialect.voice == ErrorStyle::Template;
     let name = model.name().to_ascii_lowercase();
-    let family = TEMPLATES.iter().find(|(part, _)| name.contains(part));
+    let family = TEMPLATES
+        .iter()
+        .find(|(part, _)| name.contains(part.as_str()));
     let is_wanted = |template| {
         runs_template || (template == Template::Mistral && dialect.voice == ErrorStyle::OpenAi)
     };
@@ -335,8 +326,8 @@ mod tests {
         // The server is unknown.
         assert!(alternates("compatible/qwen3"));
         assert!(!after_tool("compatible/gemma-3"));
-        for (name, _) in TEMPLATES {
-            assert_eq!(name, name.to_ascii_lowercase());
+        for name in TEMPLATES.keys() {
+            assert_eq!(*name, name.to_ascii_lowercase());
         }
     }
 }

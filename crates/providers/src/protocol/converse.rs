@@ -37,9 +37,7 @@ impl Protocol for ConverseProtocol {
 
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
         let input = RenderInput {
-            max_output: connection.most(request).map(|tokens| tokens.0),
             effort: effort(connection, request),
-            extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
         rendered(&input, request, &self.profile)

@@ -44,10 +44,8 @@ impl Protocol for GeminiProtocol {
 
     fn render(&self, connection: &Connection, request: &Request) -> EncodedRequest {
         let input = RenderInput {
-            max_output: connection.most(request).map(|tokens| tokens.0),
             seed: request.sampling.seed.map(|seed| (seed & MAX_SEED) as i64),
             effort: effort(connection, request),
-            extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
         rendered(&input, request, &self.profile)

@@ -56,7 +56,6 @@ impl Protocol for MessagesProtocol {
             max_output: limit.map(|tokens| tokens.0),
             room: expected.map(|room| room.0),
             effort: effort(connection, request),
-            extra: Some(&connection.extra),
             ..common_input(connection, request)
         };
         rendered(&input, request, &self.profile)

@@ -79,7 +79,6 @@ impl Protocol for ResponsesProtocol {
         let extra = extra_keys(connection, request, self.cache_lifetime());
         let input = RenderInput {
             hosted_tools: &hosted(&request.hosted_tools, ORIGIN),
-            max_output: connection.most(request).map(|tokens| tokens.0),
             effort: self.effort(request.sampling.thinking),
             extra: Some(&extra),
             ..common_input(connection, request)
