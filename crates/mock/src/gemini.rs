@@ -143,8 +143,10 @@ impl Api for Gemini {
 
 /// Checks whether a request asks for thoughts. The API accepts keys in two spellings.
 fn shows_thoughts(request: &Value) -> bool {
-    let shows = "/generation_config/thinking_config/include_thoughts";
-    snake_case(request).pointer(shows) == Some(&Value::Bool(true))
+    let config = request.get("generationConfig");
+    let config = config.or_else(|| request.get("generation_config"));
+    let config = config.map(snake_case).unwrap_or_default();
+    config.pointer("/thinking_config/include_thoughts") == Some(&Value::Bool(true))
 }
 
 /// Returns the arguments of a call. `None` if they are not a JSON object.

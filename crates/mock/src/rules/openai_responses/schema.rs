@@ -24,6 +24,9 @@ const NOT_PERMITTED: [&str; 13] = [
     "prefixItems",
 ];
 
+/// Keys whose values are schemas, lists of schemas, or schemas by name.
+const INNER: [&str; 5] = ["properties", "$defs", "definitions", "anyOf", "items"];
+
 /// Returns OpenAI's error for a schema that no tool may have. `None` for a valid one.
 pub(super) fn unfit_for_tool(schema: &Value) -> Option<String> {
     let kind = match schema.get("type") {
@@ -54,22 +57,17 @@ fn unfit(schema: &Value, context: &[&str], depth: usize) -> Option<String> {
     if let Some(fault) = fault {
         return Some(format!("In context={}, {fault}", tuple(context)));
     }
-    let maps = ["properties", "$defs", "definitions"].into_iter();
-    let maps = maps.filter_map(|key| Some((key, object.get(key)?.as_object()?)));
-    let named = maps.flat_map(|(key, inner)| {
-        let inner = inner.iter();
-        inner.map(move |(name, inner)| (vec![key, name.as_str()], inner))
-    });
-    let lists = ["anyOf", "items"].into_iter();
-    let listed = lists.flat_map(|key| {
-        let inner = match object.get(key) {
-            Some(Value::Array(list)) => list.as_slice(),
-            one => one.map(std::slice::from_ref).unwrap_or_default(),
-        };
-        inner.iter().map(move |inner| (vec![key], inner))
-    });
-    let mut inner = named.chain(listed);
-    inner.find_map(|(more, inner)| unfit(inner, &[context, &more].concat(), depth - 1))
+    INNER.into_iter().find_map(|key| {
+        let at = |path: &[&str], inner| unfit(inner, &[context, path].concat(), depth - 1);
+        match object.get(key)? {
+            Value::Object(named) if key != "items" => {
+                let mut named = named.iter();
+                named.find_map(|(name, inner)| at(&[key, name.as_str()], inner))
+            }
+            Value::Array(list) => list.iter().find_map(|inner| at(&[key], inner)),
+            one => at(&[key], one),
+        }
+    })
 }
 
 /// Returns the fault of a schema without the schemas in it.
