@@ -7,9 +7,7 @@ use plimsoll_wire::openai_responses::{
 use plimsoll_wire::{Effort, EncodedRequest, RenderInput, StreamDecoder};
 use reqwest::Url;
 
-use super::{
-    HostedTools, MAX_TOOLS, Protocol, common_input, effort_of, hosted, rendered,
-};
+use super::{HostedTools, MAX_TOOLS, Protocol, common_input, effort_of, hosted, rendered};
 use crate::cache_lifetime::{CacheLifetime, extra_keys};
 use crate::client::Connection;
 use crate::model_ref::ModelRef;
