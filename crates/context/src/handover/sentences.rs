@@ -1,5 +1,4 @@
-//! Splits texts into sentences, knows them by their phrases (`words/cues.txt`), and formats texts as
-//! one line.
+//! Splits texts into sentences, and formats texts as one line.
 
 use std::borrow::Cow;
 
@@ -9,8 +8,8 @@ const PIECE_MAX: usize = 600;
 /// Returns the sentences of `text`. Together they are the text: each includes the blanks and line
 /// ends after it.
 ///
-/// A sentence ends at a line end, unless the next line begins with a small letter, after `.`, `!` and
-/// `?` before whitespace, and after their CJK forms.
+/// A sentence ends at a line end, after `.`, `!` and `?` before whitespace, and after their CJK
+/// forms.
 pub(crate) fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut start = 0;
@@ -24,57 +23,15 @@ pub(crate) fn sentences(text: &str) -> Vec<&str> {
             _ => end - start >= PIECE_MAX && (c == ' ' || end - start >= 2 * PIECE_MAX),
         };
         if stops {
-            let mut is_paragraph = false;
             while let Some((at, blank)) = chars.next_if(|(_, next)| next.is_whitespace()) {
                 end = at + blank.len_utf8();
-                is_paragraph |= blank == '\n';
             }
-            let behind = text.get(end..).unwrap_or_default().trim_start_matches('*');
-            let is_wrapped = c == '\n' && !is_paragraph && behind.starts_with(char::is_lowercase);
-            if !is_wrapped || end - start >= PIECE_MAX {
-                found.extend(text.get(start..end));
-                start = end;
-            }
+            found.extend(text.get(start..end));
+            start = end;
         }
     }
     found.extend(text.get(start..).filter(|rest| !rest.is_empty()));
     found
-}
-
-/// Returns the sentences of a text without marks of lists. Headings, tables and code are left out.
-pub(crate) fn prose(text: &str) -> impl Iterator<Item = &str> {
-    let mut is_code = false;
-    sentences(text).into_iter().filter_map(move |sentence| {
-        let sentence = sentence.trim();
-        is_code ^= sentence.starts_with("```");
-        let is_row = sentence.starts_with(['#', '|', '<', '`', '=', '─', '│', '┌', '└', '├']);
-        let words = sentence.trim_start_matches(['-', '*', '•', '>', ' ', '✅']);
-        (!is_code && !is_row && !words.is_empty()).then_some(words)
-    })
-}
-
-/// Returns a sentence in the form in which phrases are searched: its words in lower case, each between
-/// blanks.
-pub(crate) fn words_of(sentence: &str) -> String {
-    let plain = sentence.to_lowercase().replace('’', "'");
-    let is_end = |c: char| !(c.is_alphanumeric() || c == '\'');
-    let words = plain.split(is_end).filter(|word| !word.is_empty());
-    words.fold(" ".to_owned(), |words, word| words + word + " ")
-}
-
-/// Returns `true` if the line was written by a machine rather than a person: a log, a stack trace,
-/// code.
-pub(crate) fn is_machine(line: &str) -> bool {
-    let line = line.trim();
-    let is_sign = |c: &char| !c.is_alphanumeric() && !c.is_whitespace();
-    let signs = line.chars().filter(is_sign).count();
-    signs * 4 > line.chars().count().max(24)
-        || line.starts_with("at ")
-        || line.starts_with("File \"")
-        || line.ends_with(['{', ';', '}', '('])
-        || line.ends_with(',') && line.contains(": ")
-        || line.starts_with("@@")
-        || line.starts_with(['<', '{', '}', '|', '$', '+'])
 }
 
 /// Returns `text` on one line of at most `max` bytes. Whitespace and control characters become

@@ -1,9 +1,7 @@
 //! Shell commands: the files that they write, move and remove, and the test that they run. The forms
 //! are data, in `words/commands.txt`.
 
-use super::calls::{
-    Act, EDITED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
-};
+use super::calls::{Act, CallKind, SIGNATURE_MAX, TranscriptCall, patched};
 use super::names::has_extension;
 use super::sentences::one_line;
 use super::words::{any_in, is_in, list};
@@ -12,24 +10,29 @@ use super::words::{any_in, is_in, list};
 const BODY_MAX: usize = 4_000;
 /// The number of words behind a program that may name a test.
 const WORDS_MAX: usize = 3;
+/// The folder of relative paths if it cannot be known.
+const UNKNOWN: &str = "?";
 
-/// Reads a command that runs in `folder`. Paths are recorded as they are written. A removal is only certain
-/// in a command that names no other folder and depends on nothing.
+/// Reads a command that runs in `folder`.
 pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
-    let shell = without_bodies(&command.replace("\\\n", " "));
+    let shell = without_bodies(command);
     let mut call = TranscriptCall {
         signature: one_line(shown(&shell), SIGNATURE_MAX),
-        is_command: true,
+        kind: CallKind::Command,
         is_reader: true,
-        folder: folder.to_owned(),
         ..TranscriptCall::default()
     };
+    let known = |folder: Option<String>| folder.unwrap_or_else(|| UNKNOWN.to_owned());
+    let mut current = folder.to_owned();
     let mut is_certain = true;
     for stage in stages(&shell).into_iter().map(Stage::of) {
         let (program, to) = (stage.word(0), stage.word(1));
-        let is_folder = matches!(program, "cd" | "pushd") && to != ".";
-        if let Some(folder) = stage.folder.as_deref().or(is_folder.then_some(to)) {
-            folder.clone_into(&mut call.folder);
+        let folder = match &stage.folder {
+            Some(other) => known(in_folder(&current, other)),
+            None => current.clone(),
+        };
+        if matches!(program, "cd" | "pushd") && to != "." {
+            current = known(in_folder(&folder, to));
         }
         is_certain &= !is_in("conditions", program);
         let acts = stage.acts();
@@ -37,17 +40,15 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
         let is_aside = program.is_empty() || stage.is_listed("aside_programs");
         call.is_reader &= reads || is_aside;
         for (act, path) in acts {
-            let path = path.trim_start_matches("./").trim_end_matches('/');
-            if path.is_empty() || path.starts_with("/dev/") || any_in("no_paths", path) {
-                continue;
-            }
-            let is_here = is_certain && (call.folder.is_empty() || path.starts_with('/'));
-            let is_perhaps = act == REMOVED && !is_here;
-            let act = if is_perhaps { PERHAPS_REMOVED } else { act };
-            call.files.push((act, path.to_owned()));
+            let is_perhaps = act == Act::Removed && !is_certain;
+            let act = if is_perhaps { Act::PerhapsRemoved } else { act };
+            let path = in_folder(&folder, path).filter(|path| !path.starts_with("/dev/"));
+            let file = path.map(|path| (act, one_line(&path, SIGNATURE_MAX)));
+            call.files.extend(file);
         }
         if stage.tests() && !reads && !is_aside {
-            call.test = [stage.variables, stage.words].concat().join(" ");
+            call.test = [stage.variables, stage.words].concat();
+            call.test_folder = folder;
         }
     }
     call.files.extend(patched(command));
@@ -76,18 +77,23 @@ impl Stage {
             let is_first = stage.words.is_empty();
             match word.as_str() {
                 "-C" => stage.folder = words.next(),
-                ">" => stage.output = words.next().map(|path| (WRITTEN, path)),
-                ">>" => stage.output = words.next().map(|path| (EDITED, path)),
+                ">" => stage.output = words.next().map(|path| (Act::Written, path)),
+                ">>" => stage.output = words.next().map(|path| (Act::Edited, path)),
+                // `python -m pytest` runs pytest.
+                "-m" if stage.words.len() == 1 && stage.word(0).starts_with("python") => {
+                    stage.words.clear();
+                }
                 _ if word.starts_with('#') => break,
                 // `2>&1`, `<a` and `$(`.
                 _ if word.starts_with(['<', '$', '(']) || word.contains('>') => {}
                 _ if word.starts_with('-') => stage.options.push(word),
                 _ if is_first && word.contains('=') => {
                     let name = word.split('=').next().unwrap_or_default();
-                    let is_plain = is_in("plain_variables", name);
-                    stage.variables.extend((!is_plain).then_some(word));
+                    if !is_in("plain_variables", name) {
+                        stage.variables.push(word);
+                    }
                 }
-                // `timeout 60 make` runs make, and `python -m pytest` runs pytest.
+                // `timeout 60 make` runs make.
                 _ if is_first && is_in("wrappers", &word) => {}
                 _ if is_first && word.starts_with(char::is_numeric) => {}
                 _ if is_first => {
@@ -111,16 +117,18 @@ impl Stage {
         let Some((effects, words)) = list("effects").find_map(|row| self.effects(row)) else {
             return acts;
         };
-        let mut effects = effects.split('|');
-        let [before, last, all] = [(); 3].map(|()| effects.next().unwrap_or_default());
-        acts.push((all, "."));
+        let mut effects = effects.split('|').map(Act::from_word);
+        let [before, last, all] = [(); 3].map(|()| effects.next().flatten());
+        acts.extend(all.map(|act| (act, ".")));
         if let Some((to, from)) = words.split_last() {
-            acts.extend(from.iter().map(|path| (before, path.as_str())));
+            acts.extend(
+                from.iter()
+                    .filter_map(|path| Some((before?, path.as_str()))),
+            );
             // `mv a.rs src` names a folder.
-            let is_folder = last == WRITTEN && !has_extension(to);
-            acts.extend((!is_folder).then_some((last, to.as_str())));
+            let last = last.filter(|act| *act != Act::Written || has_extension(to));
+            acts.extend(last.map(|act| (act, to.as_str())));
         }
-        acts.retain(|(act, _)| !act.is_empty());
         acts
     }
 
@@ -150,13 +158,18 @@ impl Stage {
         is_in(name, program) || is_in(name, &format!("{program} {}", self.word(1)))
     }
 
-    /// Returns `true` for a build, a check or a test: by the program, or by one of the words behind it that
-    /// is no file.
+    /// Returns `true` for a build, a check or a test: by the program, by one of the words behind it that
+    /// is no file, or by the script that an interpreter runs, such as `tests/test_lexer.py`.
     fn tests(&self) -> bool {
         let program = self.word(0);
-        let words = self.words.iter().skip(1).take(WORDS_MAX);
-        let mut words = words.filter(|word| !word.contains('/') && !has_extension(word));
-        let is_test = is_test_word(program) || words.any(|word| is_test_word(word));
+        let is_interpreter = is_in("interpreters", program);
+        let mut words = self.words.iter().skip(1).take(WORDS_MAX);
+        let is_test = is_test_word(program)
+            || words.any(|word| {
+                let name = word.rsplit('/').next().unwrap_or(word);
+                let is_file = word.contains('/') || has_extension(name);
+                (!is_file || is_interpreter && has_extension(name)) && is_test_word(name)
+            });
         let asks_only = self.options.iter().any(|word| is_in("asks_only", word));
         is_test && !asks_only && program != "git"
     }
@@ -168,40 +181,50 @@ fn is_test_word(word: &str) -> bool {
         .any(|part| is_in("tests", part))
 }
 
-/// Returns a command without the bodies of here-documents, which are content.
-fn without_bodies(command: &str) -> String {
-    let mut shell = String::new();
-    let mut rest = command;
-    while let Some((before, behind)) = rest.split_once("<<") {
-        shell.push_str(before);
-        let (line, body) = behind.split_once('\n').unwrap_or((behind, ""));
-        let line = line.trim_start_matches(['-', ' ']);
-        let end = line.find([' ', ')', ';', '&', '|', '>']);
-        let (word, line) = line.split_at(end.unwrap_or(line.len()));
-        let word = word.trim_matches(['\'', '"']);
-        let mut at = 0;
-        let mut lines = body.split_inclusive('\n').take(BODY_MAX);
-        let is_ended = lines.any(|line| {
-            at += line.len();
-            line.trim() == word
-        });
-        let ended = body.get(at..).filter(|_| is_ended && !word.is_empty());
-        shell.push_str(if ended.is_some() { line } else { "<<" });
-        shell.push_str(if ended.is_some() { "\n" } else { "" });
-        rest = ended.unwrap_or(behind);
-    }
-    shell + rest
+/// Returns a path relative to a folder, or `None` if it depends on variables or commands.
+fn in_folder(folder: &str, path: &str) -> Option<String> {
+    let path = path.trim_start_matches("./").trim_end_matches('/');
+    let is_path = !path.is_empty() && !any_in("no_paths", path);
+    is_path.then(|| match path {
+        _ if folder.is_empty() || path.starts_with(['/', '~']) => path.to_owned(),
+        "." => folder.to_owned(),
+        _ => format!("{folder}/{path}"),
+    })
 }
 
-/// Returns the part of a command that a signature shows: without a leading change to an absolute folder,
-/// which agents repeat.
+/// Returns a command without the bodies of here-documents, which are content.
+fn without_bodies(command: &str) -> String {
+    let command = command.replace("\\\n", " ");
+    let mut shell: Vec<String> = Vec::new();
+    let mut lines = command.lines();
+    while let Some(line) = lines.next() {
+        let (before, behind) = line.split_once("<<").unwrap_or((line, ""));
+        let behind = behind.trim_start_matches(['-', ' ']);
+        let end = behind.find([' ', ')', ';', '&', '|', '>']);
+        let (word, rest) = behind.split_at(end.unwrap_or(behind.len()));
+        let end = word.trim_matches(['\'', '"']);
+        let mut ahead = lines.clone();
+        let mut body = ahead.by_ref().take(BODY_MAX);
+        if !end.is_empty() && body.any(|line| line.trim() == end) {
+            shell.push(format!("{}{rest}", before.trim_end()));
+            lines = ahead;
+        } else {
+            shell.push(line.to_owned());
+        }
+    }
+    shell.join("\n")
+}
+
+/// Returns the part of a command that a signature shows: without the text of a commit, a leading change
+/// to an absolute folder, which agents repeat, and a trailing redirection.
 fn shown(shell: &str) -> &str {
-    let command = shell.trim();
+    let command = shell.split("\"$(cat").next().unwrap_or_default().trim();
     let behind = command
         .strip_prefix("cd ")
         .filter(|rest| rest.trim_start_matches(['"', '\'']).starts_with(['/', '~']))
         .and_then(|rest| rest.split_once("&&"));
-    behind.map_or(command, |(_, rest)| rest.trim())
+    let command = behind.map_or(command, |(_, rest)| rest.trim());
+    command.strip_suffix("2>&1").unwrap_or(command).trim()
 }
 
 /// Splits a command into its stages, each as words without quotes. Omits the stages behind a pipe,

@@ -17,25 +17,26 @@ const FILES: [&str; 5] = [
     include_str!("words/tools.txt"),
 ];
 
-/// The lists by name. A list has one entry a line, or, if its heading ends with `|`, several, or, if it
-/// ends with `" "`, several phrases that match as whole words. `\n` stands for the end of a line.
+/// The lists by name. A list has one entry a line, or, if its heading ends with `|`, several. `\n`
+/// stands for the end of a line.
 static LISTS: LazyLock<HashMap<&str, Vec<String>>> = LazyLock::new(|| {
     let mut lists: HashMap<&str, Vec<String>> = HashMap::default();
-    let (mut name, mut form) = ("", "");
+    let (mut name, mut has_several) = ("", false);
     let lines = FILES.iter().flat_map(|file| file.lines());
     for line in lines.filter(|line| !line.is_empty() && !line.starts_with("; ")) {
         let heading = line
             .strip_prefix('[')
             .and_then(|line| line.strip_suffix(']'));
         if let Some(heading) = heading {
-            (name, form) = heading.split_once(' ').unwrap_or((heading, ""));
+            has_several = heading.ends_with('|');
+            name = heading.trim_end_matches([' ', '|']);
             continue;
         }
         let list = lists.entry(name).or_default();
-        match form {
-            "" => list.push(line.replace("\\n", "\n")),
-            "|" => list.extend(line.split('|').map(str::to_owned)),
-            _ => list.extend(line.split('|').map(|phrase| format!(" {phrase} "))),
+        if has_several {
+            list.extend(line.split('|').map(str::to_owned));
+        } else {
+            list.push(line.replace("\\n", "\n"));
         }
     }
     lists
@@ -60,12 +61,6 @@ pub(crate) fn any_in(name: &str, text: &str) -> bool {
 /// Returns `text` behind the entry of a list with which it begins.
 pub(crate) fn behind<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     list(name).find_map(|form| behind_form(form, text))
-}
-
-/// Returns a text up to the first entry of a list.
-pub(crate) fn until<'t>(name: &str, text: &'t str) -> &'t str {
-    let end = list(name).filter_map(|end| text.find(end)).min();
-    end.and_then(|end| text.get(..end)).unwrap_or(text)
 }
 
 /// Returns `text` behind a form with which it begins: `*` stands for any text on the line, and `%` for
