@@ -61,12 +61,13 @@ fn task_of_template(text: &str) -> Option<&str> {
         let (before, line) = line.split_once('|')?;
         let (behind, rest) = line.split_once('|')?;
         let text = text.strip_prefix(opening)?;
+        let (task, end) = text.rsplit_once(behind)?;
         // Files before the task may contain the text before it.
         let at = match before {
             "" => 0,
-            before => text.rfind(before)? + before.len(),
+            before => task.rfind(before)? + before.len(),
         };
-        let (task, end) = text.get(at..)?.rsplit_once(behind)?;
+        let task = task.get(at..)?;
         end.trim_start().starts_with(rest).then_some(task)
     })
 }
