@@ -69,7 +69,9 @@ fuzz_target!(|data: &[u8]| {
 
 /// Returns the instructions and the messages.
 fn without_system(read: &Document) -> (Option<String>, Vec<Message>) {
-    let (beside, said) = read.messages.split_at(usize::from(read.has_system()));
+    let first = read.spans.first();
+    let has_system = first.is_some_and(|span| span.entries.is_empty());
+    let (beside, said) = read.messages.split_at(usize::from(has_system));
     (beside.first().map(Message::text), said.to_vec())
 }
 
