@@ -45,7 +45,7 @@ impl fmt::Display for EndReason {
             Self::Refused { by, why } => f.write_str(&refusal(by, why)),
             Self::DoomLoop { times, .. } => write!(
                 f,
-                "The same tool calls were asked for {times} times in a row; the work is not done"
+                "The model repeated the same tool calls, {times} messages in a row; the work is not done"
             ),
             Self::Interrupted => f.write_str("Interrupted"),
             Self::Failed { failure } => failure.fmt(f),

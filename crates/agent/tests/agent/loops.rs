@@ -383,8 +383,8 @@ fn two_calls_round_and_round_end_the_run() {
     assert_eq!(outcome.reason, EndReason::DoomLoop { times: 7, kind });
     assert_eq!(
         outcome.text,
-        "[Agent stopped: The same tool calls were asked for 7 times in a \
-         row; the work is not done]"
+        "[Agent stopped: The model repeated the same tool calls, 7 messages in a row; the work is \
+         not done]"
     );
     assert_eq!(stage.executed.len(), 4);
     assert_eq!(

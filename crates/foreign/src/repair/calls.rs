@@ -33,7 +33,11 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         if has_stored && !id.is_empty() && !is_known() {
             continue;
         }
-        let why = format!("this result answers no open call `{id}`; dropped it");
+        let named = match id.as_str() {
+            "" => String::new(),
+            id => format!(" `{id}`"),
+        };
+        let why = format!("this result answers no open call{named}; dropped it");
         patient.remove(at, why);
     }
     arrange(patient, &calls);

@@ -97,12 +97,13 @@ pub(crate) struct Patient<'c, 'a> {
 type FixUp = fn(&mut Patient<'_, '_>);
 
 /// The fix-ups, in their order. `ids` also does `orphans`, `unanswered`, `order` and `hosted`.
-const FIX_UPS: [(&str, FixUp); 11] = [
+const FIX_UPS: [(&str, FixUp); 12] = [
     ("shapes", shapes::fix),
     ("images", images::fix),
     ("ids", calls::fix),
     ("empty", shapes::empty),
     ("thinking", thinking::fix),
+    ("shapes", shapes::systems),
     ("empty", shapes::open),
     ("roles", roles::fix),
     ("last", roles::last),

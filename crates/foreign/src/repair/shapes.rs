@@ -55,6 +55,13 @@ pub(super) fn empty(patient: &mut Patient<'_, '_>) {
     });
 }
 
+/// Moves system messages that have become the first of the list, because those before them were removed.
+pub(super) fn systems(patient: &mut Patient<'_, '_>) {
+    if let Target::Messages(profile) = patient.target {
+        shapes_messages::systems(patient, profile);
+    }
+}
+
 /// Adds an opening message if nothing is left of the chat.
 pub(super) fn open(patient: &mut Patient<'_, '_>) {
     if patient.first_of_list().is_none() {

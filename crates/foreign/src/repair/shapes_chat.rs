@@ -20,21 +20,30 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>, dialect: &Dialect) {
     reshape(patient, |unit| message(unit.value().clone(), dialect));
 }
 
-/// Writes the functions of a request as tools, and the choice of one as that of a tool.
+/// Writes the functions of a request as tools behind those that it has, and the choice of one as that of a tool.
 fn functions(patient: &mut Patient<'_, '_>) {
     for (old, new) in [("functions", "tools"), ("function_call", "tool_choice")] {
         let tool = |function: Value| json!({"type": "function", "function": function});
-        let value = match patient.chat.key_value(old) {
-            Value::Null => continue,
-            Value::Array(functions) => functions.into_iter().map(tool).collect(),
-            one @ Value::Object(_) => tool(one),
-            word => word,
+        let value = match (patient.chat.key_value(old), patient.chat.key_value(new)) {
+            (Value::Null, _) => continue,
+            (Value::Array(functions), tools) => {
+                let tools = tools.as_array().cloned().unwrap_or_default().into_iter();
+                tools.chain(functions.into_iter().map(tool)).collect()
+            }
+            (one @ Value::Object(_), Value::Null) => tool(one),
+            (word, Value::Null) => word,
+            (_, set) => set,
         };
-        if patient.chat.key(new).is_none() {
+        patient.chat.remove_key(old);
+        let is_empty = value == json!([]);
+        if !is_empty {
             patient.chat.set_key(new, &value);
         }
-        patient.chat.remove_key(old);
-        patient.note_at(old.to_owned(), format!("wrote it as `{new}`"));
+        let done = match is_empty {
+            true => "left it out: it is empty".to_owned(),
+            false => format!("wrote it as `{new}`"),
+        };
+        patient.note_at(old.to_owned(), done);
     }
 }
 

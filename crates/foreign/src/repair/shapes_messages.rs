@@ -79,15 +79,8 @@ pub(crate) fn blocks(entry: Value) -> (Role, Vec<Value>) {
     (role, blocks)
 }
 
-/// Moves system messages of the list into the system prompt, and those behind the last answer into the user's role,
-/// since the model answers them. Some models accept them behind the first message.
-fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
-    let mut units = patient.chat.units.iter();
-    let last = units.rposition(|unit| unit.is_left() && unit.role != Role::System);
-    let answer = last.filter(|at| {
-        let unit = patient.left(*at);
-        unit.is_some_and(|unit| unit.role == Role::Assistant)
-    });
+/// Moves system messages of the list into the system prompt. Some models accept those behind the first message.
+pub(super) fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
     let mut is_first = true;
     let mut moved = Vec::new();
     for at in 0..patient.chat.units.len() {
@@ -98,16 +91,9 @@ fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
             is_first = false;
             continue;
         }
-        if profile.later_system && !is_first {
-            continue;
-        }
-        let is_last = answer.is_some_and(|answer| at > answer);
-        match block(unit.value().clone(), Role::System) {
-            Some(block) if is_last => as_users(patient, at, text(&block, "text")),
-            block => {
-                moved.extend(block);
-                patient.remove(at, "moved it into the system prompt");
-            }
+        if is_first || !profile.later_system {
+            moved.extend(block(unit.value().clone(), Role::System));
+            patient.remove(at, "moved it into the system prompt");
         }
     }
     if moved.is_empty() {
@@ -126,17 +112,6 @@ fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
         };
         blocks.append(&mut moved);
         *unit.edit() = blocks.into();
-    }
-}
-
-/// Moves a system message into the user's role.
-fn as_users(patient: &mut Patient<'_, '_>, at: usize, text: &str) {
-    let text = format!("{}\n\n{text}", prompt_texts::LATER_SYSTEM);
-    patient.edit(at, "moved it into the user's role", |value| {
-        set(value, "text", text);
-    });
-    if let Some(unit) = patient.chat.units.get_mut(at) {
-        unit.role = Role::User;
     }
 }
 
