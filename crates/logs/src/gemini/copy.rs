@@ -6,7 +6,7 @@ use plimsoll_foreign::{Protocol, Role, Unit};
 use plimsoll_wire::__internals::{set, unset};
 use serde_json::{Value, json};
 
-use super::{block, load};
+use super::{block, id_of, load};
 use crate::blocks::{arguments, wire_id};
 use crate::copy::{Copy, Group, answer_all, groups, merged, result_text, stem};
 use crate::error::LogError;
@@ -52,6 +52,10 @@ pub(crate) fn write(
         if let Some(tokens) = tokens.filter(|_| is_answer) {
             let tokens = json!({ "input": tokens, "output": 0, "cached": 0, "total": tokens });
             set(&mut message, "tokens", tokens);
+        }
+        // A line without an id is no message.
+        if id_of(&message).is_none() {
+            set(&mut message, "id", ids.uuid());
         }
         lines.push(message.to_string());
     }

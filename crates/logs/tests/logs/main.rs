@@ -437,6 +437,19 @@ fn a_copy_of_a_log_with_a_damaged_first_line_is_read_back() {
     assert_eq!(read_back(&copy).agent, Agent::Gemini);
 }
 
+/// Gemini CLI numbers the messages of old chats, but a line without an id is no message to it.
+#[test]
+fn a_copied_message_of_gemini_without_an_id_gets_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = std::fs::read_to_string(data("gemini-old.json")).unwrap();
+    let path = folder.path().join("session.json");
+    std::fs::write(&path, text.replace("\"id\"", "\"number\"")).unwrap();
+    let mut log = SessionLog::read(&path, None).unwrap();
+    let chat = treated(&mut log, false);
+    let copy = copied(&log, &chat, None);
+    assert_eq!(messages_of(read_back(&copy)), messages(&chat));
+}
+
 #[test]
 fn a_unit_is_found_by_its_place_and_never_by_its_text() {
     // Two results with the same text: the second one changes.
