@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_foreign::{Protocol, Role};
+use plimsoll_wire::__internals::unset;
 use rusqlite::{Connection, OpenFlags};
 use serde::Deserialize;
 use serde_json::Value;
@@ -131,16 +132,27 @@ pub(super) fn load(log: &mut SessionLog, session: Option<&str>) -> Result<Export
         why: format!("it is damaged ({error}); write it again with `opencode export ID`"),
     })?;
     let messages = (1..).zip(export.messages).map(|(row, message)| {
-        serde_json::from_str(message.get()).unwrap_or_else(|error| {
+        let message = serde_json::from_str(message.get());
+        let mut message: OpencodeMessage = message.unwrap_or_else(|error| {
             log.damaged(row, format!("its message cannot be read: {error}"));
             OpencodeMessage::default()
-        })
+        });
+        let is_damaged = |row: &Value| row.get(DAMAGED).is_some();
+        if is_damaged(&message.info) || message.parts.iter().any(is_damaged) {
+            log.damaged(row, "a row of it is no JSON".to_owned());
+            unset(&mut message.info, &[DAMAGED]);
+            message.parts.retain(|part| !is_damaged(part));
+        }
+        message
     });
     Ok(Export {
         info: export.info,
         messages: messages.collect(),
     })
 }
+
+/// The key that a row of the database has instead of data that is no JSON.
+const DAMAGED: &str = "$damaged";
 
 /// The data of a session, with the keys that `opencode export` writes.
 const SESSION: &str = "
@@ -151,10 +163,10 @@ const SESSION: &str = "
     FROM session WHERE id = ?1 OR ?1 IS NULL
     ORDER BY parent_id IS NOT NULL, time_updated DESC LIMIT 1";
 const MESSAGES: &str = "
-    SELECT id, json_set(iif(json_valid(data), data, '{}'), '$.id', id, '$.sessionID', session_id)
+    SELECT id, json_set(iif(json_valid(data), data, json_object('$damaged', 1)), '$.id', id, '$.sessionID', session_id)
     FROM message WHERE session_id = ?1 ORDER BY time_created, id";
 const PARTS: &str = "
-    SELECT json_set(iif(json_valid(data), data, '{}'), '$.id', id, '$.sessionID', ?2,
+    SELECT json_set(iif(json_valid(data), data, json_object('$damaged', 1)), '$.id', id, '$.sessionID', ?2,
         '$.messageID', message_id)
     FROM part WHERE message_id = ?1 ORDER BY id";
 

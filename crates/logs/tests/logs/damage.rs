@@ -598,4 +598,14 @@ fn a_session_in_the_database_of_opencode_is_read_as_its_export() {
         .unwrap_err()
         .to_string();
     assert!(missing.contains("no such session"), "{missing}");
+    let database = rusqlite::Connection::open(&path).unwrap();
+    let cut = "UPDATE part SET data = substr(data, 1, 9) WHERE rowid = 1";
+    database.execute_batch(cut).unwrap();
+    drop(database);
+    let damage = SessionLog::read(&path, None).unwrap().damage;
+    assert_eq!(damage.len(), 1);
+    assert_eq!(
+        (damage[0].line, damage[0].what.as_str()),
+        (1, "a row of it is no JSON")
+    );
 }
