@@ -219,7 +219,11 @@ impl SettingKind {
             Self::Written(_) => json_of(given)?,
             Self::Digest => match given {
                 Value::Boolean(is_on) => json!(is_on.then(ArgumentDigest::default)),
-                _ => json_of(given).filter(Json::is_object)?,
+                _ => {
+                    let digest = json_of(given).filter(Json::is_object)?;
+                    let digest: ArgumentDigest = serde_json::from_value(digest).ok()?;
+                    json!(Some(digest).filter(|digest| digest.fault().is_none())?)
+                }
             },
             Self::HostedTools => hosted_tools(given)?,
             Self::Rules | Self::Hooks => match given {
