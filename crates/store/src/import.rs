@@ -272,7 +272,10 @@ fn import(
     for session in &export.sessions {
         let id = &session.id;
         if write::exists(&transaction, id)? {
-            let why = format!("there is a session {id} already; import it by another name");
+            let why = format!(
+                "there is a session {id} already, so nothing was imported; delete it first, or give \
+                 the imported one another name (--to)"
+            );
             return Err(fault::other(path, why).into());
         }
         held.push(Right::acquire(locks, id)?);
