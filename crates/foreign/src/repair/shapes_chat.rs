@@ -58,9 +58,8 @@ fn message(value: Value, dialect: &Dialect) -> Option<Value> {
     if text(&value, "role") == "function" {
         unset(&mut value, &["name"]);
     }
-    let has_calls = value
-        .get("tool_calls")
-        .is_some_and(|calls| !calls.is_null());
+    let calls = value.get("tool_calls");
+    let has_calls = calls.is_some_and(|calls| calls.is_array() || calls.is_object());
     let call = value.get("function_call");
     let call = call.filter(|call| !has_calls && !text(call, "name").is_empty());
     if let Some(call) = call {
