@@ -11,7 +11,7 @@ use crate::model::Sheet;
 use crate::plan::{HAPPENED, Limit, Plan, Work};
 
 /// Part of every result of a call whose outcome is unknown.
-const UNKNOWN: &str = "it is not known whether this call ran to its end";
+const UNKNOWN: &str = "it is not known whether";
 
 /// Whether requests of a replaced process may still arrive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

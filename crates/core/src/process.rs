@@ -58,9 +58,9 @@ pub const GRACE: Duration = Duration::from_secs(1);
 /// How long output is awaited after the child has ended, if a background process still holds the
 /// pipe.
 pub const DRAIN: Duration = Duration::from_millis(500);
-/// How long a killed child is awaited. Only a process that is stuck in the kernel takes longer; it
-/// is reaped in the background.
-pub const REAP_WAIT: Duration = Duration::from_secs(2);
+/// How long a killed child is awaited. Only a process that is stuck in the kernel takes longer, or one on
+/// an overloaded machine; it is reaped in the background.
+pub const REAP_WAIT: Duration = Duration::from_secs(5);
 /// How many bytes are read from a pipe at once; the size of a pipe on Linux.
 const READ_BUFFER: usize = 64 * 1024;
 
@@ -142,7 +142,10 @@ pub enum ProcessError {
         cwd: String,
     },
     /// The child was started, but its exit status or output was lost.
-    #[error("lost track of `{program}`: {source}; it was killed")]
+    #[error(
+        "lost track of `{program}`: {source}; it was killed, and it is not known whether it has done \
+         its work"
+    )]
     Lost {
         /// The program.
         program: String,
