@@ -26,22 +26,22 @@ fn functions(patient: &mut Patient<'_, '_>) {
         let tool = |function: Value| json!({"type": "function", "function": function});
         let value = match (patient.chat.key_value(old), patient.chat.key_value(new)) {
             (Value::Null, _) => continue,
+            (Value::Array(functions), _) if functions.is_empty() => Err("it is empty"),
             (Value::Array(functions), tools) => {
                 let tools = tools.as_array().cloned().unwrap_or_default().into_iter();
-                tools.chain(functions.into_iter().map(tool)).collect()
+                Ok(tools.chain(functions.into_iter().map(tool)).collect())
             }
-            (one @ Value::Object(_), Value::Null) => tool(one),
-            (word, Value::Null) => word,
-            (_, set) => set,
+            (one @ Value::Object(_), Value::Null) => Ok(tool(one)),
+            (word, Value::Null) => Ok(word),
+            _ => Err("its successor is set"),
         };
         patient.chat.remove_key(old);
-        let is_empty = value == json!([]);
-        if !is_empty {
-            patient.chat.set_key(new, &value);
-        }
-        let done = match is_empty {
-            true => "left it out: it is empty".to_owned(),
-            false => format!("wrote it as `{new}`"),
+        let done = match value {
+            Ok(value) => {
+                patient.chat.set_key(new, &value);
+                format!("wrote it as `{new}`")
+            }
+            Err(why) => format!("left it out: {why}"),
         };
         patient.note_at(old.to_owned(), done);
     }
