@@ -1,6 +1,6 @@
 //! The use of the provider's prompt cache by the next request.
 
-use plimsoll_context::{CachePlan, CacheRules, CacheView, Tokens, USUAL_MINIMUM, breakpoints};
+use plimsoll_context::{CachePlan, CacheRules, CacheView, USUAL_MINIMUM, breakpoints};
 
 use crate::run::Run;
 
@@ -17,19 +17,14 @@ impl Run {
             items: self.state.transcript.items(),
             trail: self.state.facts.trail,
         };
+        let known = setup.sheet.and_then(|sheet| sheet.min_cacheable);
         let rules = CacheRules {
-            minimum: self.calibration().counted(self.least_cached()),
+            minimum: self.calibration().counted(known.unwrap_or(USUAL_MINIMUM)),
             ..CacheRules::default()
         };
         CachePlan {
             retention: setup.retention,
             ..breakpoints(&view, &setup.cache, &rules)
         }
-    }
-
-    /// Returns the size of the smallest prefix that the provider caches.
-    pub(crate) fn least_cached(&self) -> Tokens {
-        let known = self.setup.sheet.and_then(|sheet| sheet.min_cacheable);
-        known.unwrap_or(USUAL_MINIMUM)
     }
 }

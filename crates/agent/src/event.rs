@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{
-    Bytes, CacheMiss, CallId, Delta, Money, Part, Plan, StopReason, Tokens, Usage,
-};
+use plimsoll_context::{Bytes, CallId, Delta, Money, Part, Plan, StopReason, Tokens, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -185,8 +183,6 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
-    /// A call read clearly less from the provider's prompt cache than expected from the call before it.
-    CacheMissed(CacheMiss),
     /// The provider refused a request as too long, or cut it. All deltas of the call are void.
     Overflow {
         /// The step of the recovery ladder that follows, from 1.

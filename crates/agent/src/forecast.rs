@@ -5,7 +5,8 @@
 
 use plimsoll_context::{Money, Ppm, PriceSheet, Tokens, Usage};
 
-use crate::limits::{AtLimit, CountTokens};
+use crate::ledger::LimitKind;
+use crate::limits::CountTokens;
 use crate::outcome::EndReason;
 use crate::request::Request;
 use crate::run::Run;
@@ -62,11 +63,8 @@ impl Run {
     ///
     /// The first call of a run keeps its tools.
     pub(crate) fn has_to_be_last(&self) -> Option<EndReason> {
-        let finalizes = self.setup.limits.at_limit() == AtLimit::Finalize;
-        if !finalizes || self.tracker().turns == 0 {
-            return None;
-        }
-        self.no_call_after_next()
+        let may_be_last = self.may_finalize() && self.tracker().turns > 0;
+        self.no_call_after_next().filter(|_| may_be_last)
     }
 
     /// Returns the limit that leaves no call after the next one, if there is one.
@@ -108,54 +106,39 @@ impl Run {
     /// Returns how long the next answer may be without exceeding a limit. Returns `None` if the limits
     /// do not restrict it.
     pub(crate) fn answer_room(&self) -> Option<Tokens> {
-        let (limits, ledger) = (&self.setup.limits, self.tracker());
-        let processed = self.processed();
+        let (ledger, processed) = (self.tracker(), self.processed());
         // Not if this turns out to be the last call.
-        let is_finalizing = self.state.facts.finalizing.is_some();
-        let finalizes = !is_finalizing && limits.at_limit() == AtLimit::Finalize;
-        let held = if finalizes && self.no_call_after_next().is_none() {
+        let held = if self.may_finalize() && self.no_call_after_next().is_none() {
             self.last_call()
         } else {
             Amounts::default()
         };
-        let tokens = limits.max_total_tokens.map(|limit| {
-            let left = limit.minus(ledger.tokens_used);
-            left.minus(ledger.counts(processed))
-                .minus(Tokens(held.tokens))
+        let tokens = ledger.left(LimitKind::Tokens).map(|left| {
+            let input = ledger.counts(processed) + Tokens(held.tokens);
+            Tokens(left).minus(input)
         });
-        let money = limits.max_cost.and_then(|limit| {
-            let output = self.sheet()?.rates.output;
-            let left = limit.minus(ledger.cost_accumulated.known);
+        let money = ledger.left(LimitKind::Cost).and_then(|left| {
             let usual = self.usual_price(processed) + Money(held.money);
-            let left = left.minus(usual.max(self.full_price(processed)));
-            bought(left, output)
+            let input = usual.max(self.full_price(processed));
+            bought(Money(left).minus(input), self.sheet()?.rates.output)
         });
         let room = [tokens, money].into_iter().flatten().min()?;
         let room = room.max(self.answer());
         Some(room).filter(|room| *room < LONGEST_ANSWER)
     }
 
-    /// Returns the maximum input of the next call, in the provider's tokens.
-    pub(crate) fn allowed_input(&self) -> Tokens {
-        let (limits, ledger) = (&self.setup.limits, self.tracker());
-        let answer = self.answer();
-        let tokens = limits.max_total_tokens.map(|limit| {
-            let left = limit.minus(ledger.tokens_used).minus(answer);
-            left + match limits.count_tokens() {
-                CountTokens::Processed => Tokens::ZERO,
-                CountTokens::Growth => ledger.newest,
-            }
-        });
-        let money = limits.max_cost.and_then(|limit| {
-            let sheet = self.sheet()?;
-            let left = limit.minus(ledger.cost_accumulated.known);
-            bought(
-                left.minus(sheet.rates.output.of(answer)),
-                self.input_rate(&sheet),
-            )
-        });
-        let allowed = [tokens, money].into_iter().flatten().min();
-        allowed.unwrap_or(Tokens::MAX)
+    /// Returns how many of the provider's tokens the next call has to lose to fit into the limits.
+    pub(crate) fn excess(&self) -> Tokens {
+        let next = self.next_call();
+        let beyond = |kind, amount: u64| {
+            let left = self.tracker().left(kind);
+            left.map_or(0, |left| amount.saturating_sub(left))
+        };
+        let money = Money(beyond(LimitKind::Cost, next.money));
+        let sheet = self.sheet();
+        let bought = sheet.and_then(|sheet| bought(money, self.input_rate(&sheet)));
+        let tokens = Tokens(beyond(LimitKind::Tokens, next.tokens));
+        tokens.max(bought.unwrap_or_default())
     }
 
     /// Returns the estimate for the last answer after one more turn of usual growth.
@@ -193,13 +176,13 @@ impl Run {
     }
 
     /// Returns the maximum input of the next call, in the provider's tokens.
-    fn processed(&self) -> Tokens {
+    pub(crate) fn processed(&self) -> Tokens {
         let (tokens, facts) = (self.tokens(), &self.state.facts);
         // The provider reported the size of the previous request; only the growth is estimated.
         let (known, new) = match facts.heard {
-            Some((counted, said)) if counted <= tokens => {
+            Some((counted, usage)) if counted <= tokens => {
                 let grown = tokens.minus(counted);
-                (said, grown.share(facts.calibration.ratio()))
+                (usage.processed(), grown.share(facts.calibration.ratio()))
             }
             _ => (Tokens::ZERO, facts.calibration.reported(tokens)),
         };
@@ -232,13 +215,17 @@ impl Run {
         sheet.map_or(Money(0), |sheet| self.input_rate(&sheet).of(processed))
     }
 
-    /// Returns the price of this input if the cache still contains the entries of the last call.
+    /// Returns the price of this input if the cache still contains what the last call read and wrote there.
     fn usual_price(&self, processed: Tokens) -> Money {
         let Some(sheet) = self.sheet() else {
             return Money(0);
         };
-        let read = match sheet.rates.cache_read {
-            Some(_) if !self.is_cold() => self.state.facts.cache.readable().min(processed),
+        let heard = self.state.facts.heard;
+        let is_prefix = |counted| counted <= self.tokens() && !self.is_cold();
+        let read = match (sheet.rates.cache_read, heard) {
+            (Some(_), Some((counted, usage))) if is_prefix(counted) => {
+                processed.min(usage.cache_read + usage.cache_write)
+            }
             _ => Tokens::ZERO,
         };
         let read_rate = sheet.rates.cache_read.unwrap_or_default();

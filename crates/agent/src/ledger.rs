@@ -219,12 +219,16 @@ impl Ledger {
             (LimitKind::Tokens, calls.tokens),
             (LimitKind::Cost, calls.money),
         ];
-        let exceeds = |(kind, more): &(LimitKind, u64)| {
-            let measured = self.measure(*kind, self.started_at);
-            measured.is_some_and(|(used, limit)| used.saturating_add(*more) > limit)
-        };
+        let exceeds =
+            |(kind, more): &(LimitKind, u64)| self.left(*kind).is_some_and(|left| *more > left);
         let (kind, _) = more.into_iter().find(exceeds)?;
         Some(self.reason(kind))
+    }
+
+    /// Returns how much of a limit on tokens or money is left. `None` if there is no such limit.
+    pub(crate) fn left(&self, kind: LimitKind) -> Option<u64> {
+        let (used, limit) = self.measure(kind, self.started_at)?;
+        Some(limit.saturating_sub(used))
     }
 
     /// Returns two points in time on the clock of `started_at`: the time at which current activity is

@@ -2,7 +2,7 @@
 //!
 //! A failed run has an outcome as well, and its session can be continued.
 
-use plimsoll_context::{Bytes, CacheTally, CannotFit, Money, Part, Tokens, Usage};
+use plimsoll_context::{Bytes, CannotFit, Money, Part, Tokens, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -34,9 +34,6 @@ pub struct Outcome {
     /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub estimated: Usage,
-    /// The expected and the actual reads from the prompt cache.
-    #[serde(default, skip_serializing_if = "CacheTally::is_empty")]
-    pub cache: CacheTally,
     /// The total cost, including summaries and sub-agents.
     pub cost: Cost,
     /// Queued messages that were not delivered before the end.

@@ -107,9 +107,9 @@ impl Run {
     /// or if no plan suffices.
     pub(crate) fn plan_within_limits(&self) -> Option<Plan> {
         self.exceeded_by_next()?;
-        let allowed = self.allowed_input();
-        let allowed = allowed.minus(allowed.share(UNCOUNTED)).minus(Tokens(1));
-        let goal = self.calibration().counted(allowed);
+        let fitting = self.processed().minus(self.excess());
+        let fitting = fitting.minus(fitting.share(UNCOUNTED)).minus(Tokens(1));
+        let goal = self.calibration().counted(fitting);
         let goal = goal.minus(self.tools.overhead);
         let (view, context) = (&self.state.transcript, self.plan_context());
         let (recovery, budget) = (&self.setup.recovery, self.budget_at(goal));

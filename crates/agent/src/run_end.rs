@@ -126,7 +126,6 @@ impl Run {
             usage: ledger.usage,
             summary_usage: ledger.summary_usage,
             estimated: ledger.estimated,
-            cache: self.state.facts.cache.tally(),
             cost: ledger.cost_accumulated,
             undelivered,
             rolled_back,

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bytes, CacheMiss, CacheMonitor, CacheTrail, Calibration, CallId, Item, Message, Part,
-    PlanError, Seq, StopReason, TokenCounter, Tokens, ToolCall, Transcript, Usage,
+    Bytes, CacheTrail, Calibration, CallId, Item, Message, Part, PlanError, Seq, StopReason,
+    TokenCounter, Tokens, ToolCall, Transcript, Usage,
 };
 
 use crate::batch::{Batch, CallKey, without_long_faults};
@@ -51,12 +51,9 @@ pub(crate) struct Facts {
     turns: u64,
     /// The number of the turn in which the view was last compacted.
     compacted_in: Option<u64>,
-    /// The size of the last answered request, by our counter and as reported.
-    pub(crate) heard: Option<(Tokens, Tokens)>,
+    /// The size of the last answered request by our counter, and its usage as reported.
+    pub(crate) heard: Option<(Tokens, Usage)>,
     pub(crate) trail: CacheTrail,
-    pub(crate) cache: CacheMonitor,
-    /// The newest answered call read less from the cache than expected.
-    pub(crate) missed: Option<CacheMiss>,
     model: String,
     /// The session that the log was forked from first.
     root: Option<String>,
@@ -198,13 +195,8 @@ impl State {
             }
             Entry::Opened { format } => self.facts.format = *format,
             Entry::RunStarted {
-                run,
-                model,
-                system,
-                tools,
-                ..
+                run, model, tools, ..
             } => {
-                self.facts.cache.started(model, system, tools);
                 self.facts.names = ToolNames::new(tools.iter().map(String::as_str));
                 // Learned values are valid for one model only.
                 if self.facts.model != *model {
@@ -222,7 +214,6 @@ impl State {
                     self.facts.ledger.begin_run();
                     self.facts.finalizing = None;
                     self.doom_loop.forget();
-                    self.facts.cache.begin();
                     let open = self.batch.as_ref();
                     self.marks.begin(*run, &self.transcript, open);
                     self.memory.begin(self.transcript.next_seq());
@@ -265,9 +256,7 @@ impl State {
             } => {
                 self.facts.paused = *stop == StopReason::Paused && !is_empty(message);
                 self.facts.trail.sent(self.transcript.items());
-                let view = self.transcript.tokens();
-                self.facts.missed = self.facts.cache.answered(*counted, view, usage.as_ref());
-                self.facts.heard = usage.map(|usage| (*counted, usage.processed()));
+                self.facts.heard = usage.map(|usage| (*counted, usage));
                 self.transcript.mark_sent();
                 if !is_empty(message) {
                     let message = without_long_faults(message);
@@ -297,7 +286,6 @@ impl State {
                 let released = self.transcript.replay(plan)?;
                 self.memory.planned(&released.items, &self.transcript);
                 self.facts.trail.planned(plan);
-                self.facts.cache.planned(plan, self.transcript.items());
                 if plan.is_compaction() {
                     self.facts.compacted_in = Some(self.facts.turns);
                     self.facts.ledger.plans += 1;

@@ -175,6 +175,7 @@ impl Run {
         let is_last = self.state.facts.finalizing.is_some();
         let has_tools = !(is_last && self.refuses_tool_choice);
         let heard = self.state.facts.heard;
+        let heard = heard.map(|(then, usage)| (then, usage.processed()));
         let grown = heard.filter(|(then, _)| counted > *then);
         Request {
             system: Arc::clone(&self.setup.system),
@@ -247,11 +248,6 @@ impl Run {
             stop,
             usage,
         });
-        if let Some(miss) = self.state.facts.missed
-            && miss.expected >= self.least_cached()
-        {
-            self.notify(Event::CacheMissed(miss));
-        }
         if stop == StopReason::ContentFilter
             && self.state.batch.is_none()
             && self.state.facts.finalizing.is_none()

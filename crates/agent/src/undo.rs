@@ -97,7 +97,6 @@ impl State {
         };
         self.transcript.rewind(items);
         self.facts.trail = Default::default();
-        self.facts.cache.rewound();
         self.batch = None;
         self.facts.paused = false;
         self.facts.heard = None;

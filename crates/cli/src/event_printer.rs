@@ -321,8 +321,6 @@ impl Observer for EventPrinter {
                     ));
                 }
             }
-            // A planned miss is already reported by the line of its plan.
-            Event::CacheMissed(miss) => self.dim(&miss.to_string()),
             Event::LimitNear { notice } => self.dim(&clean(notice)),
             Event::LimitReached { notice } => {
                 // The text of a call that was cut off stays in the session.

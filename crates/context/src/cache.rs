@@ -1,15 +1,12 @@
 //! [`CacheConfig`]: whether and how a provider's prompt cache is used; [`CachePlan`]: the cache
 //! breakpoints of one request, as data.
 //!
-//! The wire format of breakpoints is written by `wire`. The actual cache reads are compared with
-//! the expected ones in `cache/monitor.rs`.
+//! The wire format of breakpoints is written by `wire`.
 
-mod monitor;
 mod trail;
 
 use std::sync::Arc;
 
-pub use monitor::{CLEARLY_SHORT, CacheMiss, CacheMonitor, CacheTally, LEAST_EXPECTED};
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 pub use trail::CacheTrail;

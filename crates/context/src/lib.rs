@@ -51,9 +51,8 @@ pub use budget::{
     WORKING_TARGET, WORKING_TRIGGER,
 };
 pub use cache::{
-    Breakpoint, CLEARLY_SHORT, CacheConfig, CacheMiss, CacheMonitor, CachePlan, CacheRetention,
-    CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, LEAST_EXPECTED, LOOK_BACK,
-    MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
+    Breakpoint, CacheConfig, CachePlan, CacheRetention, CacheRules, CacheStrategy, CacheTrail,
+    CacheView, LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };
 pub use calibration::Calibration;
 pub use compat::{CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Thresholds};

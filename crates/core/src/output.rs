@@ -3,7 +3,7 @@
 use std::fmt;
 
 use plimsoll_agent::{Cost, EndReason, Outcome, RunStep, Spend};
-use plimsoll_context::{Bytes, CacheTally, Part, Tokens, Usage};
+use plimsoll_context::{Bytes, Part, Tokens, Usage};
 
 use crate::store::SessionId;
 
@@ -32,8 +32,6 @@ pub struct AgentOutput {
     pub plans: u64,
     /// Tokens freed by the plans.
     pub freed: Tokens,
-    /// Expected and actual reads from the prompt cache.
-    pub cache: CacheTally,
     /// Cost of the run, including summaries and sub-agents.
     pub cost: Cost,
     /// Messages that came too late for the run.
@@ -73,7 +71,6 @@ impl AgentOutput {
             tool_calls: outcome.tool_calls,
             plans: outcome.plans,
             freed: outcome.freed,
-            cache: outcome.cache,
             cost: outcome.cost,
             undelivered: outcome.undelivered,
             rolled_back: outcome.rolled_back,

@@ -1,7 +1,6 @@
-//! The prompt cache of providers: which parts of a request are marked, for how long, and whether they were read.
+//! The prompt cache of providers: which parts of a request are marked, and for how long.
 //!
-//! An agent marks its requests by itself, for providers that want marks. [`CacheConfig`] changes how, and
-//! [`CacheMonitor`] tells whether less was read from the cache than expected.
+//! An agent marks its requests by itself, for providers that want marks. [`CacheConfig`] changes how.
 //!
 //! ```
 //! use plimsoll::Agent;
@@ -15,7 +14,6 @@
 //! ```
 
 pub use plimsoll_context::{
-    Breakpoint, CLEARLY_SHORT, CacheConfig, CacheMiss, CacheMonitor, CachePlan, CacheRetention,
-    CacheRules, CacheStrategy, CacheTally, CacheTrail, CacheView, Fingerprint, LEAST_EXPECTED,
-    LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
+    Breakpoint, CacheConfig, CachePlan, CacheRetention, CacheRules, CacheStrategy, CacheTrail,
+    CacheView, Fingerprint, LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };

@@ -20,12 +20,6 @@ pub(crate) fn record(event: &Event, setup: &Setup, contents: bool) {
             plimsoll.overflow.rung = i64::from(*rung),
             plimsoll.window = window.map(|window| int(window.0))
         ),
-        Event::CacheMissed(miss) => tell!(
-            INFO,
-            "cache missed",
-            plimsoll.cache.expected = int(miss.expected.0),
-            plimsoll.cache.read = int(miss.read.0)
-        ),
         Event::LimitNear { .. } => tell!(INFO, "limit near"),
         Event::LimitReached { .. } => tell!(WARN, "limit reached"),
         Event::LoopDetected { .. } => tell!(WARN, "loop detected"),
