@@ -15,7 +15,7 @@ impl Run {
             tools: self.tools.tokens,
             system: self.tools.system,
             items: self.state.transcript.items(),
-            trail: self.state.facts.trail,
+            sent: self.state.facts.sent,
         };
         let known = setup.sheet.and_then(|sheet| sheet.min_cacheable);
         let rules = CacheRules {

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Bytes, CacheTrail, Calibration, CallId, Item, Message, Part, PlanError, Seq, StopReason,
-    TokenCounter, Tokens, ToolCall, Transcript, Usage,
+    Bytes, Calibration, CallId, Item, Message, Part, PlanError, Seq, StopReason, TokenCounter,
+    Tokens, ToolCall, Transcript, Usage,
 };
 
 use crate::batch::{Batch, CallKey, without_long_faults};
@@ -53,7 +53,8 @@ pub(crate) struct Facts {
     compacted_in: Option<u64>,
     /// The size of the last answered request by our counter, and its usage as reported.
     pub(crate) heard: Option<(Tokens, Usage)>,
-    pub(crate) trail: CacheTrail,
+    /// The last item of the last request that is still as it was sent.
+    pub(crate) sent: Option<Seq>,
     model: String,
     /// The session that the log was forked from first.
     root: Option<String>,
@@ -204,7 +205,7 @@ impl State {
                     self.facts.calibration = Calibration::default();
                     self.facts.learned = None;
                     self.facts.heard = None;
-                    self.facts.trail = CacheTrail::default();
+                    self.facts.sent = None;
                 }
                 // A run that continues after a crash keeps its number and its usage.
                 if self.facts.runs != *run {
@@ -255,7 +256,7 @@ impl State {
                 ..
             } => {
                 self.facts.paused = *stop == StopReason::Paused && !is_empty(message);
-                self.facts.trail.sent(self.transcript.items());
+                self.facts.sent = self.transcript.items().last().map(|item| item.seq);
                 self.facts.heard = usage.map(|usage| (*counted, usage));
                 self.transcript.mark_sent();
                 if !is_empty(message) {
@@ -285,7 +286,7 @@ impl State {
                 self.marks.keep(&self.transcript);
                 let released = self.transcript.replay(plan)?;
                 self.memory.planned(&released.items, &self.transcript);
-                self.facts.trail.planned(plan);
+                self.facts.sent = self.facts.sent.and_then(|sent| plan.keeps(sent));
                 if plan.is_compaction() {
                     self.facts.compacted_in = Some(self.facts.turns);
                     self.facts.ledger.plans += 1;

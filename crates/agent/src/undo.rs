@@ -96,7 +96,7 @@ impl State {
             return false;
         };
         self.transcript.rewind(items);
-        self.facts.trail = Default::default();
+        self.facts.sent = None;
         self.batch = None;
         self.facts.paused = false;
         self.facts.heard = None;

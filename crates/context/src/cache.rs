@@ -3,17 +3,13 @@
 //!
 //! The wire format of breakpoints is written by `wire`.
 
-mod trail;
-
 use std::sync::Arc;
-
-use serde::{Deserialize, Serialize};
-use smart_default::SmartDefault;
-pub use trail::CacheTrail;
 
 use crate::item::{Item, Seq};
 use crate::message::{Message, Part};
 use crate::tokens::Tokens;
+use serde::{Deserialize, Serialize};
+use smart_default::SmartDefault;
 
 /// The maximum number of breakpoints in one request: a fifth one is refused (AM11).
 pub const MAX_BREAKPOINTS: usize = 4;
@@ -128,8 +124,8 @@ pub struct CacheView<'a> {
     pub system: Tokens,
     /// The items of the view.
     pub items: &'a [Item],
-    /// The positions that earlier requests have left in the cache.
-    pub trail: CacheTrail,
+    /// The last item of the last request, or the last one of it that no plan has rewritten since.
+    pub sent: Option<Seq>,
 }
 
 /// The positions at which the configuration allows breakpoints.
@@ -141,19 +137,19 @@ struct Marks {
 
 /// Places the breakpoints of a request.
 ///
-/// There is one at the end, one after the system prompt, and one at the anchor, the position up to
-/// which the next plan is expected to leave the view unchanged ([`CacheTrail`]). Another one marks
-/// the end of the previous request if the provider might not find it by looking back from the new
-/// end. The tools get a breakpoint only if one is left: they come before the system prompt, whose
-/// breakpoint covers them. Between two plans, the breakpoints of system prompt and anchor stay, and
-/// the others only move forward or are dropped.
+/// There is one at the end, one after the system prompt, and one after the task, before which plans
+/// leave the view unchanged. Another one marks the end of the previous request if the provider might
+/// not find it by looking back from the new end. The tools get a breakpoint only if one is left: they
+/// come before the system prompt, whose breakpoint covers them. Between two plans, the breakpoints of
+/// system prompt and task stay, and the others only move forward or are dropped.
 #[must_use]
 pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRules) -> CachePlan {
     let marks = config.marks();
     let last = view.items.len().checked_sub(1);
     let end = last.filter(|_| marks.messages);
-    let before = end.and_then(|_| view.trail.end_in(view.items));
-    let anchor = end.and_then(|_| view.trail.anchor_in(view.items));
+    let before = end.and_then(|_| place_of(view.items, view.sent?));
+    let mut items = view.items.iter();
+    let task = end.and_then(|_| items.position(|item| item.message.is_user()));
     let far = before.is_some_and(|before| {
         blocks_after(view.items, before).saturating_add(SAFETY) >= rules.look_back
     });
@@ -165,7 +161,7 @@ pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRule
         message(end),
         message(before.filter(|_| far)),
         system,
-        message(anchor),
+        message(task),
         tools,
         message(before),
     ];

@@ -51,8 +51,8 @@ pub use budget::{
     WORKING_TARGET, WORKING_TRIGGER,
 };
 pub use cache::{
-    Breakpoint, CacheConfig, CachePlan, CacheRetention, CacheRules, CacheStrategy, CacheTrail,
-    CacheView, LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
+    Breakpoint, CacheConfig, CachePlan, CacheRetention, CacheRules, CacheStrategy, CacheView,
+    LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };
 pub use calibration::Calibration;
 pub use compat::{CompactionConfig, CompactionScope, ContextConfig, Counts, OwnStages, Thresholds};

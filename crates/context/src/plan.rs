@@ -219,6 +219,15 @@ impl Plan {
         self.rewrites_from.is_some() || self.edits.iter().any(removes)
     }
 
+    /// Returns the last item up to `sent` that the plan leaves as it was sent.
+    #[must_use]
+    pub fn keeps(&self, sent: Seq) -> Option<Seq> {
+        match self.rewrites_from {
+            Some(first) if first <= sent => first.0.checked_sub(1).map(Seq),
+            _ => Some(sent),
+        }
+    }
+
     /// Returns the size of the view after the plan.
     #[must_use]
     pub fn after(&self) -> Tokens {

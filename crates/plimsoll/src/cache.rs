@@ -14,6 +14,6 @@
 //! ```
 
 pub use plimsoll_context::{
-    Breakpoint, CacheConfig, CachePlan, CacheRetention, CacheRules, CacheStrategy, CacheTrail,
-    CacheView, Fingerprint, LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
+    Breakpoint, CacheConfig, CachePlan, CacheRetention, CacheRules, CacheStrategy, CacheView,
+    Fingerprint, LOOK_BACK, MAX_BREAKPOINTS, USUAL_MINIMUM, breakpoints,
 };

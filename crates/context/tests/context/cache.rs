@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Breakpoint, CacheConfig, CacheRules, CacheStrategy, CacheTrail, CacheView, Calibration, CallId,
-    Chars4, ContextStrategy, Fingerprint, Item, LOOK_BACK, MAX_BREAKPOINTS, Message, Part,
-    PlanContext, SummaryConfig, Tokens, ToolCall, Transcript, Trigger, ViewLimits, breakpoints,
+    Breakpoint, CacheConfig, CacheRules, CacheStrategy, CacheView, Calibration, CallId, Chars4,
+    ContextStrategy, Fingerprint, Item, LOOK_BACK, MAX_BREAKPOINTS, Message, Part, PlanContext,
+    Seq, SummaryConfig, Tokens, ToolCall, Transcript, Trigger, ViewLimits, breakpoints,
 };
 use proptest::prelude::*;
 
@@ -62,13 +62,17 @@ impl Cache {
     }
 }
 
-fn view<'a>(items: &'a [Item], trail: CacheTrail) -> CacheView<'a> {
+fn view(items: &[Item], sent: Option<Seq>) -> CacheView<'_> {
     CacheView {
         tools: TOOLS,
         system: SYSTEM,
         items,
-        trail,
+        sent,
     }
+}
+
+fn last(items: &[Item]) -> Option<Seq> {
+    items.last().map(|item| item.seq)
 }
 
 fn push_turn(view: &mut Transcript, number: usize, (calls, size): TurnShape) {
@@ -103,7 +107,7 @@ fn play(turns: &[TurnShape], strategy: ContextStrategy) -> (usize, usize) {
         .unwrap();
     let policy = strategy.policy(None, SummaryConfig::default());
     let mut cache = Cache::default();
-    let mut trail = CacheTrail::default();
+    let mut sent = None;
     let mut transcript = Transcript::new(Arc::new(Chars4));
     transcript.push(Message::user("the task ".repeat(40)));
     let (mut before, mut sent_blocks) = (Vec::new(), 0);
@@ -117,12 +121,12 @@ fn play(turns: &[TurnShape], strategy: ContextStrategy) -> (usize, usize) {
         let mut rewritten = false;
         if let Some(plan) = proposal.plan {
             transcript.apply(&plan).unwrap();
-            trail.planned(&plan);
+            sent = sent.and_then(|sent| plan.keeps(sent));
             rewritten = plan.rewrites_from.is_some();
             plans += usize::from(rewritten);
         }
         let items = transcript.items();
-        let plan = breakpoints(&view(items, trail), &CacheConfig::default(), &RULES);
+        let plan = breakpoints(&view(items, sent), &CacheConfig::default(), &RULES);
         let marks = plan.breakpoints;
         assert!(marks.len() <= MAX_BREAKPOINTS);
         assert!(marks.is_sorted_by(|one, next| one < next), "{marks:?}");
@@ -145,7 +149,7 @@ fn play(turns: &[TurnShape], strategy: ContextStrategy) -> (usize, usize) {
             .map(|item| item.message.parts().len().max(1))
             .sum();
         before = marks;
-        trail.sent(items);
+        sent = last(items);
         transcript.mark_sent();
         push_turn(&mut transcript, number, *turn);
     }
@@ -185,10 +189,10 @@ proptest! {
         let rules = CacheRules { max, minimum: Tokens(minimum), ..RULES };
         let mut transcript = Transcript::new(Arc::new(Chars4));
         transcript.push(Message::user("task"));
-        let mut trail = CacheTrail::default();
+        let mut sent = None;
         for (number, turn) in turns.iter().enumerate() {
             let items = transcript.items();
-            let plan = breakpoints(&view(items, trail), &config, &rules);
+            let plan = breakpoints(&view(items, sent), &config, &rules);
             prop_assert!(plan.breakpoints.len() <= max);
             for mark in &plan.breakpoints {
                 let (allowed, weight) = match mark {
@@ -202,7 +206,7 @@ proptest! {
                 prop_assert!(enabled && allowed, "{mark:?}");
                 prop_assert!(weight >= rules.minimum);
             }
-            trail.sent(items);
+            sent = last(items);
             transcript.mark_sent();
             push_turn(&mut transcript, number, *turn);
         }
@@ -228,18 +232,17 @@ fn a_plan_leaves_what_stands_before_it_in_the_cache() {
 fn a_long_turn_gets_a_breakpoint_where_the_last_request_ended() {
     let mut transcript = Transcript::new(Arc::new(Chars4));
     transcript.push(Message::user("the task ".repeat(200)));
-    let mut trail = CacheTrail::default();
     push_turn(&mut transcript, 0, (1, 1_000));
-    trail.sent(transcript.items());
+    let sent = last(transcript.items());
     push_turn(&mut transcript, 1, (30, 100));
-    let marks = |trail| {
-        let view = view(transcript.items(), trail);
+    let marks = |sent| {
+        let view = view(transcript.items(), sent);
         breakpoints(&view, &CacheConfig::default(), &RULES).breakpoints
     };
     use Breakpoint::{Message as At, System, Tools};
     // The tools give way: the system prompt's breakpoint covers them.
-    assert_eq!(marks(trail), [System, At(0), At(2), At(33)]);
-    assert_eq!(marks(CacheTrail::default()), [Tools, System, At(0), At(33)]);
+    assert_eq!(marks(sent), [System, At(0), At(2), At(33)]);
+    assert_eq!(marks(None), [Tools, System, At(0), At(33)]);
 }
 
 #[test]

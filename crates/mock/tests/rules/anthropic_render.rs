@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheConfig, CacheRules, CacheTrail, CacheView, Chars4, Message, Opaque, Part, Tokens,
-    Transcript, breakpoints,
+    CacheConfig, CacheRules, CacheView, Chars4, Message, Opaque, Part, Tokens, Transcript,
+    breakpoints,
 };
 use plimsoll_mock::rules::anthropic::validate;
 use plimsoll_testkit::messages::{tool_call as call, tool_result as result};
@@ -92,7 +92,7 @@ fn the_thinking_budget_always_fits() {
 fn a_long_turn_has_a_breakpoint_where_the_request_before_it_ended() {
     let mut transcript = Transcript::new(Arc::new(Chars4));
     transcript.push(Message::user("the task ".repeat(2_000)));
-    let mut trail = CacheTrail::default();
+    let mut sent = None;
     let mut written: Option<usize> = None;
     for (turn, calls) in [1, 3, 30, 1, 12, 45, 2].into_iter().enumerate() {
         let items = transcript.items();
@@ -100,7 +100,7 @@ fn a_long_turn_has_a_breakpoint_where_the_request_before_it_ended() {
             tools: Tokens(0),
             system: Tokens(10),
             items,
-            trail,
+            sent,
         };
         let plan = breakpoints(&view, &CacheConfig::default(), &CacheRules::default());
         let input = RenderInput {
@@ -125,7 +125,7 @@ fn a_long_turn_has_a_breakpoint_where_the_request_before_it_ended() {
         }
         written = marked.last().copied();
         assert_eq!(written, Some(blocks.len() - 1), "the end is marked");
-        trail.sent(items);
+        sent = items.last().map(|item| item.seq);
         let id = |at: usize| format!("toolu_{turn}_{at}");
         let parts = (0..calls).map(|at| call(&id(at), "read", "{}")).collect();
         transcript.push(Message::Assistant { parts });
