@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Form, Item, Message, Pin, PinnedPart, Seq, Tokens};
+use plimsoll_context::{Form, Item, Message, Pin, Seq, Tokens};
 
 use crate::entry::Entry;
 use crate::event::AppliedPlan;
@@ -67,16 +67,16 @@ impl Run {
         true
     }
 
-    /// Pins an item of the view, or a part of it.
+    /// Pins an item of the view.
     ///
     /// # Errors
     /// If the item is not in the view in its original form, if the pins would be too large, or if a run
     /// is in progress.
-    pub fn pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), PinError> {
+    pub fn pin(&mut self, seq: Seq) -> Result<(), PinError> {
         if self.is_running() {
             return Err(PinError::Pending);
         }
-        self.set_pin(seq, what)
+        self.set_pin(seq)
     }
 
     /// Adds a rule of the host to the view and pins it. A rule that is already in the view is not added
@@ -125,8 +125,7 @@ impl Run {
             items.filter(|item| *item.message == message && item.form == Form::Original);
         if let Some(item) = present.next() {
             let seq = item.seq;
-            self.set_pin(seq, PinnedPart::Whole)?;
-            return Ok(seq);
+            return self.set_pin(seq).map(|()| seq);
         }
         let (count, weight) = held(self.state.transcript.items(), None);
         let more = self.setup.counter.message(&message);
@@ -136,28 +135,20 @@ impl Run {
             message: Arc::new(message),
             queued: None,
         });
-        self.set_pin(seq, PinnedPart::Whole)?;
+        self.set_pin(seq)?;
         Ok(seq)
     }
 
-    fn set_pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), PinError> {
+    fn set_pin(&mut self, seq: Seq) -> Result<(), PinError> {
         let view = &self.state.transcript;
-        let item = view.get(seq).ok_or(PinError::NotInView(seq))?;
-        if item.form != Form::Original {
-            return Err(PinError::NotInView(seq));
-        }
-        let pin = Pin::on(&item.message, what).ok_or(PinError::NotInView(seq))?;
-        match &item.pin {
-            // A message that is pinned as a whole needs no further pin.
-            Some(there) if *there == pin || there.what == PinnedPart::Whole => {}
-            Some(_) => {
-                self.record(Entry::Pinned { seq, pin });
-            }
-            None => {
-                let (count, weight) = held(self.state.transcript.items(), Some(seq));
-                self.check_pins(count, weight)?;
-                self.record(Entry::Pinned { seq, pin });
-            }
+        let item = view.get(seq);
+        let item = item.filter(|item| item.form == Form::Original);
+        let item = item.ok_or(PinError::NotInView(seq))?;
+        if item.pin.is_none() {
+            let pin = Pin::on(&item.message);
+            let (count, weight) = held(view.items(), Some(seq));
+            self.check_pins(count, weight)?;
+            self.record(Entry::Pinned { seq, pin });
         }
         Ok(())
     }
@@ -219,10 +210,10 @@ impl Run {
     /// Pins an item again that was pinned before a run was undone. An item of that run is gone, unless it is a rule.
     fn restore_pin(&mut self, item: &Item) -> Result<(), PinError> {
         let now = self.state.transcript.get(item.seq);
-        match (&item.pin, now, rule_text(&item.message)) {
-            (Some(pin), Some(now), _) if now.pin.is_none() => self.set_pin(item.seq, pin.what),
-            (Some(_), None, Some(rule)) => self.say_rule(rule).map(|_| ()),
-            _ => Ok(()),
+        match (now, rule_text(&item.message)) {
+            (Some(_), _) => self.set_pin(item.seq),
+            (None, Some(rule)) => self.say_rule(rule).map(|_| ()),
+            (None, None) => Ok(()),
         }
     }
 

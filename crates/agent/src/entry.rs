@@ -230,11 +230,11 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
-    /// An item of the view, or a part of it, was pinned.
+    /// An item of the view was pinned.
     Pinned {
         /// The item.
         seq: Seq,
-        /// The pinned part, with a proof of its content.
+        /// The pin, with a proof of the content.
         pin: Pin,
     },
     /// An item was unpinned.

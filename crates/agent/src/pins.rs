@@ -11,7 +11,7 @@ pub const MAX_PINS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PinError {
-    /// The item is not in the view in its original form, or has no such part.
+    /// The item is not in the view in its original form.
     #[error(
         "{0} cannot be pinned: it is no longer in the view in its original form; recall it and \
          pin the result"

@@ -212,8 +212,8 @@ impl<'a> Draft<'a> {
         let Some((now, weight)) = self.current(at) else {
             return Tokens::ZERO;
         };
-        let breaks_pin = |item: &Item| item.pin.as_ref().is_some_and(|pin| !pin.holds(&to));
-        if !to.is_form_of(now) || self.items().get(at).is_none_or(breaks_pin) {
+        let is_pinned = |item: &Item| item.pin.is_some();
+        if !to.is_form_of(now) || self.items().get(at).is_none_or(is_pinned) {
             return Tokens::ZERO;
         }
         let tokens = self.counter().message(&to);

@@ -6,9 +6,9 @@ use std::io::Write;
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::{Message, Part};
+use crate::message::Message;
 
-/// 128 bits of BLAKE3 over the JSON of messages or of a part: the chance that any two of 2³²
+/// 128 bits of BLAKE3 over the JSON of messages: the chance that any two of 2³²
 /// collide is 2⁻⁶⁴.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 16]);
@@ -23,18 +23,6 @@ impl Fingerprint {
             let _ = serde_json::to_writer(&mut hasher, message);
             let _ = hasher.write_all(b"\n");
         }
-        Self::from_hasher(&hasher)
-    }
-
-    /// Returns the fingerprint of one part.
-    #[must_use]
-    pub fn of_part(part: &Part) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        let _ = serde_json::to_writer(&mut hasher, part);
-        Self::from_hasher(&hasher)
-    }
-
-    fn from_hasher(hasher: &blake3::Hasher) -> Self {
         let mut bytes = [0; 16];
         hasher.finalize_xof().fill(&mut bytes);
         Self(bytes)

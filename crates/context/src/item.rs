@@ -48,7 +48,7 @@ pub struct Item {
     pub message: Arc<Message>,
     /// The size of the message, counted once.
     pub tokens: Tokens,
-    /// The pinned content, which must stay in the view, if there is any.
+    /// The pin that keeps the message in the view, if there is one.
     pub pin: Option<Pin>,
     /// Whether the message is the original.
     pub form: Form,
@@ -63,45 +63,24 @@ pub enum Form {
     Edited(Recall),
 }
 
-/// The content of an item that must stay in the view, with a fingerprint to verify it.
+/// A pin on an item, which must stay in the view unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pin {
-    /// The pinned part of the item.
-    pub what: PinnedPart,
-    /// The fingerprint of the content when it was pinned.
+    /// The fingerprint of the message when it was pinned.
     pub hash: Fingerprint,
 }
 
-/// The pinned part of an item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PinnedPart {
-    /// The whole message.
-    Whole,
-    /// One part, by its position in the message. The other parts may be removed.
-    Part(usize),
-}
-
 impl Pin {
-    /// Creates a pin on a message or a part of it. Returns `None` if the message has no such part.
+    /// Creates a pin on a message.
     #[must_use]
-    pub fn on(message: &Message, what: PinnedPart) -> Option<Self> {
-        let hash = match what {
-            PinnedPart::Whole => Fingerprint::of([message]),
-            PinnedPart::Part(at) => Fingerprint::of_part(message.parts().get(at)?),
-        };
-        Some(Self { what, hash })
+    pub fn on(message: &Message) -> Self {
+        let hash = Fingerprint::of([message]);
+        Self { hash }
     }
 
-    /// Checks whether a message still contains the pinned content. A part may have moved.
+    /// Checks whether a message is still the pinned one.
     #[must_use]
     pub fn holds(&self, message: &Message) -> bool {
-        match self.what {
-            PinnedPart::Whole => Fingerprint::of([message]) == self.hash,
-            PinnedPart::Part(_) => message
-                .parts()
-                .iter()
-                .any(|part| Fingerprint::of_part(part) == self.hash),
-        }
+        *self == Self::on(message)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::counter::TokenCounter;
 use crate::exchange::Exchange;
-use crate::item::{Form, Item, Pin, PinnedPart, Seq};
+use crate::item::{Form, Item, Pin, Seq};
 use crate::message::Message;
 use crate::message_list::MessageList;
 use crate::plan::{Edit, Plan, PlanError, Recall, Rendition, SeqRange};
@@ -74,26 +74,20 @@ impl Transcript {
         seq
     }
 
-    /// Pins a whole item, so that it stays in the view. Returns `false` if it is not in the view.
+    /// Pins an item, so that it stays in the view. Returns `false` if it is not in the view.
     pub fn pin(&mut self, seq: Seq) -> bool {
-        let pin = self
-            .get(seq)
-            .and_then(|item| Pin::on(&item.message, PinnedPart::Whole));
+        let pin = self.get(seq).map(|item| Pin::on(&item.message));
         pin.is_some_and(|pin| self.set_pin(seq, pin))
     }
 
-    /// Applies a pin to an item. A pin on the whole item is not weakened. Returns `false` if the
-    /// item is not in the view, or no longer has the content of the pin.
+    /// Applies a pin to an item. Returns `false` if the item is not in the view, or is no longer the
+    /// pinned message.
     pub fn set_pin(&mut self, seq: Seq, pin: Pin) -> bool {
         let found = self.position(seq).and_then(|at| self.items.get_mut(at));
         let Some(item) = found.filter(|item| pin.holds(&item.message)) else {
             return false;
         };
-        let is_whole = item
-            .pin
-            .as_ref()
-            .is_some_and(|pin| pin.what == PinnedPart::Whole);
-        if !is_whole && item.pin.replace(pin).is_none() {
+        if item.pin.replace(pin).is_none() {
             self.pinned += 1;
         }
         true
@@ -133,8 +127,7 @@ impl Transcript {
         touched
     }
 
-    /// Returns the first pinned item that does not contain its pinned content, which would be a bug
-    /// in Plimsoll.
+    /// Returns the first pinned item that is not the pinned message, which would be a bug in Plimsoll.
     ///
     /// Checked before every request. O(1) if nothing is pinned, else one pass over the items up to
     /// the last pin.
@@ -383,21 +376,11 @@ impl Transcript {
         Ok(changes)
     }
 
-    /// Rejects changes after which a pinned item would not contain its pinned content.
+    /// Rejects changes of pinned items.
     fn keeps_pins(&self, changes: &Changes) -> Result<(), PlanError> {
-        for (at, change) in changes {
-            let Some((item, pin)) = self
-                .items
-                .get(*at)
-                .and_then(|item| Some((item, item.pin.as_ref()?)))
-            else {
-                continue;
-            };
-            if !matches!(change, Change::Form(to) if pin.holds(&to.message)) {
-                return Err(PlanError::Pinned(item.seq));
-            }
-        }
-        Ok(())
+        let mut items = changes.keys().filter_map(|at| self.items.get(*at));
+        let pinned = items.find(|item| item.pin.is_some());
+        pinned.map_or(Ok(()), |item| Err(PlanError::Pinned(item.seq)))
     }
 
     /// Rejects changes that would remove only a part of an exchange.

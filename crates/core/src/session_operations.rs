@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{AppliedPlan, Input, Now, Run};
-use plimsoll_context::{Part, PinnedPart, Seq};
+use plimsoll_context::{Part, Seq};
 
 use crate::agent::{Agent, cache_key, nobody_to_ask};
 use crate::driver;
@@ -83,13 +83,13 @@ impl Session {
         Ok(self.run.take_compaction())
     }
 
-    /// Pins an item of the view, or a part of it. It stays complete in every later request.
+    /// Pins an item of the view. It stays complete in every later request.
     ///
     /// # Errors
     /// If the original item is not in the view, if too much would be pinned, or if the log cannot
     /// be written.
-    pub async fn pin(&mut self, seq: Seq, what: PinnedPart) -> Result<(), Error> {
-        self.between_runs(|run| Ok(run.pin(seq, what)?)).await
+    pub async fn pin(&mut self, seq: Seq) -> Result<(), Error> {
+        self.between_runs(|run| Ok(run.pin(seq)?)).await
     }
 
     /// Adds a rule from the host and pins it.

@@ -23,9 +23,9 @@ pub use plimsoll_context::{
     ARGUMENT_CHARS, ArgumentDigest, Budget, COLD_TARGET, CannotFit, CompactionConfig,
     CompactionScope, ContextConfig, Counts, EXTRACT_SHARE, Exchange, ExchangeKind, FALLBACK_WINDOW,
     Form, Gap, HistoryLimit, Item, LEAST_ARGUMENT_CHARS, LEAST_SUMMARY, MAX_RESULT, MAX_SUMMARY,
-    MIN_SIDE, Marker, NOTE_MAX, OUTPUT_RESERVE, OwnStages, Pin, PinnedPart, RESULT_SHARE,
-    RemovedMessages, SUMMARY_SHARE, Seq, SessionPruneConfig, SummaryConfig, TARGET,
-    TARGET_OF_EXPLICIT, TRIGGER, Threshold, Thresholds, Transcript, ViewLimits, WORKING_TARGET,
-    WORKING_TRIGGER, clip, head_tail, head_tail_tokens, nearest, shorten, shorten_bytes,
+    MIN_SIDE, Marker, NOTE_MAX, OUTPUT_RESERVE, OwnStages, Pin, RESULT_SHARE, RemovedMessages,
+    SUMMARY_SHARE, Seq, SessionPruneConfig, SummaryConfig, TARGET, TARGET_OF_EXPLICIT, TRIGGER,
+    Threshold, Thresholds, Transcript, ViewLimits, WORKING_TARGET, WORKING_TRIGGER, clip,
+    head_tail, head_tail_tokens, nearest, shorten, shorten_bytes,
 };
 pub use plimsoll_core::SUMMARY_TIMEOUT;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use plimsoll_agent::{AtLimit, Entry, ExecutionLimits, Input, Setup, Spend, State, UserInput};
 use plimsoll_context::{
-    CallId, Chars4, Edit, Message, Money, Part, PinnedPart, PriceSheet, Rates, Recall, Seq, Tokens,
-    ToolResult, Usage,
+    CallId, Chars4, Edit, Message, Money, Part, PriceSheet, Rates, Recall, Seq, Tokens, ToolResult,
+    Usage,
 };
 
 use crate::stage::{
@@ -26,7 +26,7 @@ fn plans() -> Vec<Entry> {
         ..summarizing(2_000, 8_000)
     });
     stage.say("the task").text("begun");
-    stage.run.pin(Seq(0), PinnedPart::Whole).unwrap();
+    stage.run.pin(Seq(0)).unwrap();
     stage.say("go on");
     let mut summaries = 0;
     for n in 0..12 {

@@ -2,7 +2,7 @@
 //! Only the host can pin or unpin. The random scripts are in `properties.rs`.
 
 use plimsoll_agent::{AtLimit, EndReason, Entry, Input, MAX_PINS, PinError, Run, Setup, State};
-use plimsoll_context::{ContextStrategy, Message, Part, PinnedPart, Recall, Seq, Tokens};
+use plimsoll_context::{ContextStrategy, Message, Part, Recall, Seq, Tokens};
 
 use crate::stage::audit::{audit, carried_on, whole};
 use crate::stage::{
@@ -60,11 +60,11 @@ fn pins_survive_every_policy_byte_for_byte() {
             .iter()
             .find(|item| item.message.text() == "the secret is 42");
         let result = result.unwrap().seq;
-        stage.run.pin(result, PinnedPart::Whole).unwrap();
+        stage.run.pin(result).unwrap();
         stage.rest();
-        // A message with two parts, of which one is pinned.
+        // A message with two parts.
         stage.tell(Input::User(
-            vec![Part::text("keep this"), Part::text("not this")].into(),
+            vec![Part::text("keep this"), Part::text("and this")].into(),
         ));
         stage.text("ok");
         let asked = stage.run.state().transcript().items();
@@ -73,7 +73,7 @@ fn pins_survive_every_policy_byte_for_byte() {
             .rfind(|item| item.message.is_user())
             .unwrap()
             .seq;
-        stage.run.pin(asked, PinnedPart::Part(0)).unwrap();
+        stage.run.pin(asked).unwrap();
         stage.rest();
         let view = stage.run.state().transcript();
         let said: Vec<Message> = [rule, result, asked]
@@ -122,33 +122,15 @@ fn what_cannot_be_pinned_is_told_when_it_is_pinned() {
         matches!(too_large, PinError::TooLarge { .. }),
         "{too_large}"
     );
-    assert_eq!(
-        stage.run.pin(Seq(0), PinnedPart::Whole),
-        Err(PinError::NotInView(Seq(0)))
-    );
+    assert_eq!(stage.run.pin(Seq(0)), Err(PinError::NotInView(Seq(0))));
     assert!(
         stage.run.state().transcript().items().is_empty(),
         "nothing was said"
     );
     stage.say("the task").text("ok");
-    assert_eq!(
-        stage.run.pin(Seq(9), PinnedPart::Whole),
-        Err(PinError::NotInView(Seq(9)))
-    );
-    assert_eq!(
-        stage.run.pin(Seq(0), PinnedPart::Part(1)),
-        Err(PinError::NotInView(Seq(0)))
-    );
-    stage.run.pin(Seq(0), PinnedPart::Part(0)).unwrap();
-    stage.run.pin(Seq(0), PinnedPart::Part(0)).unwrap();
-    stage.run.pin(Seq(0), PinnedPart::Whole).unwrap();
-    // A pin on the whole is not weakened.
-    stage.run.pin(Seq(0), PinnedPart::Part(0)).unwrap();
-    let pin = stage.run.state().transcript().items()[0]
-        .pin
-        .clone()
-        .unwrap();
-    assert_eq!(pin.what, PinnedPart::Whole);
+    assert_eq!(stage.run.pin(Seq(9)), Err(PinError::NotInView(Seq(9))));
+    stage.run.pin(Seq(0)).unwrap();
+    stage.run.pin(Seq(0)).unwrap();
     stage.rest();
     let pins = stage
         .log
@@ -156,16 +138,13 @@ fn what_cannot_be_pinned_is_told_when_it_is_pinned() {
         .filter(|entry| matches!(entry, Entry::Pinned { .. }));
     assert_eq!(
         pins.count(),
-        2,
+        1,
         "what is pinned already is not pinned again"
     );
     // While a run is under way, nothing is said between.
     stage.say("go on");
     assert_eq!(stage.run.pin_text("late"), Err(PinError::Pending));
-    assert_eq!(
-        stage.run.pin(Seq(0), PinnedPart::Whole),
-        Err(PinError::Pending)
-    );
+    assert_eq!(stage.run.pin(Seq(0)), Err(PinError::Pending));
     stage.finish();
     audit(&stage);
     // Overhead alone.
@@ -187,7 +166,7 @@ fn there_is_a_bound_to_pins() {
     assert_eq!(stage.run.pin_text("one more"), Err(PinError::TooMany));
     // What is pinned already is no more.
     assert_eq!(stage.run.pin_text("rule 3"), Ok(Seq(3)));
-    stage.run.pin(Seq(3), PinnedPart::Whole).unwrap();
+    stage.run.pin(Seq(3)).unwrap();
     assert!(stage.run.unpin(Seq(0)));
     stage.run.pin_text("one more").unwrap();
     stage.rest();
@@ -206,7 +185,7 @@ fn a_small_pin_that_holds_much_is_too_large() {
         .calls(&[&format!("c:read:{long}")])
         .done("c", "small")
         .text("ok");
-    let error = stage.run.pin(Seq(2), PinnedPart::Whole).unwrap_err();
+    let error = stage.run.pin(Seq(2)).unwrap_err();
     assert!(matches!(error, PinError::TooLarge { .. }), "{error}");
     audit(&stage);
 }
@@ -223,7 +202,7 @@ fn a_shortened_item_cannot_be_pinned() {
             .iter()
             .find(|item| item.form != plimsoll_context::Form::Original);
         let Some(edited) = edited else { continue };
-        let refused = stage.run.pin(edited.seq, PinnedPart::Whole);
+        let refused = stage.run.pin(edited.seq);
         assert_eq!(refused, Err(PinError::NotInView(edited.seq)), "{name}");
     }
 }

@@ -11,8 +11,8 @@ use plimsoll_agent::{
     SummaryModel,
 };
 use plimsoll_context::{
-    Bytes, CallId, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part, PinnedPart, Recall,
-    Reply, Seq, StopReason, Thinking, Tokens, ToolResult, Usage,
+    Bytes, CallId, ContextStrategy, Exchange, Gap, Item, Message, Opaque, Part, Recall, Reply, Seq,
+    StopReason, Thinking, Tokens, ToolResult, Usage,
 };
 use plimsoll_testkit::{ROUNDS, Random, rounds};
 
@@ -281,7 +281,7 @@ impl Script {
         let items = self.stage.run.state().transcript().items();
         let at = self.random.below(items.len() as u64 + 1) as usize;
         let seq = items.get(at).map(|item| item.seq);
-        match (self.random.below(4), seq) {
+        match (self.random.below(3), seq) {
             (0, _) => {
                 let text = self.random.text(3);
                 let _ = self.stage.run.pin_text(&text);
@@ -292,12 +292,8 @@ impl Script {
                     assert!(self.stage.run.unpin(seq));
                 }
             }
-            (2, Some(seq)) => {
-                let part = self.random.below(3) as usize;
-                let _ = self.stage.run.pin(seq, PinnedPart::Part(part));
-            }
             (_, Some(seq)) => {
-                let _ = self.stage.run.pin(seq, PinnedPart::Whole);
+                let _ = self.stage.run.pin(seq);
             }
             _ => {}
         }

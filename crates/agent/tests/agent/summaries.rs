@@ -6,8 +6,8 @@ use plimsoll_agent::{
     EndReason, Entry, Event, Failure, Input, MAX_SUMMARY_CALLS, Setup, SummaryModel,
 };
 use plimsoll_context::{
-    CallId, ContextStrategy, Message, MessageList, Part, PinnedPart, Reply, Seq, StopReason,
-    SummaryConfig, Tokens, ToolCall, Usage, ViewLimits,
+    CallId, ContextStrategy, Message, MessageList, Part, Reply, Seq, StopReason, SummaryConfig,
+    Tokens, ToolCall, Usage, ViewLimits,
 };
 
 use crate::stage::audit::{audit, whole};
@@ -188,11 +188,7 @@ fn bad_answers() -> Vec<(&'static str, Result<Reply, Failure>, &'static str)> {
     });
     let both = vec![Part::text(good_summary("with a call")), call.clone()];
     vec![
-        (
-            "50 KB",
-            text(&"so much to say. ".repeat(3_200)),
-            "repeated itself",
-        ),
+        ("50 KB", text(&"so much to say. ".repeat(3_200)), "headings"),
         ("empty", replied(vec![], StopReason::Stop), "empty"),
         ("blank", text(" \n\t"), "empty"),
         ("call", replied(vec![call], StopReason::ToolCalls), "tool"),
@@ -633,7 +629,7 @@ fn what_is_pinned_in_the_span_stands_beside_the_summary() {
     stage.calls(&["p:read"]).done("p", "the secret is 42");
     stage.text("ok");
     let seq = Seq(2);
-    stage.run.pin(seq, PinnedPart::Whole).unwrap();
+    stage.run.pin(seq).unwrap();
     stage.say("go on");
     let mut n = 0;
     for round in 0..3 {

@@ -7,8 +7,8 @@ use plimsoll_agent::{
     EndReason, Entry, Event, HookPoint, Input, MAX_SUMMARY_CALLS, Request, State, ToolNames,
 };
 use plimsoll_context::{
-    Calibration, CallId, Message, Part, Pin, PinnedPart, Ppm, Seq, StopReason, Threshold, Tokens,
-    Usage, ViewLimits,
+    Calibration, CallId, Message, Part, Pin, Ppm, Seq, StopReason, Threshold, Tokens, Usage,
+    ViewLimits,
 };
 
 use super::{SentRequest, Stage};
@@ -189,12 +189,7 @@ fn kept(stage: &Stage) {
             match entry {
                 Entry::RolledBack { .. } => pins = pinned(stage, at + n),
                 Entry::Pinned { seq, pin } => {
-                    let whole = pins
-                        .get(seq)
-                        .is_some_and(|pin| pin.what == PinnedPart::Whole);
-                    if !whole {
-                        pins.insert(*seq, pin.clone());
-                    }
+                    pins.insert(*seq, pin.clone());
                 }
                 Entry::Unpinned { seq } => {
                     pins.remove(seq);
@@ -203,16 +198,9 @@ fn kept(stage: &Stage) {
             }
         }
         at = sent.at;
-        for (seq, pin) in &pins {
+        for seq in pins.keys() {
             let said = original(*seq);
-            let there = match pin.what {
-                PinnedPart::Whole => sent.request.messages.iter().any(|one| one == said),
-                PinnedPart::Part(part) => {
-                    let part = &said.parts()[part];
-                    let mut messages = sent.request.messages.iter();
-                    messages.any(|message| message.parts().contains(part))
-                }
-            };
+            let there = sent.request.messages.iter().any(|one| one == said);
             assert!(there, "what was pinned at {seq} is not sent");
         }
         for message in &sent.request.messages {
