@@ -3,9 +3,11 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll::Remote;
 use tokio::sync::mpsc::Receiver;
+use tokio::time::sleep;
 
 use crate::ask::{PendingQuestion, Reply};
 use crate::attach::Recipient;
@@ -15,6 +17,9 @@ use crate::chat::parse::{ChatLine, Command};
 use crate::chat::prompt::{ChatActivity, Gauge};
 use crate::chat::templates::Templates;
 use crate::terminal::Terminal;
+
+/// The pause before the lines that a run does not take yet are sent to it again.
+const AGAIN: Duration = Duration::from_millis(20);
 
 /// The user's input, and the question that waits for it.
 pub(crate) struct RunInput {
@@ -26,7 +31,7 @@ pub(crate) struct RunInput {
     pub(crate) templates: Arc<Templates>,
     /// The newest question, if it waits for a reply.
     pub(crate) asked: Option<PendingQuestion>,
-    /// Lines that came too late for a run, and wait for its end.
+    /// Lines that the current run does not take: it has only just begun, or has ended.
     pub(crate) held: VecDeque<String>,
     /// Whether the chat ends as soon as nothing is under way.
     pub(crate) leaving: bool,
@@ -57,25 +62,26 @@ impl RunInput {
         }
     }
 
-    /// Asks a yes-no question between runs. A line that is no answer is handled afterwards.
+    /// Asks a yes-no question between runs, again until a line is an answer. A script cannot read the
+    /// question: a line of it that is no answer means no, and is handled afterwards.
     pub(crate) async fn confirm(&mut self, question: &str) -> bool {
-        self.gauge.doing(ChatActivity::Asking);
-        self.terminal.must(question);
-        let event = self.next().await;
-        self.gauge.doing(ChatActivity::Idle);
-        match event {
-            ChatEvent::Typed(Some(Ok(line))) => {
-                let reply = Reply::of(&line, &[]);
-                if reply.is_none() {
-                    self.held.push_front(line);
-                }
-                return reply == Some(Reply::Yes(None));
+        loop {
+            self.gauge.doing(ChatActivity::Asking);
+            self.terminal.must(question);
+            let event = self.next().await;
+            self.gauge.doing(ChatActivity::Idle);
+            match event {
+                ChatEvent::Typed(Some(Ok(line))) => match Reply::of(&line, &[]) {
+                    Some(reply) => return reply == Reply::Yes(None),
+                    None if self.terminal.is_live() => continue,
+                    None => self.held.push_front(line),
+                },
+                ChatEvent::Typed(None) => self.leaving = true,
+                ChatEvent::Press(Press::Leave) => self.leave(),
+                _ => {}
             }
-            ChatEvent::Typed(None) => self.leaving = true,
-            ChatEvent::Press(Press::Leave) => self.leave(),
-            _ => {}
+            return false;
         }
-        false
     }
 
     /// Leaves the chat because of Ctrl-C.
@@ -107,10 +113,16 @@ impl RunInput {
                     self.asked = Some(question);
                 }
                 typed = self.lines.recv(), if listens => match typed {
-                    Some(Ok(line)) => self.line(line, remote, recipient).await,
+                    Some(Ok(line)) => {
+                        self.held.push_back(line);
+                        self.deliver(remote, recipient).await;
+                    }
                     Some(Err(stop)) => self.terminal.must(&stop.text),
                     None => self.quit(remote).await,
                 },
+                () = sleep(AGAIN), if listens && !self.held.is_empty() => {
+                    self.deliver(remote, recipient).await;
+                }
                 // Neither input nor questions can arrive: the current work ends by itself.
                 else => std::future::pending().await,
             }
@@ -126,12 +138,24 @@ impl RunInput {
         }
     }
 
+    /// Handles the lines that wait, in their order, until the run does not take one.
+    async fn deliver(&mut self, remote: &Remote, recipient: &Recipient) {
+        // A line stays until it is handled, because the end of the run drops this future.
+        while let Some(line) = self.held.front().cloned() {
+            if !self.line(&line, remote, recipient).await {
+                return;
+            }
+            self.held.pop_front();
+        }
+    }
+
     /// Handles a line: an answer to the open question, a message, or a command. A message instead of an
-    /// answer is sent first, and the call is skipped. A command leaves the question open.
-    async fn line(&mut self, line: String, remote: &Remote, recipient: &Recipient) {
-        let parsed = self.templates.order(&line);
+    /// answer is sent first, and the call is skipped. A command leaves the question open. Returns `false`
+    /// if the run takes no message.
+    async fn line(&mut self, line: &str, remote: &Remote, recipient: &Recipient) -> bool {
+        let parsed = self.templates.order(line);
         let asked = self.asked.as_ref();
-        let reply = asked.and_then(|asked| Reply::of(&line, &asked.offers));
+        let reply = asked.and_then(|asked| Reply::of(line, &asked.offers));
         let is_answer = reply.is_some() || matches!(parsed, ChatLine::Say(_));
         let asked = self.asked.take_if(|_| is_answer);
         if asked.is_some() {
@@ -142,48 +166,46 @@ impl RunInput {
                 if asked.reply.send(reply).is_err() {
                     self.terminal.must("that question is no longer asked");
                 }
+                true
             }
             (asked, _) => {
-                self.act(parsed, line, remote, recipient).await;
+                let is_taken = self.act(parsed, remote, recipient).await;
                 // An error means that the call waits no longer.
                 let _ = asked.map(|asked| asked.reply.send(Reply::Overtaken));
+                is_taken
             }
         }
     }
 
-    /// Sends a message, or executes a command. If the run has just ended, the line is held for the next
-    /// one.
-    async fn act(
-        &mut self,
-        parsed: ChatLine,
-        line: String,
-        remote: &Remote,
-        recipient: &Recipient,
-    ) {
+    /// Sends a message, or executes a command. Returns `false` if the run takes no message.
+    async fn act(&mut self, parsed: ChatLine, remote: &Remote, recipient: &Recipient) -> bool {
         let (text, is_later) = match parsed {
             ChatLine::Say(text) => (text, false),
             ChatLine::Command(Command::Later, text) => (text, true),
-            ChatLine::Command(Command::Quit, _) => return self.quit(remote).await,
-            ChatLine::Nothing => return,
-            ChatLine::Unknown(text) => return self.terminal.must(&text),
+            ChatLine::Command(Command::Quit, _) => {
+                self.quit(remote).await;
+                return true;
+            }
+            ChatLine::Nothing => return true,
+            ChatLine::Unknown(text) => {
+                self.terminal.must(&text);
+                return true;
+            }
             ChatLine::Command(..) => {
-                return self.terminal.must(
+                self.terminal.must(
                     "this command works only between runs; a plain line steers this run, /later \
                      TEXT is sent after its answer, Ctrl-C stops it",
                 );
+                return true;
             }
         };
-        let message = match recipient.message(text) {
-            Ok(message) => message,
-            Err(why) => return self.terminal.must(&format!("plimsoll: {why}")),
-        };
-        let is_taken = if is_later {
-            remote.follow_up(message).await
-        } else {
-            remote.steer(message).await
-        };
-        if !is_taken {
-            self.held.push_back(line);
+        match recipient.message(text) {
+            Ok(message) if is_later => remote.follow_up(message).await,
+            Ok(message) => remote.steer(message).await,
+            Err(why) => {
+                self.terminal.must(&format!("plimsoll: {why}"));
+                true
+            }
         }
     }
 

@@ -144,6 +144,28 @@ fn one_answer_is_for_all_calls_that_wait() {
 }
 
 #[test]
+fn lines_that_arrive_in_one_burst_are_all_read() {
+    let home = Home::with_notes();
+    let (slow, opener) = FakeAnswer::pieces("Slowly, but surely.").gated(1);
+    let mut first = Some(slow);
+    let fake = Fake::scripted("compatible", Vec::new(), move |_, _| {
+        first.take().unwrap_or_else(|| FakeAnswer::say("Done."))
+    });
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 80);
+    chat.until_prompt(">");
+    // Pasted without brackets, or typed while the program was busy.
+    chat.keys("One.\rTwo.\rThree.\r");
+    chat.until("queued for the next call: Two.");
+    chat.until("queued for the next call: Three.");
+    opener.open();
+    chat.until("Done.");
+    chat.until("cached)");
+    let asked = fake.asked();
+    let read = asked.last().unwrap()["messages"].to_string();
+    assert!(read.contains("Two.") && read.contains("Three."), "{read}");
+}
+
+#[test]
 fn a_line_is_read_before_the_next_call_and_a_later_one_after_the_answer() {
     let home = Home::with_notes();
     let (slow, opener) = FakeAnswer::pieces("Slowly, but surely.").gated(1);

@@ -308,6 +308,10 @@ fn the_prompt_of_a_chat_asks_while_files_are_offered() {
     chat.keys("/undo\r");
     chat.until("Restore 1 file? [y]es, [n]o");
     chat.until_prompt("?");
+    // Any other line is no answer, and no task either.
+    chat.keys("Say something.\r");
+    chat.until_times("Restore 1 file? [y]es, [n]o", 2);
+    chat.until_prompt("?");
     chat.keys("y\r");
     chat.until("restored main.rs");
     chat.until_prompt(">");
