@@ -41,10 +41,15 @@ pub(crate) fn used_by(output: &AgentOutput) -> Vec<String> {
     parts
 }
 
-/// Formats tokens, for example "read 9120 (71 % cached), wrote 310", behind "about" if the provider did
-/// not report all of them.
+/// Formats tokens, for example "read 9120 (71 % cached), wrote 310", and says if the provider did not
+/// report all of them.
 fn used(usage: Usage, estimated: Usage) -> String {
-    format!("{}{}", about(estimated), usage.combine(estimated))
+    let used = usage.combine(estimated);
+    if estimated == Usage::default() {
+        used.to_string()
+    } else {
+        format!("{used} (estimated)")
+    }
 }
 
 /// Formats the cost, for example "$5.0251". Sub-agents and summaries count at the prices of their
