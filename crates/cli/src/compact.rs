@@ -38,9 +38,6 @@ pub(crate) struct CompactArgs {
     /// Apply the rules of this model's API, as PROVIDER/NAME
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Print the thresholds and the effect of each stage to stderr
-    #[arg(long)]
-    pub(crate) explain: bool,
     /// Token counter
     #[arg(long, default_value = "o200k", value_name = "NAME", value_parser = COUNTERS)]
     pub(crate) counter: String,
@@ -49,7 +46,7 @@ pub(crate) struct CompactArgs {
     #[arg(long)]
     pub(crate) lines: bool,
     /// Print nothing to stderr
-    #[arg(long, short, conflicts_with = "explain")]
+    #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 

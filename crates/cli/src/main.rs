@@ -27,7 +27,6 @@ mod doctor;
 mod durable;
 mod error;
 mod event_printer;
-mod explain;
 mod flags;
 mod input;
 mod listing;

@@ -18,7 +18,6 @@ mod display;
 mod draft;
 mod estimate;
 mod exchange;
-mod explain;
 mod extract;
 mod fingerprint;
 mod handover;
@@ -63,7 +62,6 @@ pub use counter::{
 pub use draft::Draft;
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
-pub use explain::{StageStep, explain};
 pub use extract::{authored, extract};
 pub use fingerprint::Fingerprint;
 pub use handover::{

@@ -76,19 +76,6 @@ pub struct Policy {
     limited: bool,
 }
 
-/// A step in making a plan.
-pub(crate) enum PlanStep<'d, 'a> {
-    /// The stages begin, or begin again with a smaller summary.
-    Start,
-    /// A stage has run.
-    Stage {
-        name: &'d str,
-        /// The size of the view before the stage.
-        before: Tokens,
-        draft: &'d Draft<'a>,
-    },
-}
-
 /// The proposal of a policy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
@@ -296,6 +283,7 @@ impl Policy {
         }
     }
 
+    /// Returns the draft that becomes the plan.
     fn draft<'a>(
         &self,
         transcript: &'a Transcript,
@@ -303,20 +291,8 @@ impl Policy {
         why: Trigger,
         context: &'a PlanContext,
     ) -> Draft<'a> {
-        self.drafts(transcript, budget, why, context, &mut |_| {})
-    }
-
-    /// Returns the draft that becomes the plan. `watch` is called for each step.
-    pub(crate) fn drafts<'a>(
-        &self,
-        transcript: &'a Transcript,
-        budget: &Budget,
-        why: Trigger,
-        context: &'a PlanContext,
-        watch: &mut dyn FnMut(PlanStep<'_, 'a>),
-    ) -> Draft<'a> {
         let mut draft = Draft::new(transcript, budget.keep_recent).with_context(context);
-        self.take_turns(&mut draft, budget, why, watch);
+        self.take_turns(&mut draft, budget, why);
         // A summary is never cut. If the view does not fit with it, a smaller one is written. As a
         // last resort, the messages are removed without a summary.
         for _ in 0..SMALLER_SUMMARIES {
@@ -333,30 +309,18 @@ impl Policy {
             draft = Draft::new(transcript, budget.keep_recent)
                 .with_context(context)
                 .with_summary_limit(limit);
-            self.take_turns(&mut draft, budget, why, watch);
+            self.take_turns(&mut draft, budget, why);
         }
         draft
     }
 
-    fn take_turns<'a>(
-        &self,
-        draft: &mut Draft<'a>,
-        budget: &Budget,
-        why: Trigger,
-        watch: &mut dyn FnMut(PlanStep<'_, 'a>),
-    ) {
-        watch(PlanStep::Start);
+    fn take_turns(&self, draft: &mut Draft<'_>, budget: &Budget, why: Trigger) {
         for stage in &self.stages {
             let before = draft.tokens();
             stage.propose(draft, budget, why);
             if draft.tokens() < before {
                 draft.credit(stage.name());
             }
-            watch(PlanStep::Stage {
-                name: stage.name(),
-                before,
-                draft,
-            });
         }
     }
 }

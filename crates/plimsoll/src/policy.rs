@@ -31,5 +31,5 @@
 pub use plimsoll_context::{
     Author, Cap, Draft, Edit, Evict, Fill, Fit, LINE_BYTES, Lines, Plan, PlanContext, PlanError,
     Policy, Price, PriceFacts, Proposal, Prune, ReadySummary, Reason, Recall, Rendition, Section,
-    Sections, SeqRange, Stage, StageStep, Summarize, SummaryRange, Trigger, explain,
+    Sections, SeqRange, Stage, Summarize, SummaryRange, Trigger,
 };

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use plimsoll::context::Transcript;
 use plimsoll::foreign::{Body, BodyCut, CutError, Reasoning, Repair, Unit, repair};
-use plimsoll::tokens::{Calibration, TokenCounter};
+use plimsoll::tokens::TokenCounter;
 use plimsoll::{ContextStrategy, Tokens};
 
 use super::CompactArgs;
 use super::filter;
 use crate::chat_file;
 use crate::error::CliError;
-use crate::explain;
 use crate::input::InputChat;
 use crate::terminal::text::counted;
 
@@ -20,17 +19,13 @@ use crate::terminal::text::counted;
 pub(super) struct CompactedChat {
     pub(super) json: String,
     notes: Vec<String>,
-    explained: Option<String>,
 }
 
 impl CompactedChat {
-    /// Prints the notes and the explanation to standard error.
+    /// Prints the notes to standard error.
     pub(super) fn report(&self, prefix: &str) {
         for note in &self.notes {
             say!("{prefix}{note}");
-        }
-        if let Some(explained) = &self.explained {
-            note!("{prefix}{explained}");
         }
     }
 }
@@ -73,12 +68,6 @@ impl<'a> CompactSettings<'a> {
             CutError::CannotFit(error) => CliError::cannot_fit(error),
             error => CliError::failed(error),
         })?;
-        let mut explained = None;
-        if args.explain {
-            let budget = limits.budget(overhead, view.instructions(), Calibration::default());
-            let budget = budget.map_err(CliError::cannot_fit)?;
-            explained = Some(explain::effect(&policy, &view, &budget));
-        }
         let mut json = match cut {
             Some(cut) => {
                 notes.extend(done(&view, overhead, &cut));
@@ -97,7 +86,6 @@ impl<'a> CompactSettings<'a> {
         Ok(CompactedChat {
             json: json.into_owned(),
             notes,
-            explained,
         })
     }
 }

@@ -432,36 +432,6 @@ fn a_damaged_session_is_mended_before_it_is_cut() {
 }
 
 #[test]
-fn thresholds_are_explained_on_every_wire() {
-    let home = Home::new();
-    for (request, target) in wires(30) {
-        let text = request.to_string();
-        let args = [
-            "compact",
-            "--budget",
-            "3500",
-            "--explain",
-            "--counter",
-            "chars4",
-        ];
-        let said = home.pipe(args, &text).done();
-        assert_eq!(
-            target.validate(&serde_json::from_str(&said.out).unwrap()),
-            [],
-            "{}",
-            said.out
-        );
-        let explained = said.err.split("explain: limit ").nth(1).unwrap();
-        let number = |text: &str| text.replace(',', "").parse::<u64>();
-        let limit = number(explained.split(' ').next().unwrap()).unwrap();
-        assert!(!explained.contains("tools 0 "), "{explained}");
-        let last = explained.lines().next_back().unwrap();
-        let last = last.split_whitespace().nth(1).unwrap();
-        assert!(number(last).unwrap() <= limit, "{explained}");
-    }
-}
-
-#[test]
 fn what_must_stay_says_the_least_that_is_enough() {
     let home = Home::new();
     for (request, _) in wires(5) {

@@ -222,40 +222,6 @@ fn a_configuration_that_is_no_good_ends_the_run_before_it_begins() {
 }
 
 #[test]
-fn compact_explains_what_it_did() {
-    let home = Home::new();
-    let chat = json!({"messages": chats::messages(30), "tools": chats::tools()}).to_string();
-    let plain = home.pipe(["compact", "--budget", "3000"], &chat).done();
-    let said = home
-        .pipe(["compact", "--budget", "3000", "--explain"], &chat)
-        .done();
-    assert_eq!(said.out, plain.out, "the chat is the same");
-    let lines: Vec<&str> = said.err.lines().skip(1).collect();
-    assert!(
-        lines[0].starts_with("explain: limit 3,000 tokens │ compacts above 3,000 │ ends at 3,000")
-    );
-    let stages: Vec<&str> = lines[2..7]
-        .iter()
-        .map(|line| line.split_whitespace().next().unwrap())
-        .collect();
-    assert_eq!(stages, ["cap", "extract", "evict", "fit", "fill"]);
-    let grouped = |tokens: u64| format!("{},{:03}", tokens / 1_000, tokens % 1_000);
-    let (before, after) = (chats::weight(&chat).0, chats::weight(&plain.out).0);
-    assert!(lines[1].contains(&grouped(before)), "{}", lines[1]);
-    let planned = lines[6].split_whitespace().nth(1).unwrap();
-    let planned: u64 = planned.replace(',', "").parse().unwrap();
-    // What is read back is a user message, without the frame that a summary is weighed with.
-    assert!(planned <= 3_000 && after <= 3_000, "{}", lines[6]);
-    // Each line has its number.
-    let args = ["compact", "--lines", "--budget", "3000", "--explain"];
-    let said = home.pipe(args, format!("{chat}\n{chat}")).done();
-    for number in [1, 2] {
-        let words = format!("line {number}: explain: limit 3,000 tokens");
-        assert!(said.err.contains(&words), "{}", said.err);
-    }
-}
-
-#[test]
 fn compact_sums_up_by_default_and_refuses_a_policy_that_asks_a_model() {
     let home = Home::new();
     let chat = json!({"messages": chats::messages(30)}).to_string();
