@@ -5,7 +5,7 @@ use std::time::Duration;
 use plimsoll::events::ToolPhase;
 use serde_json::{Map, Value};
 
-use crate::terminal::text::{clean, clean_strictly, counted, one_line};
+use crate::terminal::text::{clean, clean_strictly, counted, first_clause, one_line};
 
 /// The most informative arguments. The first one that is present is shown.
 const MAIN: &str = "command cmd script pattern query path file file_path filename directory dir folder url uri \
@@ -94,83 +94,66 @@ fn scalar(object: &Map<String, Value>, name: &str) -> Option<String> {
 
 /// Describes the result of a call that has ended.
 pub(crate) fn result(phase: ToolPhase, tool: &str, text: &str, time: Duration) -> CallResult {
-    let (body, note) = split_note(text);
-    let lines: Vec<&str> = body.lines().collect();
+    let is_error = phase == ToolPhase::Error;
+    let is_reading = matches!(tool, "read" | "list" | "glob" | "grep");
+    let (body, note) = match is_error || is_reading || tool == "bash" {
+        true => split_note(text),
+        false => (text, None),
+    };
+    let is_shown = |line: &&str| !is_error || !line.trim().is_empty();
+    let lines: Vec<&str> = body.lines().filter(is_shown).collect();
     let mut details = Vec::new();
-    let summary = match (phase, tool) {
-        (ToolPhase::Skipped, _) => {
+    let summary = match (phase, note, lines.as_slice()) {
+        (ToolPhase::Skipped, ..) => {
             let has_verb = text.starts_with("skipped: ") || text.starts_with("stopped ");
             let verb = if has_verb { "" } else { "skipped: " };
             format!("{verb}{}", one_line(text))
         }
-        (ToolPhase::Error, _) => {
-            let lines = lines.into_iter().filter(|line| !line.trim().is_empty());
-            let lines: Vec<&str> = lines.collect();
-            match (note, lines.split_first()) {
-                (Some(note), _) => {
-                    details = last_lines(&lines);
-                    one_line(note)
-                }
-                (None, Some((first, rest))) => {
-                    details = first_lines(rest);
-                    one_line(first)
-                }
-                (None, None) => String::new(),
-            }
-        }
-        (_, "bash") => {
-            let note = note.unwrap_or_default();
-            details = if note.starts_with("exit 0") {
-                first_lines(&lines)
-            } else {
-                last_lines(&lines)
-            };
-            let mut summary = one_line(note);
-            if time >= LONG {
-                summary.push_str(&format!(" · {:.1} s", time.as_secs_f64()));
-            }
-            summary
-        }
+        (ToolPhase::Success, Some(note), _) if is_reading => first_clause(note),
+        (ToolPhase::Success, None, lines) if is_reading => counted(lines.len(), "line"),
         // These tools describe their result in words; the change itself is shown as a diff.
-        (_, "write" | "edit") => one_line(&text.replace('`', "")),
-        (_, "read" | "list" | "glob" | "grep") => {
-            match note.and_then(|note| note.split(';').next()) {
-                Some(note) => one_line(note),
-                None => counted(lines.len(), "line"),
-            }
+        (ToolPhase::Success, ..) if matches!(tool, "write" | "edit") => {
+            one_line(&text.replace('`', ""))
         }
-        _ => match text.lines().collect::<Vec<_>>().as_slice() {
-            [] => "no output".to_owned(),
-            [line] => one_line(line),
-            lines => {
-                details = first_lines(lines);
-                counted(lines.len(), "line")
-            }
-        },
+        (_, Some(note), lines) => {
+            let is_failed = is_error || !note.starts_with("exit 0");
+            details = if is_failed { last(lines) } else { first(lines) };
+            let time =
+                (time >= LONG && !is_error).then(|| format!(" · {:.1} s", time.as_secs_f64()));
+            one_line(note) + &time.unwrap_or_default()
+        }
+        (ToolPhase::Error, None, []) => String::new(),
+        (_, None, []) => "no output".to_owned(),
+        (_, None, [line]) => one_line(line),
+        (ToolPhase::Error, None, [line, rest @ ..]) => {
+            details = first(rest);
+            one_line(line)
+        }
+        (_, None, lines) => {
+            details = first(lines);
+            counted(lines.len(), "line")
+        }
     };
     CallResult { summary, details }
 }
 
 /// Returns the first lines, and the number of further ones.
-fn first_lines(lines: &[&str]) -> Vec<String> {
-    let (shown, more) = fold(lines.iter(), SHOWN);
-    shown.into_iter().chain(more).collect()
+fn first(lines: &[&str]) -> Vec<String> {
+    let (shown, more) = lines.split_at(lines.len().min(SHOWN));
+    let shown = shown.iter().map(|line| cut(line));
+    shown.chain(hidden(more)).collect()
 }
 
-/// Returns the last lines, and the number of earlier ones.
-fn last_lines(lines: &[&str]) -> Vec<String> {
-    let (shown, more) = fold(lines.iter().rev(), SHOWN_OF_FAILED);
-    more.into_iter().chain(shown.into_iter().rev()).collect()
+/// Returns the number of earlier lines, and the last lines.
+fn last(lines: &[&str]) -> Vec<String> {
+    let (more, shown) = lines.split_at(lines.len().saturating_sub(SHOWN_OF_FAILED));
+    let shown = shown.iter().map(|line| cut(line));
+    hidden(more).into_iter().chain(shown).collect()
 }
 
-/// Returns the first `shown` lines, and a line with the number of the others.
-fn fold<'a>(
-    lines: impl ExactSizeIterator<Item = &'a &'a str>,
-    shown: usize,
-) -> (Vec<String>, Option<String>) {
-    let hidden = lines.len().saturating_sub(shown);
-    let more = (hidden > 0).then(|| format!("… {}", counted(hidden, "more line")));
-    (lines.take(shown).map(|line| cut(line)).collect(), more)
+/// Returns the number of lines that are not shown, if there are any.
+fn hidden(lines: &[&str]) -> Option<String> {
+    (!lines.is_empty()).then(|| format!("… {}", counted(lines.len(), "more line")))
 }
 
 /// Returns a line of output with its blanks.
