@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use plimsoll::machine::Entry;
-use plimsoll::pricing::{Cost, Spend};
+use plimsoll::pricing::Spend;
 use plimsoll::store::{LogEntry, SessionReader, StoreError};
 use serde_json::json;
 
 use crate::error::{CliError, DONE};
 use crate::listing::{self, day};
-use crate::sessions::entries::{each_entry, own_count};
+use crate::sessions::entries::{count_usage, each_entry};
 use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;
@@ -128,15 +128,7 @@ fn print(
         let all = all.reduce(Spend::combine).unwrap_or_default();
         lines.push(("in all".to_owned(), all));
     }
-    let heading = [
-        ">calls?4",
-        ">read?3",
-        ">cached?1",
-        ">wrote?2",
-        ">cost",
-        name,
-        "",
-    ];
+    let heading = [">calls", ">read", ">cached", ">wrote", ">cost", name, ""];
     let title = |about: &str| {
         let session = sessions.get(about).filter(|_| args.by == By::Session);
         session.map_or_else(String::new, |session| session.info.title.clone())
@@ -181,7 +173,7 @@ async fn lines(
     let unknown = || UNKNOWN.to_owned();
     let mut model = session.model.clone().unwrap_or_else(unknown);
     let mut calls = Vec::new();
-    let each = |line: &LogEntry| {
+    let each = |line: &mut LogEntry| {
         match &line.entry {
             Entry::RunStarted { model: of, .. } => model.clone_from(of),
             Entry::Branched {
@@ -192,7 +184,9 @@ async fn lines(
             }
             _ => {}
         }
-        if let Some(spent) = spent(&line.entry).filter(|_| line.at >= since) {
+        count_usage(&mut line.entry);
+        let spent = spent(&line.entry);
+        if !spent.is_nothing() && line.at >= since {
             let about = match by {
                 By::Day => day(line.at),
                 By::Month => day(line.at).chars().take("2026-11".len()).collect(),
@@ -214,35 +208,19 @@ async fn lines(
     calls
 }
 
-/// Returns the usage in an entry.
-fn spent(entry: &Entry) -> Option<Spend> {
-    let (turns, usage, cost) = match entry {
-        Entry::Reply {
-            message,
-            usage,
-            counted,
-            cost,
-            ..
-        } => {
-            let usage = usage.unwrap_or_else(|| own_count(*counted, message));
-            (1, usage, *cost)
-        }
-        Entry::PartialReply {
-            usage,
-            estimated,
-            cost,
-            ..
-        } => (1, usage.combine(*estimated), *cost),
-        Entry::Summarized {
-            calls, usage, cost, ..
-        } if *calls > 0 => (*calls, *usage, *cost),
-        Entry::Branched { judged, .. } if !judged.is_nothing() => return Some(*judged),
-        _ => return None,
+/// Returns the usage in an entry. That of a sub-agent is in its own log.
+fn spent(entry: &Entry) -> Spend {
+    let turns = match entry {
+        Entry::Reply { .. } | Entry::PartialReply { .. } => 1,
+        Entry::Summarized { calls, .. } if *calls > 0 => *calls,
+        Entry::Branched { judged, .. } => return *judged,
+        _ => return Spend::default(),
     };
-    Some(Spend {
-        usage,
-        cost: Cost::of(cost),
+    let spent = entry.spend();
+    Spend {
+        usage: spent.usage.combine(spent.estimated),
+        cost: spent.cost,
         turns,
         ..Spend::default()
-    })
+    }
 }

@@ -94,19 +94,25 @@ impl Chat {
             "run {run} is undone: the model sees what it saw before"
         ));
         let id = self.host.session.id().clone();
-        let (store, terminal, input) = (&self.host.store, &self.terminal, &mut self.input);
-        let ask = async |restoring: &RestoreSet| {
-            for line in restoring.lines(terminal.colours()) {
-                terminal.must(&line);
-            }
-            let question = format!("{} [y]es, [n]o", restoring.question());
-            Ok(input.confirm(&question).await)
-        };
-        let restoring = RestoreSet::of_runs(store, &id, &[run]).await?;
-        let say = |line: &str| terminal.must(line);
-        let names = restoring.offer(store, say, ask).await?;
-        if !names.is_empty() {
-            terminal.say(&format!("restored {}", names.join(", ")));
+        let set = RestoreSet::of_runs(&self.host.store, &id, &[run]).await?;
+        for why in &set.refused {
+            self.terminal.must(why);
+        }
+        if set.is_empty() {
+            return Ok(());
+        }
+        for line in set.lines(self.terminal.colours()) {
+            self.terminal.must(&line);
+        }
+        if self
+            .input
+            .confirm(&format!("{} [y]es, [n]o", set.question()))
+            .await
+        {
+            let names = set.make(&self.host.store).await?;
+            self.terminal.say(&format!("restored {}", names.join(", ")));
+        } else {
+            self.terminal.must(&set.later());
         }
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! `plimsoll sessions runs` and `undo`: lists the runs of a session, and undoes the newest ones.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use plimsoll::machine::{Entry, Run, Setup, Step};
@@ -13,20 +12,12 @@ use plimsoll::{SessionId, SessionStore};
 use crate::count::preview;
 use crate::error::{CliError, DONE};
 use crate::listing;
-use crate::sessions::entries::{each_entry, own_count};
+use crate::sessions::entries::{count_usage, each_entry};
 use crate::sessions::files::RestoreSet;
 use crate::terminal::text::counted;
 
 const HEADING: [&str; 9] = [
-    "run",
-    ">entries?4",
-    ">turns?5",
-    ">tools?3",
-    ">read?2",
-    ">wrote?1",
-    ">cost?6",
-    "outcome",
-    "prompt",
+    "run", ">entries", ">turns", ">tools", ">read", ">wrote", ">cost", "outcome", "prompt",
 ];
 
 #[derive(Debug, clap::Args)]
@@ -96,11 +87,12 @@ pub(crate) async fn undo(
          the effects of its tools remain",
         numbers.join(", ")
     );
-    let restoring = RestoreSet::of_runs(store, id, &undone).await?;
-    let ask = async |_: &RestoreSet| Ok(args.files);
-    let restored = restoring.offer(store, crate::note, ask).await?;
-    if !restored.is_empty() {
-        note!("restored {}", restored.join(", "));
+    let set = RestoreSet::of_runs(store, id, &undone).await?;
+    set.refused.iter().for_each(|why| crate::note(why));
+    if args.files && !set.is_empty() {
+        note!("restored {}", set.make(store).await?.join(", "));
+    } else if !set.is_empty() {
+        crate::note(&set.later());
     }
     Ok(DONE)
 }
@@ -129,19 +121,9 @@ pub(crate) async fn records(
     id: &SessionId,
 ) -> Result<Vec<RunRecord>, CliError> {
     let mut reader = RunReader::new(id.as_str());
-    let each = |line: &LogEntry| {
-        let mut entry = Cow::Borrowed(&line.entry);
-        if matches!(&*entry, Entry::Reply { usage: None, .. })
-            && let Entry::Reply {
-                message,
-                usage,
-                counted,
-                ..
-            } = entry.to_mut()
-        {
-            *usage = Some(own_count(*counted, message));
-        }
-        reader.read(&entry);
+    let each = |line: &mut LogEntry| {
+        count_usage(&mut line.entry);
+        reader.read(&line.entry);
         Ok::<_, CliError>(())
     };
     each_entry(store, id, 0, each).await?;

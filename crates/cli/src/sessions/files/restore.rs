@@ -27,7 +27,7 @@ pub(crate) struct RestoreSet {
     to: Option<u64>,
     restores: Vec<FileRestore>,
     /// The reasons why other files are not restored.
-    refused: Vec<String>,
+    pub(crate) refused: Vec<String>,
 }
 
 struct FileRestore {
@@ -46,28 +46,31 @@ pub(super) async fn restore(
     // The lease prevents other processes from running the session meanwhile.
     let lease = store.acquire(id).await?;
     let files = chosen(id, ChangedFile::all(store, id).await?, &args.paths)?;
-    let restoring = RestoreSet::plan(store, id, files, args.to, args.force).await?;
-    let is_refused = !restoring.refused.is_empty();
-    if restoring.restores.is_empty() && !is_refused {
-        note!("nothing to restore: the files are as they were then");
-    }
-    let mut undo = String::new();
-    let ask = async |restoring: &RestoreSet| {
-        for line in restoring.lines(Colours::None) {
-            crate::note(&line);
+    let set = RestoreSet::plan(store, id, files, args.to, args.force).await?;
+    set.refused.iter().for_each(|why| crate::say(why));
+    let code = if set.refused.is_empty() { DONE } else { FAILED };
+    if set.is_empty() {
+        if code == DONE {
+            note!("nothing to restore: the files are as they were then");
         }
-        let is_allowed = args.yes || confirm(&restoring.question(), REFUSAL).await?;
-        if is_allowed && let Some(entry) = inform(store, &lease, &restoring.names()).await? {
-            let to = entry.saturating_sub(1);
-            undo = format!("; undo it with: plimsoll sessions files {id} --restore --to {to}");
-        }
-        Ok(is_allowed)
-    };
-    let names = restoring.offer(store, crate::say, ask).await?;
-    if !names.is_empty() {
-        note!("restored {}{undo}", counted(names.len(), "file"));
+        return Ok(code);
     }
-    Ok(if is_refused { FAILED } else { DONE })
+    for line in set.lines(Colours::None) {
+        crate::note(&line);
+    }
+    if !args.yes && !confirm(&set.question(), REFUSAL).await? {
+        crate::say(&set.later());
+        return Ok(code);
+    }
+    let informed = inform(store, &lease, &set.names()).await?;
+    let undo = informed.map(|entry| {
+        let to = entry.saturating_sub(1);
+        format!("; undo it with: plimsoll sessions files {id} --restore --to {to}")
+    });
+    let names = set.make(store).await?;
+    let undo = undo.unwrap_or_default();
+    note!("restored {}{undo}", counted(names.len(), "file"));
+    Ok(code)
 }
 
 /// Returns the named files, or all files if none was named.
@@ -188,26 +191,15 @@ impl RestoreSet {
         Self::plan(store, id, files, to, false).await
     }
 
-    /// Restores the files if `ask` returns `true`. Otherwise says how to do it later. Returns the
-    /// restored files.
-    pub(crate) async fn offer(
-        self,
-        store: &SqliteStore,
-        say: impl Fn(&str),
-        ask: impl AsyncFnOnce(&Self) -> Result<bool, CliError>,
-    ) -> Result<Vec<String>, CliError> {
-        self.refused.iter().for_each(|why| say(why));
-        if self.restores.is_empty() {
-            return Ok(Vec::new());
-        }
-        if !ask(&self).await? {
-            let (names, command) = (self.names().join(", "), self.command());
-            say(&format!("not restored: {names}; to restore: {command}"));
-            return Ok(Vec::new());
-        }
-        let names = self.names();
-        self.make(store).await?;
-        Ok(names)
+    /// Returns `true` if no file can be restored.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.restores.is_empty()
+    }
+
+    /// Says how to restore the files later.
+    pub(crate) fn later(&self) -> String {
+        let (names, command) = (self.names().join(", "), self.command());
+        format!("not restored: {names}; to restore: {command}")
     }
 
     /// Returns the command that restores the files.
@@ -250,8 +242,9 @@ impl RestoreSet {
         lines
     }
 
-    /// Restores the files. Keeps the current content of each one first.
-    async fn make(self, store: &SqliteStore) -> Result<(), CliError> {
+    /// Restores the files, and returns their names. Keeps the current content of each one first.
+    pub(crate) async fn make(self, store: &SqliteStore) -> Result<Vec<String>, CliError> {
+        let names = self.names();
         for FileRestore { file, now, wanted } in self.restores {
             let shown = file.shown();
             if content(&file.root, &file.path).as_ref() != Ok(&now) {
@@ -272,6 +265,6 @@ impl RestoreSet {
                 CliError::failed(format!("{shown} cannot be restored: {error}"))
             })?;
         }
-        Ok(())
+        Ok(names)
     }
 }
