@@ -12,7 +12,6 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use plimsoll::ContextStrategy;
 use plimsoll::logs::{self, Agent, SessionLog};
-use serde_json::json;
 
 use crate::chat_file;
 use crate::compact::filter;
@@ -116,11 +115,6 @@ fn report(
     copy: Option<&save::SavedCopy>,
 ) -> Result<u8, CliError> {
     if args.json {
-        let copy = copy.map(|copy| {
-            json!({
-                "id": copy.id, "path": copy.path, "directory": copy.directory, "resume": copy.resume,
-            })
-        });
         out!("{}", treatment.as_json(copy));
         return Ok(DONE);
     }

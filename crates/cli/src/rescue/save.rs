@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use plimsoll::logs::{self, Agent, Ids, SessionLog};
+use serde::Serialize;
 
 use super::RescueArgs;
 use super::treatment::Treatment;
@@ -12,6 +13,7 @@ use crate::error::CliError;
 use crate::paths;
 
 /// A copy that was written.
+#[derive(Serialize)]
 pub(super) struct SavedCopy {
     pub(super) id: String,
     pub(super) path: PathBuf,
@@ -19,6 +21,7 @@ pub(super) struct SavedCopy {
     /// The directory in which the copy is resumed. `None` for the current one.
     pub(super) directory: Option<PathBuf>,
     /// The path at which the agent finds the copy, if it was written elsewhere.
+    #[serde(skip)]
     pub(super) place: Option<PathBuf>,
 }
 
@@ -28,11 +31,8 @@ pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCop
     let (units, tokens) = (&treatment.chat().units, treatment.new_tokens());
     let copy = logs::copy(log, units, tokens, &mut new_ids(log))?;
     // The log may come from another machine.
-    let directory = log
-        .directory
-        .as_ref()
-        .map(PathBuf::from)
-        .filter(|own| own.is_dir());
+    let directory = log.directory.as_ref().map(PathBuf::from);
+    let directory = directory.filter(|own| own.is_dir());
     let here = || std::env::current_dir().map_err(CliError::failed);
     let resumed_in = directory.clone().map_or_else(here, Ok)?;
     let place = logs::place_of_copy(log, &copy.path, &resumed_in, &paths::variable);

@@ -9,6 +9,7 @@ use plimsoll::{ContextStrategy, Tokens};
 use serde_json::{Value, json};
 
 use super::diagnosis::Diagnosis;
+use super::save::SavedCopy;
 use crate::chat_file::unread;
 use crate::compact::filter;
 use crate::error::CliError;
@@ -163,7 +164,7 @@ impl Treatment {
     }
 
     /// Returns the report for programs.
-    pub(super) fn as_json(&self, copy: Option<Value>) -> Value {
+    pub(super) fn as_json(&self, copy: Option<&SavedCopy>) -> Value {
         let log = &self.diagnosis.log;
         let cut = self.cut.as_ref().map(|cut| {
             json!({
