@@ -6,6 +6,7 @@ pub(crate) mod filter;
 
 use std::io::BufRead;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{self, ScopedJoinHandle, available_parallelism};
 
@@ -13,11 +14,13 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use plimsoll::config::COUNTERS;
 use plimsoll::foreign::Target;
+use plimsoll::tokens::TokenCounter;
 
+use crate::chat_file;
 use crate::error::{CliError, DONE, FAILED};
 use crate::input::{self, InputChat};
 
-use compact_chat::{CompactSettings, CompactedChat};
+use compact_chat::{CompactedChat, compact};
 
 /// The arguments of `plimsoll compact`.
 #[derive(Debug, Args)]
@@ -52,12 +55,12 @@ pub(crate) struct CompactArgs {
 
 /// Runs the filter.
 pub(crate) fn run(args: &CompactArgs) -> Result<u8, CliError> {
-    let how = CompactSettings::new(args)?;
+    let counter = chat_file::counter(&args.counter)?;
     if args.lines {
-        return lines(&how, input::open(args.file.as_deref())?);
+        return lines(args, &counter, input::open(args.file.as_deref())?);
     }
     let given = input::chat(args.file.as_deref())?;
-    let compacted = how.compact(&given)?;
+    let compacted = compact(args, &counter, &given)?;
     compacted.report("");
     crate::stdout::exactly(&compacted.json)?;
     Ok(DONE)
@@ -65,14 +68,18 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, CliError> {
 
 /// Compacts one request per line on all cores, and prints the answers in the order of the lines. If a
 /// line fails, its answer is the error, and the other lines are still compacted.
-fn lines(how: &CompactSettings<'_>, mut input: Box<dyn BufRead>) -> Result<u8, CliError> {
+fn lines(
+    args: &CompactArgs,
+    counter: &Arc<dyn TokenCounter>,
+    mut input: Box<dyn BufRead>,
+) -> Result<u8, CliError> {
     let lines = std::iter::from_fn(|| input::line(&mut input));
     thread::scope(|scope| {
         // Each line has a thread of its own. The bound limits their number.
         let (order, answers) = sync_channel(available_parallelism().map_or(1, usize::from));
         let printer = scope.spawn(move || print(answers));
         for line in lines {
-            let answer = scope.spawn(move || how.compact(&InputChat::of_body(line?)));
+            let answer = scope.spawn(move || compact(args, counter, &InputChat::of_body(line?)));
             // If nobody reads the output, the printer has ended.
             if order.send(answer).is_err() {
                 break;

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use plimsoll::Tokens;
 use plimsoll::context::Transcript;
 use plimsoll::foreign::{Body, BodyCut, CutError, Reasoning, Repair, Unit, repair};
 use plimsoll::tokens::TokenCounter;
-use plimsoll::{ContextStrategy, Tokens};
 
 use super::CompactArgs;
 use super::filter;
@@ -30,64 +30,51 @@ impl CompactedChat {
     }
 }
 
-/// The settings with which chats are compacted.
-pub(super) struct CompactSettings<'a> {
-    args: &'a CompactArgs,
-    counter: Arc<dyn TokenCounter>,
-    strategy: ContextStrategy,
-}
-
-impl<'a> CompactSettings<'a> {
-    pub(super) fn new(args: &'a CompactArgs) -> Result<Self, CliError> {
-        Ok(Self {
-            args,
-            strategy: filter::named(&args.policy)?,
-            counter: chat_file::counter(&args.counter)?,
-        })
-    }
-
-    /// Repairs a chat and compacts it to its budget.
-    pub(super) fn compact(&self, input: &InputChat) -> Result<CompactedChat, CliError> {
-        let args = self.args;
-        let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
-        let (mut chat, target) = chat_file::read(input, model, protocol)?;
-        // Without a message there is nothing to repair.
-        let repairs = match chat.units.iter().all(Unit::is_beside) {
-            true => Vec::new(),
-            false => repair(&mut chat, &target, Reasoning::Keep),
-        };
-        let body = Body::of(chat, &target).map_err(chat_file::unread)?;
-        let repairs = input.repairs.iter().chain(&repairs);
-        let repairs = repairs.map(|repair| format!("repaired: {repair}"));
-        let mut notes: Vec<String> = repairs.collect();
-        let view = body.transcript(&self.counter);
-        let overhead = body.overhead(self.counter.as_ref());
-        let (policy, limits) = filter::within(self.strategy, budget(&body, args)?);
-        let cut = body.cut(&view, &policy, &limits);
-        let cut = cut.map_err(|error| match error {
-            CutError::CannotFit(error) => CliError::cannot_fit(error),
-            error => CliError::failed(error),
-        })?;
-        let mut json = match cut {
-            Some(cut) => {
-                notes.extend(done(&view, overhead, &cut));
-                Cow::Owned(cut.text)
-            }
-            None => body.chat.write(),
-        };
-        // An unchanged chat is returned byte for byte, including white space around it.
-        let is_changed = matches!(json, Cow::Owned(_)) || !input.repairs.is_empty();
-        if is_changed && !json.ends_with('\n') {
-            json.to_mut().push('\n');
+/// Repairs a chat and compacts it to its budget.
+pub(super) fn compact(
+    args: &CompactArgs,
+    counter: &Arc<dyn TokenCounter>,
+    input: &InputChat,
+) -> Result<CompactedChat, CliError> {
+    let strategy = filter::named(&args.policy)?;
+    let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
+    let (mut chat, target) = chat_file::read(input, model, protocol)?;
+    // Without a message there is nothing to repair.
+    let repairs = match chat.units.iter().all(Unit::is_beside) {
+        true => Vec::new(),
+        false => repair(&mut chat, &target, Reasoning::Keep),
+    };
+    let body = Body::of(chat, &target).map_err(chat_file::unread)?;
+    let repairs = input.repairs.iter().chain(&repairs);
+    let repairs = repairs.map(|repair| format!("repaired: {repair}"));
+    let mut notes: Vec<String> = repairs.collect();
+    let view = body.transcript(counter);
+    let overhead = body.overhead(counter.as_ref());
+    let (policy, limits) = filter::within(strategy, budget(&body, args)?);
+    let cut = body.cut(&view, &policy, &limits);
+    let cut = cut.map_err(|error| match error {
+        CutError::CannotFit(error) => CliError::cannot_fit(error),
+        error => CliError::failed(error),
+    })?;
+    let mut json = match cut {
+        Some(cut) => {
+            notes.extend(done(&view, overhead, &cut));
+            Cow::Owned(cut.text)
         }
-        if args.quiet {
-            notes.clear();
-        }
-        Ok(CompactedChat {
-            json: json.into_owned(),
-            notes,
-        })
+        None => body.chat.write(),
+    };
+    // An unchanged chat is returned byte for byte, including white space around it.
+    let is_changed = matches!(json, Cow::Owned(_)) || !input.repairs.is_empty();
+    if is_changed && !json.ends_with('\n') {
+        json.to_mut().push('\n');
     }
+    if args.quiet {
+        notes.clear();
+    }
+    Ok(CompactedChat {
+        json: json.into_owned(),
+        notes,
+    })
 }
 
 /// Describes the result of a compaction.
