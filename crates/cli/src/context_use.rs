@@ -18,7 +18,7 @@ use crate::view::started;
 
 /// Width of the gauge, in cells. It fits a terminal of 40 columns.
 const GAUGE: u64 = 36;
-const HEADING: [&str; 4] = ["part", ">count?2", ">tokens", ">share?1"];
+const HEADING: [&str; 4] = ["part", ">count", ">tokens", ">share"];
 
 /// A part of the window: its name, the number of its messages or tools, and its size.
 type WindowPart = (String, Option<usize>, Tokens);

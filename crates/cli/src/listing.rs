@@ -1,14 +1,15 @@
 //! Prints lists: one row for each thing, as aligned columns or as JSON lines. Times are in UTC.
 
+use std::iter;
 use std::time::{Duration, UNIX_EPOCH};
 
-use console::{Alignment, Term, measure_text_width, pad_str};
+use console::{Alignment, Term, pad_str};
 use plimsoll::pricing::Cost;
 use plimsoll::tokens::Bytes;
 use serde::Serialize;
 
 use crate::error::CliError;
-use crate::terminal::{self, fitted};
+use crate::terminal::{self, fitted, table};
 
 /// The end of the year 9999, the last date that can be formatted.
 const MAX_DATE: u64 = 253_402_300_799;
@@ -58,63 +59,29 @@ pub(crate) fn width_of(terminal: &Term) -> Option<usize> {
     terminal.is_term().then(|| terminal::columns(terminal))
 }
 
-/// Maximum width of a column: one long name must not push the rest of every row off the terminal.
-/// Longer cells stand out.
-const WIDEST: usize = 48;
-/// The same as a share of a terminal.
-const WIDEST_SHARE: usize = 2;
-/// Width that the last column gets, if it needs that much, before others are shown.
-const LAST: usize = 20;
-
 /// Aligns the cells of a table below its heading. A `>` before a name aligns its column to the
-/// right. If the `width` is too small, columns with a `?` behind their names are left out, in the
-/// order of the numbers behind that.
+/// right. If the `width` is too small, the widest columns are narrowed, and their cells are cut.
 pub(crate) fn columns<const N: usize>(
     heading: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
     width: Option<usize>,
 ) -> Vec<String> {
-    let named = heading.map(|name| {
-        let (name, rank) = name.split_once('?').unwrap_or((name, ""));
-        (name.trim_start_matches('>').to_owned(), rank)
-    });
-    let ranks = named.each_ref().map(|(_, rank)| *rank);
-    let names = named.map(|(name, _)| name);
-    let table: Vec<[String; N]> = std::iter::once(names).chain(rows).collect();
-    let widest = width.map_or(WIDEST, |width| WIDEST.min(width / WIDEST_SHARE));
-    let mut widths = [0; N];
-    for row in &table {
-        for (wide, cell) in widths.iter_mut().zip(row) {
-            *wide = measure_text_width(cell).min(widest).max(*wide);
-        }
-    }
-    let mut left_out: Vec<&str> = ranks.into_iter().filter(|rank| !rank.is_empty()).collect();
-    left_out.sort_unstable();
-    let needed = |left_out: &[&str]| {
-        let shown = widths.iter().zip(ranks);
-        let shown: Vec<usize> = shown
-            .filter(|(_, rank)| !left_out.contains(rank))
-            .map(|(wide, _)| wide + GAP.len())
-            .collect();
-        let (last, others) = shown.split_last().unwrap_or((&0, &[]));
-        others.iter().sum::<usize>() + (*last).min(LAST)
-    };
-    let fits = |count: &usize| {
-        let left_out = left_out.get(..*count).unwrap_or_default();
-        width.is_none_or(|width| needed(left_out) <= width)
-    };
-    let count = (0..left_out.len()).find(fits);
-    left_out.truncate(count.unwrap_or(left_out.len()));
-    let line = |row: &[String; N]| {
-        let cells = row.iter().zip(heading).zip(widths).zip(ranks);
-        let cells = cells.filter(|(_, rank)| !left_out.contains(rank));
-        let cells = cells.map(|(((cell, name), width), _)| {
+    let names = heading.map(|name| name.trim_start_matches('>').to_owned());
+    let table: Vec<Vec<String>> = iter::once(names).chain(rows).map(Vec::from).collect();
+    let gaps = GAP.len() * N.saturating_sub(1);
+    let fitted = width.and_then(|width| table::widths(&table, N, width.checked_sub(gaps)?));
+    // Without a terminal, or on a very narrow one, all cells are whole.
+    let widths = fitted.or_else(|| table::widths(&table, N, usize::MAX));
+    let widths = widths.unwrap_or_default();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(heading).zip(&widths);
+        let cells = cells.map(|((cell, name), width)| {
             let alignment = if name.starts_with('>') {
                 Alignment::Right
             } else {
                 Alignment::Left
             };
-            pad_str(cell, width, alignment, None)
+            pad_str(cell, *width, alignment, Some("…"))
         });
         cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     };
@@ -173,34 +140,22 @@ mod tests {
             columns(["name", ">n", "rest"], rows.into_iter(), None),
             ["name      n  rest", "one       1  x", "四    12345"]
         );
-        let long = "a-name-of-more-than-24-letters";
-        let rows = [["one", "1"], [long, "2"]].map(|row| row.map(str::to_owned));
-        let all = columns(["name", "n"], rows.clone().into_iter(), None);
-        assert_eq!(all[1], format!("{:30}  1", "one"));
-        let narrow = columns(["name", "n"], rows.into_iter(), Some(48));
-        assert_eq!(narrow[1], format!("{:24}  1", "one"));
-        assert_eq!(narrow[2], format!("{long}  2"));
     }
 
     #[test]
-    fn a_narrow_terminal_leaves_out_the_least_important_columns() {
-        let rows = [[
-            "18f2c-a1",
-            "17",
-            "$0.1000",
-            "Port it to the other language.",
-        ]];
+    fn a_narrow_terminal_cuts_the_cells_of_the_widest_columns() {
+        let rows = [["18f2c-a1", "17", "Port it to the other language."]];
         let row = |width| {
             let rows = rows.map(|row| row.map(str::to_owned));
-            let heading = ["session", ">entries?1", ">cost?2", "title"];
+            let heading = ["session", ">entries", "title"];
             columns(heading, rows.into_iter(), Some(width)).remove(1)
         };
-        let title = "Port it to the other language.";
-        assert_eq!(row(50), format!("18f2c-a1       17  $0.1000  {title}"));
-        assert_eq!(row(48), format!("18f2c-a1       17  $0.1000  {title}"));
-        assert_eq!(row(47), format!("18f2c-a1  $0.1000  {title}"));
-        assert_eq!(row(38), format!("18f2c-a1  {title}"));
-        assert_eq!(row(3), format!("18f2c-a1  {title}"));
+        let whole = "18f2c-a1       17  Port it to the other language.";
+        assert_eq!(row(60), whole);
+        assert_eq!(row(49), whole);
+        assert_eq!(row(30), "18f2c-a1       17  Port it to…");
+        assert_eq!(row(24), "18f2c-…       17  Port …");
+        assert_eq!(row(3), whole);
     }
 
     #[test]

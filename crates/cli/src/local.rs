@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
     match &args.command {
         ModelCommand::Pull { name, quiet } => pull(name.as_deref(), *quiet).await,
         ModelCommand::List { json } => {
-            let heading = ["model", ">size", "state", "path?1"];
+            let heading = ["model", ">size", "state", "path"];
             listing::print(&list()?, *json, heading, |model| {
                 let mark = if model.default { " (default)" } else { "" };
                 [

@@ -18,11 +18,11 @@ use crate::stdout;
 const HEADING: [&str; 8] = [
     "model",
     ">window",
-    ">output?2",
-    ">$ in?4",
-    ">$ out?5",
-    ">$ cached?3",
-    ">cache≥?1",
+    ">output",
+    ">$ in",
+    ">$ out",
+    ">$ cached",
+    ">cache≥",
     "can",
 ];
 

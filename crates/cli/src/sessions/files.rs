@@ -220,7 +220,7 @@ async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Cli
     if files.is_empty() && !json {
         crate::say(&unchanged(id));
     }
-    let heading = ["file", "lines", ">entry?1", "last changed?2", "since"];
+    let heading = ["file", "lines", ">entry", "last changed", "since"];
     listing::print(&files, json, heading, |file| {
         let last = file.entries.last().copied().unwrap_or_default();
         [

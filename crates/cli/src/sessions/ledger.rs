@@ -41,7 +41,7 @@ struct LedgerRow {
 }
 
 const HEADING: [&str; 9] = [
-    ">plan?2", "when?1", "why?4", "stages?3", "item", "how", ">tokens", ">after?5", "message",
+    ">plan", "when", "why", "stages", "item", "how", ">tokens", ">after", "message",
 ];
 const DROPPED: &str = "dropped";
 const SHORTENED: &str = "shortened";

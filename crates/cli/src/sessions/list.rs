@@ -17,10 +17,10 @@ use crate::terminal::fitted;
 
 const HEADING: [&str; 6] = [
     "session",
-    "last written?4",
-    ">entries?1",
-    ">size?2",
-    "model?3",
+    "last written",
+    ">entries",
+    ">size",
+    "model",
     "title",
 ];
 

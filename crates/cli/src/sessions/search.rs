@@ -11,7 +11,7 @@ use crate::listing;
 use crate::terminal::text::counted;
 use crate::which_session::NOTHING;
 
-const HEADING: [&str; 4] = ["session", ">entry?1", "kind?2", "text"];
+const HEADING: [&str; 4] = ["session", ">entry", "kind", "text"];
 /// Maximum number of shown places in a session. With `--json`, all are shown.
 const SHOWN: usize = 3;
 

@@ -19,7 +19,8 @@ pub(super) fn rows(
     width: usize,
     colours: Colours,
 ) -> Option<Vec<String>> {
-    let widths = widths(table, columns.len(), width)?;
+    let between = measure_text_width(BETWEEN) * columns.len().saturating_sub(1);
+    let widths = widths(table, columns.len(), width.checked_sub(between)?)?;
     let between = colours.paint(DIM, BETWEEN);
     let line: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
     let line = colours.paint(DIM, &line.join(CROSSING));
@@ -52,16 +53,14 @@ pub(super) fn rows(
 
 /// Returns the width of each column: that of its widest cell. While they do not fit, the widest column
 /// is narrowed. Returns `None` if they would become too narrow.
-fn widths(table: &[Vec<String>], columns: usize, width: usize) -> Option<Vec<usize>> {
+pub(crate) fn widths(table: &[Vec<String>], columns: usize, width: usize) -> Option<Vec<usize>> {
     let mut widths = vec![1; columns];
     for row in table {
         for (cell, widest) in row.iter().zip(&mut widths) {
             *widest = measure_text_width(cell).min(width).max(*widest);
         }
     }
-    let between = measure_text_width(BETWEEN) * columns.saturating_sub(1);
-    let available = width.checked_sub(between)?;
-    while widths.iter().sum::<usize>() > available {
+    while widths.iter().sum::<usize>() > width {
         let widest = widths.iter_mut().max()?;
         *widest = widest.checked_sub(1).filter(|width| *width >= LEAST)?;
     }
