@@ -183,6 +183,14 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
+    /// A call read less than four fifths of what the provider's prompt cache should have contained: the
+    /// tokens that the call before it read and wrote, and that nothing has rewritten since.
+    CacheMissed {
+        /// Tokens that the call before it read from the cache and wrote there.
+        expected: Tokens,
+        /// Tokens that the call read from the cache.
+        read: Tokens,
+    },
     /// The provider refused a request as too long, or cut it. All deltas of the call are void.
     Overflow {
         /// The step of the recovery ladder that follows, from 1.

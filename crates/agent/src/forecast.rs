@@ -220,13 +220,9 @@ impl Run {
         let Some(sheet) = self.sheet() else {
             return Money(0);
         };
-        let heard = self.state.facts.heard;
-        let is_prefix = |counted| counted <= self.tokens() && !self.is_cold();
-        let read = match (sheet.rates.cache_read, heard) {
-            (Some(_), Some((counted, usage))) if is_prefix(counted) => {
-                processed.min(usage.cache_read + usage.cache_write)
-            }
-            _ => Tokens::ZERO,
+        let read = match sheet.rates.cache_read {
+            Some(_) => processed.min(self.readable()),
+            None => Tokens::ZERO,
         };
         let read_rate = sheet.rates.cache_read.unwrap_or_default();
         read_rate.of(read) + self.input_rate(&sheet).of(processed.minus(read))

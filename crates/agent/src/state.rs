@@ -53,6 +53,9 @@ pub(crate) struct Facts {
     compacted_in: Option<u64>,
     /// The size of the last answered request by our counter, and its usage as reported.
     pub(crate) heard: Option<(Tokens, Usage)>,
+    /// The tokens that the last call read from the prompt cache and wrote there, unless a plan has
+    /// rewritten them.
+    pub(crate) cached: Tokens,
     /// The last item of the last request that is still as it was sent.
     pub(crate) sent: Option<Seq>,
     model: String,
@@ -205,6 +208,7 @@ impl State {
                     self.facts.calibration = Calibration::default();
                     self.facts.learned = None;
                     self.facts.heard = None;
+                    self.facts.cached = Tokens::ZERO;
                     self.facts.sent = None;
                 }
                 // A run that continues after a crash keeps its number and its usage.
@@ -258,6 +262,8 @@ impl State {
                 self.facts.paused = *stop == StopReason::Paused && !is_empty(message);
                 self.facts.sent = self.transcript.items().last().map(|item| item.seq);
                 self.facts.heard = usage.map(|usage| (*counted, usage));
+                let cached = usage.map(|usage| usage.cache_read + usage.cache_write);
+                self.facts.cached = cached.unwrap_or_default();
                 self.transcript.mark_sent();
                 if !is_empty(message) {
                     let message = without_long_faults(message);
@@ -287,6 +293,9 @@ impl State {
                 let released = self.transcript.replay(plan)?;
                 self.memory.planned(&released.items, &self.transcript);
                 self.facts.sent = self.facts.sent.and_then(|sent| plan.keeps(sent));
+                if plan.rewrites_from.is_some() {
+                    self.facts.cached = Tokens::ZERO;
+                }
                 if plan.is_compaction() {
                     self.facts.compacted_in = Some(self.facts.turns);
                     self.facts.ledger.plans += 1;

@@ -224,6 +224,7 @@ impl Run {
         let Reply {
             parts, stop, usage, ..
         } = reply;
+        let miss = usage.and_then(|usage| self.cache_miss(&usage));
         if let Some(usage) = usage {
             self.doubt(counted, usage.processed());
         }
@@ -248,6 +249,7 @@ impl Run {
             stop,
             usage,
         });
+        miss.into_iter().for_each(|miss| self.notify(miss));
         if stop == StopReason::ContentFilter
             && self.state.batch.is_none()
             && self.state.facts.finalizing.is_none()

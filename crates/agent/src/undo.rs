@@ -100,6 +100,7 @@ impl State {
         self.batch = None;
         self.facts.paused = false;
         self.facts.heard = None;
+        self.facts.cached = Default::default();
         self.memory.rewound();
         true
     }

@@ -321,6 +321,9 @@ impl Observer for EventPrinter {
                     ));
                 }
             }
+            Event::CacheMissed { expected, read } => {
+                self.dim(&format!("read {read} of {expected} tokens from the cache"));
+            }
             Event::LimitNear { notice } => self.dim(&clean(notice)),
             Event::LimitReached { notice } => {
                 // The text of a call that was cut off stays in the session.

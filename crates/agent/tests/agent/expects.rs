@@ -1,7 +1,7 @@
-//! The machine's predictions about a request.
+//! The machine's predictions about a request, and its judgement of the cache after the reply.
 
-use plimsoll_agent::{EndReason, Entry, Expects, Failure, Setup};
-use plimsoll_context::{Tokens, Usage};
+use plimsoll_agent::{EndReason, Entry, Event, Expects, Failure, Setup};
+use plimsoll_context::{Part, PriceSheet, Rates, Tokens, Usage};
 
 use crate::stage::audit::audit;
 use crate::stage::{Stage, setup, words};
@@ -117,14 +117,29 @@ fn a_server_that_cuts_whatever_it_is_sent_ends_the_run() {
     audit(&stage);
 }
 
-#[test]
-fn a_resumed_run_predicts_and_marks_the_same() {
-    let mut stage = Stage::new(wide());
+/// Returns the number of calls that missed the cache.
+fn missed(stage: &Stage) -> usize {
+    let misses = stage.events.iter();
+    misses
+        .filter(|event| matches!(event, Event::CacheMissed { .. }))
+        .count()
+}
+
+/// A run with a cache that works, about to make its third call.
+fn cached(setup: Setup) -> Stage {
+    let mut stage = Stage::new(setup);
     stage.say(&"the task ".repeat(2_000));
     stage.reply(vec![words::call("a:read")], usage(5_000, 0));
     stage.done("a", "ok");
     stage.reply(vec![words::call("b:read")], usage(50, 5_000));
+    assert_eq!(missed(&stage), 0);
     stage.done("b", "ok");
+    stage
+}
+
+#[test]
+fn a_cache_that_forgets_is_missed_also_after_a_crash() {
+    let mut stage = cached(wide());
     let mut next = Stage::resume(stage.log.clone(), wide());
     next.go_on();
     assert_eq!(expects(&next).previous, Some(Tokens(5_050)));
@@ -132,4 +147,23 @@ fn a_resumed_run_predicts_and_marks_the_same() {
         next.requests[0].request.cache, stage.requests[2].request.cache,
         "the same breakpoints"
     );
+    for stage in [&mut stage, &mut next] {
+        stage.reply(vec![words::call("c:read")], usage(5_100, 0));
+        assert_eq!(missed(stage), 1);
+        stage.done("c", "ok");
+        stage.reply(vec![Part::text("done")], usage(5_150, 0));
+        assert_eq!(missed(stage), 1, "nothing was there to be read");
+    }
+}
+
+#[test]
+fn a_prefix_that_the_model_does_not_cache_is_missed_by_nobody() {
+    let mut sheet = PriceSheet::of(Rates::FREE);
+    sheet.min_cacheable = Some(Tokens(8_192));
+    let mut stage = cached(Setup {
+        sheet: Some(sheet),
+        ..wide()
+    });
+    stage.reply(vec![Part::text("done")], usage(5_100, 0));
+    assert_eq!(missed(&stage), 0);
 }

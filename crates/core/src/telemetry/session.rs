@@ -20,6 +20,12 @@ pub(crate) fn record(event: &Event, setup: &Setup, contents: bool) {
             plimsoll.overflow.rung = i64::from(*rung),
             plimsoll.window = window.map(|window| int(window.0))
         ),
+        Event::CacheMissed { expected, read } => tell!(
+            INFO,
+            "cache missed",
+            plimsoll.cache.expected = int(expected.0),
+            plimsoll.cache.read = int(read.0)
+        ),
         Event::LimitNear { .. } => tell!(INFO, "limit near"),
         Event::LimitReached { .. } => tell!(WARN, "limit reached"),
         Event::LoopDetected { .. } => tell!(WARN, "loop detected"),

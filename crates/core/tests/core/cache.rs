@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
-use plimsoll_agent::{Entry, Failure, Request};
+use plimsoll_agent::{Entry, Event, Failure, Request, SessionEvent};
 use plimsoll_context::{
     Breakpoint, CacheConfig, CacheRetention, CallId, Chars4, Delta, LongerCache, MessageList,
     Money, Part, PriceSheet, Rates, Reason, Reply, StopReason, TokenCounter, Tokens, ToolCall,
@@ -104,9 +104,15 @@ impl Provider for Caching {
 
 #[tokio::test]
 async fn most_is_read_from_the_cache_also_with_plans() {
+    let misses = Arc::new(Mutex::new(0));
+    let missed = Arc::clone(&misses);
     let output = agent(Caching::default())
         .window(Window::Known(Tokens(12_000)))
         .max_turns(24)
+        .observer(move |event: &SessionEvent| {
+            let is_miss = matches!(event.event, Event::CacheMissed { .. });
+            *missed.lock().unwrap() += usize::from(is_miss);
+        })
         .build()
         .unwrap()
         .run("keep watch")
@@ -115,6 +121,7 @@ async fn most_is_read_from_the_cache_also_with_plans() {
     assert!(output.plans >= 1);
     let rate = output.tokens_used.cache_hit_rate();
     assert!(rate > 0.7, "{rate}");
+    assert_eq!(*misses.lock().unwrap(), 0, "plans are not missed");
 }
 
 /// A store that says when its logs were last written.
