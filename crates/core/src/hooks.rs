@@ -21,7 +21,7 @@ use plimsoll_context::SettingFault;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-pub use command::{CommandHook, MAX_COMMAND_HOOKS, MAX_HOOK_OUTPUT};
+pub use command::{CommandHook, MAX_HOOK_OUTPUT};
 pub(crate) use reply::HookOutput;
 pub(crate) use reply::HookSlot;
 pub use reply::{HookReply, Later, MAX_HOOK_CALLS, Now};
@@ -162,11 +162,15 @@ pub(crate) struct HookCallContext {
     variables: InheritedVariables,
 }
 
-type HookCall = Arc<
-    dyn Fn(HookInput, HookCallContext) -> BoxFuture<'static, Result<HookOutput, String>>
-        + Send
-        + Sync,
->;
+type HookClosure = dyn Fn(HookInput, HookCallContext) -> BoxFuture<'static, Result<HookOutput, String>>
+    + Send
+    + Sync;
+
+#[derive(Clone)]
+enum HookCall {
+    Closure(Arc<HookClosure>),
+    Program(Arc<CommandHook>),
+}
 
 /// A closure, a program, or a [`Hook`] at one of its points.
 #[derive(Clone)]
@@ -192,10 +196,6 @@ struct RegisteredHook {
 #[derive(Clone, Default)]
 pub struct Hooks {
     hooks: Vec<RegisteredHook>,
-    /// The number of programs among them.
-    programs: usize,
-    /// The faults of the programs' settings.
-    faults: Vec<SettingFault>,
     /// The environment variables of programs.
     pub(crate) variables: InheritedVariables,
     /// Timeout of each hook. Default [`HOOK_TIMEOUT`].
@@ -235,7 +235,7 @@ impl Hooks {
     {
         let call = Arc::new(call);
         let threads = Arc::new(Semaphore::new(MAX_HOOK_CALLS));
-        let call: HookCall = Arc::new(move |input, cx| {
+        let call: Arc<HookClosure> = Arc::new(move |input, cx| {
             let Some(args) = take(input, &cx.hook) else {
                 return ready(Ok(HookOutput::Nothing)).boxed();
             };
@@ -247,8 +247,11 @@ impl Hooks {
             let reply = R::begin(Box::new(move || call(args)), slot);
             reply.map(move |reply| reply.map(answer)).boxed()
         });
-        let name = name.to_owned();
-        self.hooks.push(RegisteredHook { point, name, call });
+        self.hooks.push(RegisteredHook {
+            point,
+            name: name.to_owned(),
+            call: HookCall::Closure(call),
+        });
     }
 
     /// Adds a program.
@@ -256,37 +259,27 @@ impl Hooks {
         let point = hook.on;
         let program = hook.command.first().map_or("", String::as_str);
         let name = format!("{}: `{program}`", point.name());
-        let at = self.programs;
-        self.faults.extend(hook.fault().map(|fault| fault.item(at)));
-        let hook = Arc::new(hook);
-        let call: HookCall = Arc::new(move |input, cx| {
-            let hook = Arc::clone(&hook);
-            async move { hook.answer(&input, &cx).await }.boxed()
-        });
+        let call = HookCall::Program(Arc::new(hook));
         self.hooks.push(RegisteredHook { point, name, call });
-        self.programs += 1;
     }
 
     /// Returns these hooks, followed by `more`.
     pub(crate) fn followed_by(&self, more: &Self) -> Self {
         let mut all = self.clone();
         all.hooks.extend(more.hooks.iter().cloned());
-        all.programs += more.programs;
-        all.faults.extend(more.faults.iter().cloned());
         all.timeout = more.timeout.or(self.timeout);
         all
     }
 
     /// Returns the faults of these hooks.
     pub(crate) fn faults(&self) -> Vec<SettingFault> {
-        let mut faults = self.faults.clone();
-        let programs = self.programs;
-        if programs > MAX_COMMAND_HOOKS {
-            let text = format!(
-                "there are {programs} command hooks; at most {MAX_COMMAND_HOOKS} are called"
-            );
-            faults.push(SettingFault::new(&["hooks"], text));
-        }
+        let programs = self.hooks.iter().filter_map(|hook| match &hook.call {
+            HookCall::Program(program) => Some(program),
+            HookCall::Closure(_) => None,
+        });
+        let faults = programs.enumerate();
+        let faults = faults.filter_map(|(at, program)| Some(program.fault()?.item(at)));
+        let mut faults: Vec<SettingFault> = faults.collect();
         if self.timeout().is_zero() {
             let text = "hook_timeout is 0; give hooks some time";
             faults.push(SettingFault::new(&["hook_timeout"], text));
@@ -330,7 +323,10 @@ impl Hooks {
             variables: self.variables.clone(),
         };
         for hook in self.hooks.iter().filter(|hook| hook.point == point) {
-            let answer = (hook.call)(outcome.input.clone(), cx.clone()).await;
+            let answer = match &hook.call {
+                HookCall::Closure(call) => call(outcome.input.clone(), cx.clone()).await,
+                HookCall::Program(program) => program.answer(&outcome.input, &cx).await,
+            };
             outcome.take(&hook.name, answer);
             if outcome.denied.is_some() {
                 break;

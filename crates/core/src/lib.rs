@@ -58,7 +58,7 @@ pub use fork::fork_session;
 pub use gate::{AllowAll, DenyAll, Gate};
 pub use hooks::{
     ANSWER_RETRIES, CommandHook, HOOK_TIMEOUT, Hook, HookContext, HookReply, Hooks, Later,
-    MAX_COMMAND_HOOKS, MAX_HOOK_CALLS, MAX_HOOK_OUTPUT, Now, ToolDecision,
+    MAX_HOOK_CALLS, MAX_HOOK_OUTPUT, Now, ToolDecision,
 };
 pub use host_steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use journal::{

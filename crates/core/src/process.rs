@@ -43,7 +43,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-pub use capture::{CapturedOutput, CapturedText};
+pub use capture::CapturedOutput;
 pub(crate) use environment::has_password;
 pub use environment::{InheritedVariables, looks_secret};
 pub use server::ServerProcess;

@@ -344,7 +344,6 @@ async fn last_words(mut child: ServerProcess) -> String {
 
 fn log_text(child: &ServerProcess) -> String {
     let text = child.log();
-    let text = text.text();
     let text = format!("{}{}", text.head, text.tail);
     match text.trim() {
         "" => String::new(),

@@ -26,6 +26,6 @@ pub use plimsoll_agent::{
 };
 pub use plimsoll_core::{
     ANSWER_RETRIES, CommandHook, EvictedMessage, Eviction, HOOK_TIMEOUT, Hook, HookContext,
-    HookInput, HookReply, Hooks, Later, MAX_COMMAND_HOOKS, MAX_HOOK_CALLS, MAX_HOOK_OUTPUT,
-    Messages, Now, ToolDecision,
+    HookInput, HookReply, Hooks, Later, MAX_HOOK_CALLS, MAX_HOOK_OUTPUT, Messages, Now,
+    ToolDecision,
 };

@@ -159,7 +159,7 @@ fn command_result(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, 
         ),
         ProcessEnd::Cancelled => "cancelled".to_owned(),
     }];
-    if got.output.total() == Bytes(0) {
+    if text.is_empty() {
         notes.push("no output".to_owned());
     }
     if got.killed_background {
@@ -182,14 +182,15 @@ fn command_result(got: &ProcessOutput, timeout: Duration) -> Result<ToolOutput, 
 /// Returns the output as text. Its marker is the same as in every shortened text. If the text is
 /// shortened again, the two cuts are merged and the number stays exact.
 fn shown(output: &CapturedOutput) -> String {
-    let text = output.text();
-    if text.missing == Bytes(0) {
-        return text.head;
+    let CapturedOutput {
+        head,
+        tail,
+        missing,
+    } = output;
+    if *missing == Bytes(0) {
+        return head.clone();
     }
-    format!(
-        "{}\n[pruned: {} bytes]\n{}",
-        text.head, text.missing, text.tail
-    )
+    format!("{head}\n[pruned: {missing} bytes]\n{tail}")
 }
 
 #[cfg(test)]

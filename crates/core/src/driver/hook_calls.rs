@@ -22,7 +22,7 @@ use crate::tool::Update;
 const LAST_HOOK: Duration = Duration::from_secs(1);
 
 /// Waits for a hook. Returns `None` if it is cut off; the run then ends or continues without it.
-pub(super) async fn attend<T>(session: &mut Session, hook: impl Future<Output = T>) -> Option<T> {
+async fn attend<T>(session: &mut Session, hook: impl Future<Output = T>) -> Option<T> {
     let mut hook = pin!(hook);
     loop {
         let listens = session.run.is_running();
@@ -154,13 +154,10 @@ async fn check_answer(session: &mut Session, parts: &Arc<Parts>) -> Result<bool,
     let Some(answer) = answer.filter(|_| parts.hooks.has(HookPoint::CheckAnswer)) else {
         return Ok(true);
     };
-    let cx = context(session);
-    let input = HookInput::CheckAnswer { answer };
-    let checked = attend(session, parts.hooks.call(&cx, input)).await;
+    let checked = call(session, parts, HookInput::CheckAnswer { answer }).await;
     let Some(HookOutcome { denied, faults, .. }) = checked else {
         return Err(cut_off("check_answer"));
     };
-    parts.warn(faults.clone());
     match denied {
         Some(why) if session.answers_refused < ANSWER_RETRIES => {
             session.answers_refused += 1;

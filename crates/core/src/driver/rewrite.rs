@@ -8,7 +8,7 @@ use std::sync::Arc;
 use plimsoll_agent::{Event, HookInput, HookPoint, Input, Messages, Request};
 use plimsoll_context::{Breakpoint, Message, Tokens};
 
-use super::hook_calls::{attend, context};
+use super::hook_calls::call;
 use crate::hooks::HookOutcome;
 use crate::parts::Parts;
 use crate::session::Session;
@@ -20,17 +20,14 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
         return;
     }
     let messages: Messages = request.messages.iter().cloned().collect();
-    let (cx, input) = (context(session), HookInput::TransformContext { messages });
-    let outcome = attend(session, parts.hooks.call(&cx, input)).await;
+    let outcome = call(session, parts, HookInput::TransformContext { messages }).await;
     let Some(HookOutcome {
         input: HookInput::TransformContext { messages },
-        faults,
         ..
     }) = outcome
     else {
         return;
     };
-    parts.warn(faults);
     let same =
         |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other) || one == other;
     let kept = request

@@ -11,13 +11,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::reply::HookOutput;
 use super::{HookCallContext, HookContext};
-use crate::process::{Command, InheritedVariables, ProcessEnd, ProcessLimits};
+use crate::process::{Command, ProcessEnd, ProcessLimits};
 use crate::remote::UserMessage;
 
 /// Maximum output of a hook that is read.
 pub const MAX_HOOK_OUTPUT: Bytes = Bytes(64 * 1024);
-/// Maximum number of command hooks of an agent.
-pub const MAX_COMMAND_HOOKS: usize = 64;
 /// Maximum length of the reason for a refusal.
 const MAX_REASON: Bytes = Bytes(2_000);
 /// The exit code that refuses.
@@ -51,18 +49,13 @@ pub struct CommandHook {
 }
 
 /// The printed JSON object.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct PrintedAnswer {
-    #[serde(default)]
     decision: Option<DecisionWord>,
-    #[serde(default)]
-    reason: Option<String>,
-    #[serde(default)]
+    reason: String,
     arguments: Option<Map<String, Value>>,
-    #[serde(default)]
     result: Option<String>,
-    #[serde(default)]
     messages: Vec<String>,
 }
 
@@ -87,104 +80,71 @@ impl CommandHook {
 
     /// Returns the fault of the settings, if there is one.
     pub(crate) fn fault(&self) -> Option<SettingFault> {
-        let name = self.on.name();
-        let says = |text: &str| {
-            let text = format!("the command hook at {name} {text}");
-            Some(SettingFault::new(&["hooks"], text))
+        let has_no_tool = !self.tools.is_empty() && !self.on.is_of_a_tool();
+        let text = if self.command.first().is_none_or(String::is_empty) {
+            "has no command; name a program"
+        } else if self.timeout == Some(Duration::ZERO) {
+            "has a timeout of 0; give it some time"
+        } else if has_no_tool {
+            "names tools, and no tool is called there; leave them out"
+        } else if self.on == HookPoint::TransformContext {
+            "rewrites requests, which only a hook in Rust can do"
+        } else {
+            return None;
         };
-        match self {
-            Self { command, .. } if command.first().is_none_or(String::is_empty) => {
-                says("has no command; name a program")
-            }
-            Self {
-                timeout: Some(Duration::ZERO),
-                ..
-            } => says("has a timeout of 0; give it some time"),
-            Self { on, tools, .. } if !tools.is_empty() && !on.is_of_a_tool() => {
-                says("names tools, and no tool is called there; leave them out")
-            }
-            Self {
-                on: HookPoint::TransformContext,
-                ..
-            } => says("rewrites requests, which only a hook in Rust can do"),
-            _ => None,
-        }
-    }
-
-    /// Checks whether the hook is for this point, and for the tool that it concerns.
-    fn is_for(&self, input: &HookInput) -> bool {
-        let fits = |tool: &str| {
-            self.tools
-                .iter()
-                .any(|tools| Pattern::new(tools).fits(tool))
-        };
-        self.on == input.point() && (self.tools.is_empty() || input.tool().is_none_or(fits))
+        let text = format!("the command hook at {} {text}", self.on.name());
+        Some(SettingFault::new(&["hooks"], text))
     }
 
     /// Starts the program for its answer, unless it is for other tools.
+    ///
+    /// # Errors
+    /// The failure, as the end of a sentence that begins with the program's name.
     pub(super) async fn answer(
         &self,
         input: &HookInput,
         cx: &HookCallContext,
     ) -> Result<HookOutput, String> {
-        if !self.is_for(input) {
+        let mut tools = self.tools.iter();
+        let is_for = |tool: &str| tools.any(|name| Pattern::new(name).fits(tool));
+        if !self.tools.is_empty() && !input.tool().is_none_or(is_for) {
             return Ok(HookOutput::Nothing);
         }
-        let timeout = self.timeout.unwrap_or(cx.timeout);
-        self.run(&line_for_program(input, &cx.hook), timeout, &cx.variables)
-            .await
-    }
-
-    /// Runs the program.
-    ///
-    /// # Errors
-    /// The failure, as the end of a sentence that begins with the program's name.
-    async fn run(
-        &self,
-        input: &str,
-        timeout: Duration,
-        variables: &InheritedVariables,
-    ) -> Result<HookOutput, String> {
         let Some((program, args)) = self.command.split_first() else {
             return Err("has no command".to_owned());
         };
         let limits = ProcessLimits {
-            timeout,
+            timeout: self.timeout.unwrap_or(cx.timeout),
             max_output: MAX_HOOK_OUTPUT,
         };
         let command = Command::new(program)
             .args(args)
-            .inherit(variables)
-            .input(input);
+            .inherit(&cx.variables)
+            .input(line_for_program(input, &cx.hook));
         let ran = command.run(limits, CancellationToken::new()).await;
         let output = ran.map_err(|error| format!("was not run: {error}"))?;
-        let short = |text: String| {
-            let text = text.trim().to_owned();
-            head_tail(&text, MAX_REASON).unwrap_or(text)
-        };
-        let errors = short(output.errors.text().head);
+        let short = |text: &str| head_tail(text.trim(), MAX_REASON).unwrap_or(text.trim().into());
+        let errors = short(&output.errors.head);
         match output.ended {
-            ProcessEnd::Exited(0) => {}
-            ProcessEnd::Exited(SAYS_NO) if self.on.decides() => {
-                return Ok(HookOutput::Deny(errors));
+            ProcessEnd::Exited(0) if output.output.missing > Bytes(0) => Err(format!(
+                "printed more than {MAX_HOOK_OUTPUT} bytes, which is the most that is read"
+            )),
+            ProcessEnd::Exited(0) => match read(&output.output.head)? {
+                HookOutput::Deny(why) => Ok(HookOutput::Deny(short(&why))),
+                other => Ok(other),
+            },
+            ProcessEnd::Exited(SAYS_NO) if self.on.decides() => Ok(HookOutput::Deny(errors)),
+            ProcessEnd::Exited(code) if errors.is_empty() => {
+                Err(format!("ended with exit code {code} and printed no error"))
             }
-            ProcessEnd::Exited(code) => {
-                return Err(format!("ended with code {code}: {errors}"));
-            }
-            ProcessEnd::Signalled(signal) => return Err(format!("was ended by signal {signal}")),
+            ProcessEnd::Exited(code) => Err(format!("ended with exit code {code}: {errors}")),
+            ProcessEnd::Signalled(signal) => Err(format!("was ended by signal {signal}")),
             ProcessEnd::TimedOut => {
-                return Err(format!("did not end within {} s", timeout.as_secs_f32()));
+                let timeout = limits.timeout.as_secs_f32();
+                Err(format!("did not end within {timeout} s"))
             }
-            ProcessEnd::Cancelled => return Err("was stopped".to_owned()),
+            ProcessEnd::Cancelled => Err("was stopped".to_owned()),
         }
-        let printed = output.output.text();
-        if printed.missing > Bytes(0) {
-            return Err(format!("printed more than {MAX_HOOK_OUTPUT}"));
-        }
-        Ok(match read(&printed.head)? {
-            HookOutput::Deny(why) => HookOutput::Deny(short(why)),
-            other => other,
-        })
     }
 }
 
@@ -201,19 +161,22 @@ fn read(text: &str) -> Result<HookOutput, String> {
         )
     })?;
     if matches!(printed.decision, Some(DecisionWord::Deny)) {
-        return Ok(HookOutput::Deny(printed.reason.unwrap_or_default()));
+        return Ok(HookOutput::Deny(printed.reason));
     }
-    match (printed.arguments, printed.result, printed.messages) {
-        (None, None, messages) if messages.is_empty() => Ok(HookOutput::Nothing),
-        (Some(arguments), None, messages) if messages.is_empty() => {
-            Ok(HookOutput::Arguments(arguments.into()))
-        }
-        (None, Some(result), messages) if messages.is_empty() => Ok(HookOutput::Result(result)),
-        (None, None, messages) => {
-            let messages = messages.into_iter().map(UserMessage::from);
-            Ok(HookOutput::Send(messages.collect()))
-        }
-        _ => Err(
+    let messages = printed.messages.into_iter().map(UserMessage::from);
+    let messages: Vec<UserMessage> = messages.collect();
+    let answers = [
+        printed
+            .arguments
+            .map(|new| HookOutput::Arguments(new.into())),
+        printed.result.map(HookOutput::Result),
+        (!messages.is_empty()).then_some(HookOutput::Send(messages)),
+    ];
+    let mut answers = answers.into_iter().flatten();
+    let answer = answers.next().unwrap_or(HookOutput::Nothing);
+    match answers.next() {
+        None => Ok(answer),
+        Some(_) => Err(
             "printed several answers; one of arguments, result and messages has an effect"
                 .to_owned(),
         ),

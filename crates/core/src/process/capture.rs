@@ -1,5 +1,5 @@
 //! [`Capture`]: keeps the beginning and the end of a stream in limited memory. [`CapturedOutput`]
-//! is the result.
+//! is the result, as text.
 
 use std::collections::VecDeque;
 
@@ -15,17 +15,9 @@ pub(super) struct Capture {
     total: u64,
 }
 
-/// The beginning and the end of a child's output.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CapturedOutput {
-    head: Vec<u8>,
-    tail: Vec<u8>,
-    total: u64,
-}
-
 /// A child's output as text.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct CapturedText {
+pub struct CapturedOutput {
     /// The complete output or its beginning. What is no text (invalid UTF-8, or NUL) is replaced by
     /// U+FFFD, here and in the tail.
     pub head: String,
@@ -70,44 +62,22 @@ impl Capture {
         self.tail.extend(newest);
     }
 
-    /// Returns the bytes kept so far.
+    /// Returns the output kept so far. A character that was cut at the gap counts as missing.
     pub(super) fn so_far(&self) -> CapturedOutput {
+        let tail: Vec<u8> = self.tail.iter().copied().collect();
+        let whole = [&self.head[..], &tail].concat();
+        if whole.len() as u64 == self.total {
+            return CapturedOutput {
+                head: readable(&whole),
+                ..CapturedOutput::default()
+            };
+        }
+        let (head, tail) = (whole_end(&self.head), whole_start(&tail));
         CapturedOutput {
-            head: self.head.clone(),
-            tail: self.tail.iter().copied().collect(),
-            total: self.total,
+            head: readable(head),
+            tail: readable(tail),
+            missing: Bytes(self.total - head.len() as u64 - tail.len() as u64),
         }
-    }
-}
-
-impl CapturedOutput {
-    /// Returns the total size of the stream.
-    #[must_use]
-    pub fn total(&self) -> Bytes {
-        Bytes(self.total)
-    }
-
-    /// Returns the number of kept bytes.
-    #[must_use]
-    pub fn kept(&self) -> Bytes {
-        Bytes(self.head.len() as u64 + self.tail.len() as u64)
-    }
-
-    /// Returns the output as text. A character that was cut at the gap counts as missing.
-    #[must_use]
-    pub fn text(&self) -> CapturedText {
-        let mut text = CapturedText::default();
-        let missing = self.total.saturating_sub(self.kept().0);
-        if missing == 0 {
-            text.head = readable(&[&self.head[..], &self.tail].concat());
-            return text;
-        }
-        let head = whole_end(&self.head);
-        let tail = whole_start(&self.tail);
-        text.head = readable(head);
-        text.tail = readable(tail);
-        text.missing = Bytes(self.total - head.len() as u64 - tail.len() as u64);
-        text
     }
 }
 
@@ -159,7 +129,7 @@ mod tests {
             (12, "1234🦀-----🦀1234", "1234", "1234", 13),
             (12, "12é4🦀-----🦀1é34", "12é4", "1é34", 13),
         ] {
-            let got = captured(max, &[text.as_bytes()]).text();
+            let got = captured(max, &[text.as_bytes()]);
             assert_eq!((got.head.as_str(), got.tail.as_str()), (head, tail));
             assert_eq!(got.missing, Bytes(missing));
         }
@@ -167,7 +137,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_replaced() {
-        let got = captured(100, &[b"a\xff\xfe\xe2\x82b\0c"]).text();
+        let got = captured(100, &[b"a\xff\xfe\xe2\x82b\0c"]);
         assert_eq!(got.head, "a\u{fffd}\u{fffd}\u{fffd}b\u{fffd}c");
     }
 
@@ -179,17 +149,17 @@ mod tests {
             assert!(capture.head.capacity() + capture.tail.capacity() <= 4_000);
         }
         let captured = capture.so_far();
-        assert_eq!(captured.total(), Bytes(50_000_000));
-        assert_eq!(captured.kept(), Bytes(1_000));
+        assert_eq!(captured.missing, Bytes(50_000_000 - 1_000));
+        assert_eq!((captured.head.len(), captured.tail.len()), (500, 500));
     }
 
     #[test]
     fn the_newest_is_kept_of_a_log() {
         let mut log = Capture::newest(Bytes(4));
         log.push(b"abc");
-        assert_eq!(log.so_far().text().head, "abc");
+        assert_eq!(log.so_far().head, "abc");
         log.push(b"defgh");
-        assert_eq!(log.so_far().text().tail, "efgh");
+        assert_eq!(log.so_far().tail, "efgh");
     }
 
     proptest! {
@@ -204,7 +174,7 @@ mod tests {
             let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
             let got = captured(max, &pieces);
             prop_assert_eq!(&got, &captured(max, &[bytes]));
-            let shown = got.text();
+            let shown = got;
             prop_assert!(text.starts_with(&shown.head) && text.ends_with(&shown.tail));
             prop_assert_eq!(shown.head.len() + shown.tail.len() + shown.missing.0 as usize, text.len());
         }

@@ -147,7 +147,7 @@ impl LocalModels {
                 })
             }
             ServerStart::Died => {
-                let log = server.log().text();
+                let log = server.log();
                 let said = format!("{}\n{}", log.head, log.tail);
                 Ok(Err(end(server.stop().await, &said)))
             }
