@@ -3,7 +3,7 @@
 //! Each part contains its position in the whole text and the offset to continue from.
 
 use plimsoll_context::Bytes;
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use crate::tool::ToolError;
 
@@ -14,11 +14,6 @@ pub const RECALL_MATCHES: usize = 100;
 const LINE: usize = 300;
 /// How much of a long line to show before the match, in bytes.
 const BEFORE: usize = 60;
-/// Maximum memory of a compiled pattern, in bytes.
-const PATTERN_MAX: usize = 4 << 20;
-/// Maximum length of a pattern, in bytes.
-const PATTERN_BYTES: usize = 2_000;
-
 /// A part of a text with its note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextExcerpt {
@@ -36,10 +31,20 @@ pub struct TextExcerpt {
 /// # Errors
 /// If the offset is past the end.
 pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<TextExcerpt, ToolError> {
-    let from = start(text, offset)?;
-    let to = end(text, from, limit);
+    let (whole, limit) = (text.len(), usize::try_from(limit.0).unwrap_or(usize::MAX));
+    let from = usize::try_from(offset).ok().filter(|from| *from <= whole);
+    let past_end = || {
+        ToolError(format!(
+            "offset {offset} is past its end: it has {whole} bytes"
+        ))
+    };
+    let from = text.floor_char_boundary(from.ok_or_else(past_end)?);
+    // A page has at least one character, so that paging terminates.
+    let next = text.ceil_char_boundary(from.saturating_add(1));
+    let to = text
+        .floor_char_boundary(from.saturating_add(limit))
+        .max(next);
     let piece = text.get(from..to).unwrap_or_default();
-    let whole = text.len();
     let note = if whole == 0 {
         "0 bytes: it is empty".to_owned()
     } else if (from, to) == (0, whole) {
@@ -61,7 +66,7 @@ pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<TextExcerpt, ToolEr
 /// Returns the lines that match a pattern, as `line:offset: text`, up to `limit` bytes.
 ///
 /// # Errors
-/// If the pattern is too large.
+/// If the pattern is too large even as plain text.
 pub fn matches(text: &str, pattern: &str, limit: Bytes) -> Result<TextExcerpt, ToolError> {
     let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
     let (regex, is_literal) = compile(pattern)?;
@@ -92,7 +97,7 @@ pub fn matches(text: &str, pattern: &str, limit: Bytes) -> Result<TextExcerpt, T
         at += line.len() + 1;
     }
     let as_read = if is_literal {
-        " (as plain text: it is no regular expression)"
+        " (as plain text: it cannot be used as a regular expression)"
     } else {
         ""
     };
@@ -108,30 +113,11 @@ pub fn matches(text: &str, pattern: &str, limit: Bytes) -> Result<TextExcerpt, T
     })
 }
 
-/// Compiles a pattern. Returns `true` with it if it is no regular expression, and searched for literally.
+/// Compiles a pattern. Returns `true` with it if it is no regular expression or takes too much memory,
+/// and is searched for literally: models paste code.
 fn compile(pattern: &str) -> Result<(Regex, bool), ToolError> {
-    if pattern.len() > PATTERN_BYTES {
-        return Err(ToolError(format!(
-            "the pattern has {} bytes and may have {PATTERN_BYTES}; use a shorter one",
-            pattern.len()
-        )));
-    }
-    let build = |pattern: &str| {
-        RegexBuilder::new(pattern)
-            .size_limit(PATTERN_MAX)
-            .dfa_size_limit(PATTERN_MAX)
-            .build()
-    };
-    match build(pattern) {
-        Ok(regex) => Ok((regex, false)),
-        Err(regex::Error::CompiledTooBig(_)) => Err(ToolError::new(
-            "the pattern is too large to be compiled; use smaller repetitions",
-        )),
-        // Models paste code. An invalid pattern is searched for literally.
-        Err(_) => build(&regex::escape(pattern))
-            .map(|regex| (regex, true))
-            .map_err(ToolError::new),
-    }
+    let literal = || Regex::new(&regex::escape(pattern)).map_err(ToolError::new);
+    Regex::new(pattern).map_or_else(|_| Ok((literal()?, true)), |regex| Ok((regex, false)))
 }
 
 /// Returns the part of a line to show around a match that begins at `hit`.
@@ -142,27 +128,6 @@ fn window(line: &str, hit: usize) -> (usize, usize) {
     let begin = line.floor_char_boundary(hit.saturating_sub(BEFORE));
     let end = line.floor_char_boundary(begin.saturating_add(LINE));
     (begin, end)
-}
-
-/// Returns the start of a page, moved back to a character boundary.
-fn start(text: &str, offset: u64) -> Result<usize, ToolError> {
-    match usize::try_from(offset) {
-        Ok(offset) if offset <= text.len() => Ok(text.floor_char_boundary(offset)),
-        _ => Err(ToolError(format!(
-            "offset {offset} is past its end: it has {} bytes",
-            text.len()
-        ))),
-    }
-}
-
-/// Returns the end of a page. A page has at least one character, so that paging terminates.
-fn end(text: &str, from: usize, limit: Bytes) -> usize {
-    let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
-    let to = text.floor_char_boundary(from.saturating_add(limit));
-    if to > from || from >= text.len() {
-        return to.max(from);
-    }
-    text.ceil_char_boundary(from + 1)
 }
 
 #[cfg(test)]
@@ -294,8 +259,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_would_eat_memory_is_refused() {
-        assert!(matches("x", "(\\w{1000}){1000}", Bytes(100)).is_err());
-        assert!(matches("x", &"x".repeat(10_000), Bytes(100)).is_err());
+    fn a_pattern_that_would_eat_memory_is_plain_text() {
+        let pattern = "(\\w{1000}){1000}";
+        let (note, found) = grep(&format!("1\n{pattern}"), pattern, 100);
+        assert!(note.starts_with("1 match (as plain text: "), "{note}");
+        assert_eq!(found, format!("2:2: {pattern}\n"));
     }
 }

@@ -5,7 +5,7 @@
 //! each character is a word.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
 
 /// Maximum searchable text of an item: 4 MiB, about a million words. The complete text can still be
 /// recalled.
@@ -164,31 +164,20 @@ fn searched(text: &str) -> &str {
 
 /// Returns the snippet-sized window with the most distinct terms, the first if several tie.
 fn best(places: &[(usize, usize)]) -> Option<BestMatch> {
-    let all: BTreeSet<usize> = places.iter().map(|(_, term)| *term).collect();
-    let terms = all.len();
-    let mut counts = [0_usize; QUERY_TERMS];
-    let (mut together, mut most, mut at) = (0, 0, None);
-    let mut ahead = places.iter().peekable();
-    for (from, leaving) in places {
-        while let Some((_, term)) =
-            ahead.next_if(|(to, _)| *to < from.saturating_add(SNIPPET - SNIPPET_BEFORE))
-        {
-            if let Some(count) = counts.get_mut(*term) {
-                together += usize::from(*count == 0);
-                *count += 1;
-            }
-        }
-        if together > most {
-            (most, at) = (together, Some(*from));
-        }
-        if let Some(count) = counts.get_mut(*leaving) {
-            *count = count.saturating_sub(1);
-            together -= usize::from(*count == 0);
-        }
-    }
-    at.map(|at| BestMatch {
-        terms,
-        together: most,
+    // A query has few terms, so a set of them is a number with one bit for each.
+    let distinct = |places: &mut dyn Iterator<Item = &(usize, usize)>| {
+        let terms = places.fold(0_u32, |terms, (_, term)| terms | 1 << term);
+        terms.count_ones() as usize
+    };
+    let windows = places.iter().enumerate().map(|(index, (at, _))| {
+        let end = at.saturating_add(SNIPPET - SNIPPET_BEFORE);
+        let here = places.iter().skip(index);
+        (distinct(&mut here.take_while(|(to, _)| *to < end)), *at)
+    });
+    let (together, Reverse(at)) = windows.map(|(terms, at)| (terms, Reverse(at))).max()?;
+    Some(BestMatch {
+        terms: distinct(&mut places.iter()),
+        together,
         at,
     })
 }
