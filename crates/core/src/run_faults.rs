@@ -29,16 +29,6 @@ pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<SettingFault> {
         &["config_id"],
         "config_id is empty; name it, or leave it out".into(),
     );
-    fault(
-        setup.max_output == Some(Tokens::ZERO),
-        &["max_tokens"],
-        "max_tokens is 0; allow at least 1 token".into(),
-    );
-    fault(
-        parts.settings.retry.max_attempts == 0,
-        &["retry.max_attempts"],
-        "max_attempts is 0; allow at least 1".into(),
-    );
     let temperature = setup.sampling.temperature.unwrap_or_default();
     fault(
         !(0.0..=Sampling::MAX_TEMPERATURE).contains(&temperature),
@@ -48,7 +38,25 @@ pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<SettingFault> {
     let texts = parts.provider.hosted_tool_faults(&setup.hosted_tools);
     let texts = texts.into_iter();
     faults.extend(texts.map(|text| SettingFault::new(&["hosted_tools"], text)));
+    faults.extend(zero_faults([
+        (&["max_tokens"], setup.max_output == Some(Tokens::ZERO)),
+        (
+            &["retry.max_attempts"],
+            parts.settings.retry.max_attempts == 0,
+        ),
+    ]));
     faults
+}
+
+/// Returns the faults of settings that are 0. Each row is a setting, and whether it is 0.
+pub(crate) fn zero_faults<const ROWS: usize>(
+    rows: [(&'static [&'static str; 1], bool); ROWS],
+) -> impl Iterator<Item = SettingFault> {
+    let zeros = rows.into_iter().filter(|(_, is_zero)| *is_zero);
+    zeros.map(|(setting, _)| {
+        let text = format!("{} is 0; choose more, or leave it out", setting.concat());
+        SettingFault::new(setting, text)
+    })
 }
 
 /// Returns the fault of a limit on money for a model without prices.

@@ -130,15 +130,6 @@ impl AgentBuilder {
 
     /// Returns the faults of the context settings in combination.
     pub(super) fn context_faults(&self) -> Vec<SettingFault> {
-        let mut faults = Vec::new();
-        let mut twice = |bad: bool, first: &str, second: &str| {
-            if bad {
-                let text = format!(
-                    "{first} and {second} are two settings of one thing; keep the one you mean"
-                );
-                faults.push(SettingFault::new(&["context_strategy", "trigger"], text));
-            }
-        };
         let settings = &self.settings;
         let policy = self.policy.as_ref();
         let is_set = settings.context_config.is_some() || self.has_own_stages();
@@ -146,24 +137,28 @@ impl AgentBuilder {
         let has_trigger = settings.trigger != default.trigger || settings.target.is_some();
         let preset = settings.context_strategy;
         let is_unlimited = preset == Some(ContextStrategy::Unlimited {});
-        let name = preset.unwrap_or_default().name();
         let own = match settings.context_config {
             Some(_) => "context_config",
             None => "in_memory_strategy or block_strategy",
         };
-        twice(
-            is_set && preset.is_some(),
-            own,
-            &format!("context_strategy ({name})"),
-        );
-        twice(is_set && policy.is_some(), "context_config", "policy");
-        twice(is_set && has_trigger, "context_config", "trigger or target");
-        let own_trigger = self.strategy().line(default).trigger;
-        twice(
-            own_trigger != default.trigger && settings.trigger != default.trigger && !is_unlimited,
-            "context_strategy's max_tokens",
-            "trigger",
-        );
+        let name = format!("context_strategy ({})", preset.unwrap_or_default().name());
+        let has_two_triggers = self.strategy().line(default).trigger != default.trigger
+            && settings.trigger != default.trigger
+            && !is_unlimited;
+        let twice = [
+            (is_set && preset.is_some(), own, name.as_str()),
+            (is_set && policy.is_some(), "context_config", "policy"),
+            (is_set && has_trigger, "context_config", "trigger or target"),
+            (has_two_triggers, "context_strategy's max_tokens", "trigger"),
+        ];
+        let twice = twice.into_iter().filter(|(is_twice, ..)| *is_twice);
+        let twice = twice.map(|(_, first, second)| {
+            let text = format!(
+                "{first} and {second} are two settings of one thing; keep the one you mean"
+            );
+            SettingFault::new(&["context_strategy", "trigger"], text)
+        });
+        let mut faults: Vec<SettingFault> = twice.collect();
         if let Some(config) = self.effective_context_config() {
             faults.extend(config.faults());
             if let Window::Known(window) = settings.window {
@@ -198,10 +193,6 @@ impl AgentBuilder {
                 "context_strategy \"unlimited\" never compacts, so `trigger` and `target` have no \
                  effect; remove them or choose another context_strategy",
             ));
-        }
-        if max_history == Some(0) {
-            let text = "max_history_messages is 0; allow at least 1";
-            faults.push(SettingFault::new(&["max_history_messages"], text));
         }
         let digest = digest.and_then(|digest| digest.fault());
         faults.extend(digest.map(|text| SettingFault::new(&["argument_digest"], text)));

@@ -4,13 +4,12 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use plimsoll_agent::{CallTarget, MAX_FILTERS, MAX_PARALLEL_TOOLS};
-use plimsoll_context::{
-    Bytes, LEAST_SUMMARY, Ppm, SessionPruneConfig, SettingFault, Threshold, Tokens,
-};
+use plimsoll_context::{LEAST_SUMMARY, Ppm, SessionPruneConfig, SettingFault, Threshold, Tokens};
 use serde_json::{Value, json};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
+use crate::run_faults::zero_faults;
 use crate::tool::{MAX_TOOL_RETRIES, Tool};
 use crate::window::Window;
 
@@ -42,99 +41,54 @@ impl AgentBuilder {
             &["max_parallel_tools"],
             format!("max_parallel_tools is {parallel}; choose 1 to {MAX_PARALLEL_TOOLS}"),
         );
+        let retries = settings.driver.tool_retries;
         fault(
-            settings.driver.tool_retries > MAX_TOOL_RETRIES,
+            retries > MAX_TOOL_RETRIES,
             &["tool_retries"],
-            format!(
-                "tool_retries is {}; choose 0 to {MAX_TOOL_RETRIES}",
-                settings.driver.tool_retries
-            ),
+            format!("tool_retries is {retries}; choose 0 to {MAX_TOOL_RETRIES}"),
         );
+        let filters = self.parts.input_filters.len();
         fault(
-            settings.driver.max_step_result == Bytes(0),
-            &["max_step_result_size"],
-            "max_step_result_size is 0; allow at least 1 byte".into(),
-        );
-        fault(
-            self.parts.input_filters.len() > MAX_FILTERS,
+            filters > MAX_FILTERS,
             &[],
-            format!(
-                "there are {} input filters; at most {MAX_FILTERS} are asked",
-                self.parts.input_filters.len()
-            ),
+            format!("there are {filters} input filters; at most {MAX_FILTERS} are asked"),
         );
+        let summary = settings.summary.max_summary_tokens;
         fault(
-            settings.driver.summary_timeout == Some(Duration::ZERO),
-            &["summary.timeout"],
-            "summary_timeout is 0; give the summary some time".into(),
-        );
-        fault(
-            settings.max_result == Some(Tokens::ZERO),
-            &["max_result"],
-            "max_result is 0; allow at least 1 token".into(),
-        );
-        fault(
-            settings.keep_recent == 0,
-            &["keep_recent"],
-            "keep_recent is 0; keep at least 1 exchange".into(),
-        );
-        fault(
-            settings.driver.gate_timeout == Some(Duration::ZERO),
-            &["gate_timeout"],
-            "gate_timeout is 0; give the gate some time, or no limit".into(),
-        );
-        fault(
-            settings.summary.max_summary_tokens < LEAST_SUMMARY,
+            summary < LEAST_SUMMARY,
             &["summary.max_summary_tokens"],
             format!(
-                "max_summary_tokens is {}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 38",
-                settings.summary.max_summary_tokens
+                "max_summary_tokens is {summary}; allow at least {LEAST_SUMMARY}, of which the frame of a summary takes 38"
             ),
         );
         let least = SessionPruneConfig::LEAST_BYTES;
-        let pruned = settings
-            .session_prune
-            .map(|prune| prune.pruned_tool_result_max_bytes);
+        let prune = settings.session_prune.unwrap_or_default();
+        let pruned = prune.pruned_tool_result_max_bytes;
         fault(
-            pruned.is_some_and(|bytes| bytes < least),
+            pruned < least,
             &["session_prune.pruned_tool_result_max_bytes"],
             format!(
-                "pruned_tool_result_max_bytes is {}; allow at least {least}: the marker in a pruned result takes up to 48 of them",
-                pruned.unwrap_or_default()
+                "pruned_tool_result_max_bytes is {pruned}; allow at least {least}: the marker in a pruned result takes up to 48 of them"
             ),
-        );
-        fault(
-            settings.window == Window::Known(Tokens::ZERO),
-            &["window"],
-            "the window is 0 tokens; give its real size".into(),
         );
         let trigger = self.strategy().line(settings.view_limits()).trigger;
-        fault(
-            matches!(
-                trigger,
-                Threshold::Share(Ppm(0)) | Threshold::Sent(Tokens::ZERO)
-            ),
-            &["trigger"],
-            "the trigger is 0, so that a plan would be due before every call; choose one above 0"
-                .into(),
-        );
-        let percent = |share: Ppm| format!("{} %", share.0 as f64 / 1e4);
-        let above = match (trigger, settings.target) {
+        let (above, target, trigger) = match (trigger, settings.target) {
             (Threshold::Sent(trigger), Some(Threshold::Sent(target))) => {
-                (target > trigger).then(|| (target.to_string(), trigger.to_string()))
+                (target > trigger, target.to_string(), trigger.to_string())
             }
             (Threshold::Share(trigger), Some(Threshold::Share(target))) => {
-                (target > trigger).then(|| (percent(target), percent(trigger)))
+                (target > trigger, percent(target), percent(trigger))
             }
             // A target alone raises the default trigger.
-            _ => None,
+            _ => Default::default(),
         };
-        if let Some((target, trigger)) = above {
-            let text = format!(
+        fault(
+            above,
+            &["trigger", "target"],
+            format!(
                 "the target ({target}) is above the trigger ({trigger}); a plan must end below it"
-            );
-            fault(true, &["trigger", "target"], text);
-        }
+            ),
+        );
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
         // The session adds these tools later, if at all.
         let names = names.chain(RECALL_TOOLS.iter().copied());
@@ -147,7 +101,7 @@ impl AgentBuilder {
                 .is_none_or(|tool| may_have(tool.as_ref(), argument))
         };
         let permissions = &self.permissions;
-        let idle = permissions.faults(names, hosted_tools, &has_argument);
+        let without_effect = permissions.faults(names, hosted_tools, &has_argument);
         let mut names = HashSet::new();
         for tool in &self.tools {
             let name = &tool.spec().name;
@@ -163,10 +117,35 @@ impl AgentBuilder {
                 format!("two tools are named `{name}`; rename one"),
             );
         }
-        faults.extend(idle);
+        faults.extend(without_effect);
+        faults.extend(self.zeros());
         faults.extend(self.hosted_faults(&names));
         faults
     }
+
+    /// Returns the faults of settings that must not be 0.
+    fn zeros(&self) -> impl Iterator<Item = SettingFault> {
+        let (settings, driver) = (&self.settings, &self.settings.driver);
+        let (no_time, none) = (Some(Duration::ZERO), Some(Tokens::ZERO));
+        let messages = settings.max_history_messages;
+        let trigger = self.strategy().line(settings.view_limits()).trigger;
+        let is_always_due = [Threshold::Share(Ppm(0)), Threshold::Sent(Tokens::ZERO)];
+        let no_window = Window::Known(Tokens::ZERO);
+        zero_faults([
+            (&["max_step_result_size"], driver.max_step_result.0 == 0),
+            (&["summary.timeout"], driver.summary_timeout == no_time),
+            (&["gate_timeout"], driver.gate_timeout == no_time),
+            (&["max_result"], settings.max_result == none),
+            (&["keep_recent"], settings.keep_recent == 0),
+            (&["max_history_messages"], messages == Some(0)),
+            (&["window"], settings.window == no_window),
+            (&["trigger"], is_always_due.contains(&trigger)),
+        ])
+    }
+}
+
+fn percent(share: Ppm) -> String {
+    format!("{} %", share.0 as f64 / 1e4)
 }
 
 /// Checks whether a call of a tool may have an argument of this name.

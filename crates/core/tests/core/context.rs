@@ -766,19 +766,19 @@ fn limits_without_a_meaning_are_refused_by_the_builder() {
     let rows: [(Change, &str); 9] = [
         (
             |b| b.configure(|it| it.trigger = Threshold::Sent(Tokens(0))),
-            "the trigger is 0, so that a plan would be due before every call; choose one above 0",
+            "trigger is 0; choose more, or leave it out",
         ),
         (
             |b| b.configure(|it| it.max_result = Some(Tokens(0))),
-            "max_result is 0; allow at least 1 token",
+            "max_result is 0; choose more, or leave it out",
         ),
         (
             |b| b.configure(|it| it.keep_recent = 0),
-            "keep_recent is 0; keep at least 1 exchange",
+            "keep_recent is 0; choose more, or leave it out",
         ),
         (
             |b| b.configure(|it| it.driver.summary_timeout = Some(Duration::ZERO)),
-            "summary_timeout is 0; give the summary some time",
+            "summary.timeout is 0; choose more, or leave it out",
         ),
         (
             |b| b.max_cost(Money(0)).prices(PriceSheet::of(Rates::FREE)),
