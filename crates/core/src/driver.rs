@@ -8,7 +8,6 @@ mod rewrite;
 mod tools;
 mod usage;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -126,16 +125,14 @@ async fn follow(
                     variables: parts.variables.clone(),
                     shows_images: parts.provider.takes_images() == Some(true),
                     caller,
-                    call: call.clone(),
+                    call,
                 };
                 let traced = ToolSpan::begin(&session.span_context("turn"), &tool_call);
                 let hooks = hook_calls::context(session);
                 let execute = tools::execute(Arc::clone(&parts), tool, tool_call, cx, hooks);
-                let execute = AssertUnwindSafe(execute.instrument(traced.span()));
+                let execute = execute.instrument(traced.span());
                 underway.tools.spawn(async move {
-                    let done = execute.catch_unwind().await;
-                    let broken = |panic| tools::FinishedCall::broken(call, panic);
-                    let done = done.unwrap_or_else(broken);
+                    let done = execute.await;
                     traced.end(&done.result, done.fault);
                     done
                 });

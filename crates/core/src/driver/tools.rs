@@ -2,10 +2,13 @@
 //! run.
 
 use std::any::Any;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
-use plimsoll_agent::{Event, HookInput, HookPoint, Spend};
-use plimsoll_context::{CallId, Part, ToolCall, ToolResult, head_tail};
+use futures_util::FutureExt;
+use plimsoll_agent::{HookInput, HookPoint, Spend};
+use plimsoll_context::{Part, ToolCall, ToolResult, head_tail};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -13,7 +16,6 @@ use tracing::Instrument;
 use crate::error::panic_message;
 use crate::hooks::HookContext;
 use crate::parts::Parts;
-use crate::secret::Secrets;
 use crate::tool::{MAX_TOOL_OUTPUT, Tool, ToolContext, ToolError, ToolOutput};
 
 /// The result of a tool call and its side effects.
@@ -24,19 +26,10 @@ pub(super) struct FinishedCall {
     pub(super) fault: Option<&'static str>,
 }
 
-impl FinishedCall {
-    /// Creates the result of a call whose tool panicked outside its own task.
-    pub(super) fn broken(call: CallId, panic: Box<dyn Any + Send>) -> Self {
-        let text = format!("the tool broke down: {}", panic_message(&*panic));
-        Self {
-            result: failed(call, text),
-            spent: Spend::default(),
-            fault: Some("broken"),
-        }
-    }
-}
+/// What a tool returns, or a text for the model and the kind of failure.
+type ToolOutcome = Result<ToolOutput, (String, &'static str)>;
 
-/// Executes one tool call. Retries idempotent tools after a timeout.
+/// Executes one tool call.
 pub(super) async fn execute(
     parts: Arc<Parts>,
     tool: Option<Arc<dyn Tool>>,
@@ -44,41 +37,38 @@ pub(super) async fn execute(
     cx: ToolContext,
     hooks: HookContext,
 ) -> FinishedCall {
-    let name = call.name.clone();
-    let (mut result, fault) = match tool {
+    let outcome = match tool {
+        Some(tool) => {
+            let work = AssertUnwindSafe(attempts(&parts, &tool, &call, &cx));
+            let broken = |panic| Err(broken(&call.name, panic));
+            work.catch_unwind().await.unwrap_or_else(broken)
+        }
         None => {
             let text = format!("there is no tool `{}`", call.name);
-            (failed(call.id, text), Some("unknown_tool"))
-        }
-        Some(tool) => {
-            let tries = if tool.idempotent() {
-                parts.settings.tool_retries.saturating_add(1)
-            } else {
-                1
-            };
-            let mut number = 1;
-            loop {
-                let attempt = ToolContext {
-                    cancel: cx.cancel.child_token(),
-                    ..cx.clone()
-                };
-                match once(&tool, &call, attempt, &parts.secrets).await {
-                    Some(ended) => break ended,
-                    None if number < tries => {
-                        number += 1;
-                        let text = format!(
-                            "`{}` did not end within {} s and is called again ({number} of {tries})",
-                            call.name,
-                            tool.timeout().as_secs_f32()
-                        );
-                        parts.tell(Event::Warning { text });
-                    }
-                    None => break (too_late(&*tool, &call, tries), Some("timeout")),
-                }
-            }
+            Err((text, "unknown_tool"))
         }
     };
-    transform_result(&parts, &hooks, &name, &mut result).await;
+    let (mut output, fault) = match outcome {
+        Ok(output) => (output, None),
+        Err((text, fault)) if text.trim().is_empty() => {
+            ("failed without a message".into(), Some(fault))
+        }
+        Err((text, fault)) => (text.into(), Some(fault)),
+    };
+    parts.secrets.strike_out_of(&mut output.parts);
+    for part in &mut output.parts {
+        if let Part::Text { text } = part
+            && let Some(short) = head_tail(text, MAX_TOOL_OUTPUT)
+        {
+            *text = short;
+        }
+    }
+    let mut result = ToolResult {
+        call: call.id,
+        parts: output.parts,
+        is_error: fault.is_some(),
+    };
+    transform_result(&parts, &hooks, &call.name, &mut result).await;
     FinishedCall {
         result,
         spent: cx.reservation.spent(),
@@ -86,40 +76,69 @@ pub(super) async fn execute(
     }
 }
 
-/// Makes one attempt. Returns the result and, if it failed, the kind of failure. `None` after a timeout.
+/// Calls a tool. Calls an idempotent one again after a timeout.
+async fn attempts(
+    parts: &Parts,
+    tool: &Arc<dyn Tool>,
+    call: &ToolCall,
+    cx: &ToolContext,
+) -> ToolOutcome {
+    let (name, timeout) = (&call.name, tool.timeout());
+    let late = format!("`{name}` did not end within {} s", timeout.as_secs_f32());
+    let tries = if tool.idempotent() {
+        parts.settings.tool_retries.saturating_add(1)
+    } else {
+        1
+    };
+    for number in 1..=tries {
+        if number > 1 {
+            parts.warn([format!("{late} and is called again ({number} of {tries})")]);
+        }
+        let cx = ToolContext {
+            cancel: cx.cancel.child_token(),
+            ..cx.clone()
+        };
+        if let Some(ended) = once(tool, call, cx, timeout).await {
+            return ended;
+        }
+    }
+    let text = match tries {
+        1 => format!("{late} and was stopped"),
+        _ => format!("{late}, {tries} times, and was stopped"),
+    };
+    Err((text, "timeout"))
+}
+
+/// Makes one attempt. Returns `None` after a timeout.
 async fn once(
     tool: &Arc<dyn Tool>,
     call: &ToolCall,
     cx: ToolContext,
-    secrets: &Secrets,
-) -> Option<(ToolResult, Option<&'static str>)> {
-    let (id, name, timeout) = (call.id.clone(), &call.name, tool.timeout());
-    let arguments = arguments(call);
-    let cancel = cx.cancel.clone();
+    timeout: Duration,
+) -> Option<ToolOutcome> {
+    let (arguments, cancel) = (arguments(call), cx.cancel.clone());
     let tool = Arc::clone(tool);
     // Runs in its own task to contain panics.
     let mut work = JoinSet::new();
     work.spawn(async move { tool.call(arguments, cx).await }.in_current_span());
-    let (text, fault) = match tokio::time::timeout(timeout, work.join_next()).await {
-        Ok(Some(Ok(Ok(mut output)))) => {
-            secrets.strike_out_of(&mut output.parts);
-            return Some((done(id, output), None));
-        }
-        Ok(Some(Ok(Err(ToolError(text))))) => (text, "tool_error"),
-        Ok(Some(Err(error))) if error.is_panic() => {
-            let text = panic_message(&*error.into_panic());
-            (format!("`{name}` broke down: {text}"), "broken")
-        }
-        Ok(_) => {
-            let text = format!("`{name}` was stopped before it ended");
-            (text, "broken")
-        }
-        Err(_) => {
-            cancel.cancel();
-            return None;
-        }
+    let Ok(ended) = tokio::time::timeout(timeout, work.join_next()).await else {
+        cancel.cancel();
+        return None;
     };
-    Some((failed(id, secrets.strike_out(text)), Some(fault)))
+    Some(match ended {
+        Some(Ok(returned)) => returned.map_err(|ToolError(text)| (text, "tool_error")),
+        Some(Err(error)) if error.is_panic() => Err(broken(&call.name, error.into_panic())),
+        _ => {
+            let text = format!("`{}` was stopped before it ended", call.name);
+            Err((text, "broken"))
+        }
+    })
+}
+
+/// Returns the failure of a tool that panicked.
+fn broken(name: &str, panic: Box<dyn Any + Send>) -> (String, &'static str) {
+    let text = format!("`{name}` broke down: {}", panic_message(&*panic));
+    (text, "broken")
 }
 
 /// Lets the hooks rewrite the text of a tool's result. If one of them fails, the text is withheld,
@@ -157,44 +176,4 @@ async fn transform_result(parts: &Parts, cx: &HookContext, tool: &str, result: &
 /// Returns the arguments of a call. Missing arguments become an empty object.
 pub(super) fn arguments(call: &ToolCall) -> Value {
     serde_json::from_str(&call.arguments).unwrap_or_else(|_| serde_json::json!({}))
-}
-
-fn too_late(tool: &dyn Tool, call: &ToolCall, tries: u32) -> ToolResult {
-    let secs = tool.timeout().as_secs_f32();
-    let name = &call.name;
-    let text = match tries {
-        1 => format!("`{name}` did not end within {secs} s and was stopped"),
-        _ => format!("`{name}` did not end within {secs} s, {tries} times, and was stopped"),
-    };
-    failed(call.id.clone(), text)
-}
-
-fn done(call: CallId, output: ToolOutput) -> ToolResult {
-    let mut parts = output.parts;
-    for part in &mut parts {
-        if let Part::Text { text } = part
-            && let Some(short) = head_tail(text, MAX_TOOL_OUTPUT)
-        {
-            *text = short;
-        }
-    }
-    ToolResult {
-        call,
-        parts,
-        is_error: false,
-    }
-}
-
-fn failed(call: CallId, text: String) -> ToolResult {
-    let text = head_tail(&text, MAX_TOOL_OUTPUT).unwrap_or(text);
-    let text = if text.trim().is_empty() {
-        "failed without a message".to_owned()
-    } else {
-        text
-    };
-    ToolResult {
-        call,
-        parts: vec![Part::text(text)],
-        is_error: true,
-    }
 }
