@@ -150,7 +150,7 @@ pub(crate) async fn call_with_retries(
             }
             call_usage.record(&delta);
             match delta {
-                Delta::Used { usage } => traced.used(usage),
+                Delta::Used { .. } => {}
                 Delta::Refused { status } => traced.refused(status),
                 Delta::Warning { text } => tell(Event::Warning { text }),
                 delta => {
@@ -176,7 +176,7 @@ pub(crate) async fn call_with_retries(
             Some(_) => refuse_truncated(reply, request),
             None => Ok(reply),
         });
-        traced.end(&reply);
+        traced.end(&reply, call_usage.reported());
         let failure = match reply {
             Ok(reply) => {
                 call_usage.answered();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use plimsoll_agent::{Failure, Input, PartialAnswer, Spend};
-use plimsoll_context::{CallId, Delta, Message, Reply, Tokens};
+use plimsoll_context::{CallId, Delta, Message, Reply, Tokens, Usage};
 use tokio::sync::Notify;
 
 use crate::error::lock;
@@ -109,6 +109,11 @@ impl CallUsage {
             Delta::Used { usage } => now.usage = Some(*usage),
             _ => {}
         }
+    }
+
+    /// Returns the usage of the current attempt that was reported so far.
+    pub(crate) fn reported(&self) -> Option<Usage> {
+        lock(&self.attempts).now.as_ref()?.usage
     }
 
     /// Records a reply that the machine has not received yet. It is charged if the run ends before.

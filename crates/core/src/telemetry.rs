@@ -5,17 +5,6 @@
 //! that it wants, for example `tracing-opentelemetry`'s. Message contents are only included on
 //! request.
 
-/// Records an event of the current span.
-macro_rules! tell {
-    ($level:ident, $said:literal $(, $($fields:tt)*)?) => {
-        tracing::event!(
-            target: $crate::telemetry::TARGET,
-            tracing::Level::$level,
-            { message = $said, $($($fields)*)? }
-        )
-    };
-}
-
 mod call;
 mod contents;
 mod fields;

@@ -1,18 +1,16 @@
 //! The span `chat {model}` of a model call. Each attempt has its own span.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{PriceSheet, Reply, Usage};
 use tracing::field::Empty;
-use tracing::{Span, info_span};
+use tracing::{Span, info_span, warn};
 
 use super::contents::{self, finish};
 use super::fields::{dollars, record_usage};
 use super::{SpanContext, TARGET, fail, int, names};
-use crate::error::lock;
 use crate::provider::Provider;
 
 /// A call in progress.
@@ -22,8 +20,6 @@ pub(crate) struct CallSpan {
     prices: Option<PriceSheet>,
     began: Instant,
     has_begun_reply: AtomicBool,
-    /// The reported usage so far. If the call is cut off, it is recorded.
-    used: Mutex<Option<Usage>>,
 }
 
 /// Begins the span of a call.
@@ -81,7 +77,6 @@ pub(crate) fn trace_call(
         prices: context.prices,
         began: Instant::now(),
         has_begun_reply: AtomicBool::new(false),
-        used: Mutex::default(),
     }
 }
 
@@ -99,19 +94,14 @@ impl CallSpan {
         }
     }
 
-    /// Records the reported usage so far.
-    pub(crate) fn used(&self, usage: Usage) {
-        *lock(&self.used) = Some(usage);
-    }
-
     /// Records that the server has rejected the call with this HTTP status.
     pub(crate) fn refused(&self, status: u16) {
         let span = &self.span;
         span.record("http.response.status_code", i64::from(status));
     }
 
-    /// Ends the span with the result of the call.
-    pub(crate) fn end(self, reply: &Result<Reply, Failure>) {
+    /// Ends the span with the result of the call, and the usage that was reported until then.
+    pub(crate) fn end(self, reply: &Result<Reply, Failure>, used: Option<Usage>) {
         let span = &self.span;
         let usage = match reply {
             Ok(reply) => {
@@ -128,7 +118,7 @@ impl CallSpan {
             }
             Err(failure) => failure.usage(),
         };
-        if let Some(usage) = usage.or(*lock(&self.used)) {
+        if let Some(usage) = usage.or(used) {
             record_usage(span, &usage);
             let cost = self.prices.as_ref().and_then(|prices| prices.cost(usage));
             span.record("plimsoll.cost", cost.map(dollars));
@@ -141,9 +131,9 @@ impl CallSpan {
 
 /// Records a retry.
 pub(crate) fn retried(provider: &dyn Provider, attempt: u32, wait: Duration, failure: &Failure) {
-    tell!(
-        WARN,
-        "retry",
+    warn!(
+        target: TARGET,
+        message = "retry",
         plimsoll.attempt = i64::from(attempt),
         plimsoll.wait = wait.as_secs_f64(),
         "error.type" = failure.word(),

@@ -2,51 +2,45 @@
 //! an event of the run's span.
 
 use plimsoll_agent::{AppliedPlan, Event, Setup, ToolPhase};
-use tracing::info_span;
+use tracing::{info_span, warn};
 
 use super::fields::dollars;
 use super::{TARGET, int, names};
 
 /// Records an event of the machine.
 pub(crate) fn record(event: &Event, setup: &Setup, contents: bool) {
-    match event {
-        Event::SummaryEnded {
-            failure: Some(_), ..
-        } => tell!(WARN, "summary failed"),
-        Event::PlanApplied(applied) if applied.is_compaction => plan(applied, &setup.model),
-        Event::Overflow { rung, window, .. } => tell!(
-            WARN,
-            "overflow",
-            plimsoll.overflow.rung = i64::from(*rung),
-            plimsoll.window = window.map(|window| int(window.0))
-        ),
-        Event::CacheMissed { expected, read } => tell!(
-            INFO,
-            "cache missed",
-            plimsoll.cache.expected = int(expected.0),
-            plimsoll.cache.read = int(read.0)
-        ),
-        Event::LimitNear { .. } => tell!(INFO, "limit near"),
-        Event::LimitReached { .. } => tell!(WARN, "limit reached"),
-        Event::LoopDetected { .. } => tell!(WARN, "loop detected"),
-        Event::ToolCall {
-            phase: ToolPhase::Skipped,
-            call,
-            name,
-            ..
-        } => tell!(
-            INFO,
-            "tool call skipped",
-            gen_ai.tool.name = name.as_str(),
-            gen_ai.tool.call.id = call.0.as_str()
-        ),
-        // The text may quote messages.
-        Event::Warning { text } if contents => {
-            tell!(WARN, "warning", plimsoll.text = text.as_str());
+    let (mut window, mut tool, mut text) = (None, None, None);
+    let name = match event {
+        Event::PlanApplied(applied) if applied.is_compaction => {
+            return plan(applied, &setup.model);
         }
-        Event::Warning { .. } => tell!(WARN, "warning"),
-        _ => {}
-    }
+        Event::SummaryEnded { failure, .. } if failure.is_some() => "summary failed",
+        Event::Overflow { window: known, .. } => {
+            window = known.map(|window| int(window.0));
+            "overflow"
+        }
+        Event::CacheMissed { .. } => "cache missed",
+        Event::LimitNear { .. } => "limit near",
+        Event::LimitReached { .. } => "limit reached",
+        Event::LoopDetected { .. } => "loop detected",
+        Event::ToolCall { phase, name, .. } if *phase == ToolPhase::Skipped => {
+            tool = Some(name.as_str());
+            "tool call skipped"
+        }
+        Event::Warning { text: warning } => {
+            // It may quote messages.
+            text = contents.then_some(warning.as_str());
+            "warning"
+        }
+        _ => return,
+    };
+    warn!(
+        target: TARGET,
+        message = name,
+        plimsoll.window = window,
+        gen_ai.tool.name = tool,
+        plimsoll.text = text
+    );
 }
 
 /// Records the span `compact` of an applied plan.
