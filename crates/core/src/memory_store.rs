@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
-use plimsoll_context::Bytes;
 
 use crate::error::lock;
 use crate::store::{Lease, LogEntry, SessionId, SessionInfo, SessionStore, StoreError};
@@ -29,8 +28,6 @@ struct MemoryStoreState {
 #[derive(Debug, Default)]
 struct Log {
     entries: Vec<Entry>,
-    /// Size of the entries as JSON.
-    bytes: Bytes,
     /// The number of its last write in the store.
     written: u64,
     /// The title, if it was renamed.
@@ -44,16 +41,9 @@ struct MemoryGuard {
 
 impl Log {
     fn info(&self, id: &SessionId) -> SessionInfo {
-        let title = self.title.clone();
-        SessionInfo {
-            id: id.clone(),
-            created: 0,
-            updated: 0,
-            entries: self.entries.len() as u64,
-            bytes: self.bytes,
-            title: title.unwrap_or_else(|| SessionInfo::title_of(&self.entries)),
-            fork: None,
-        }
+        let mut info = SessionInfo::of(id.clone(), &self.entries);
+        info.title = self.title.clone().unwrap_or(info.title);
+        info
     }
 }
 
@@ -94,15 +84,11 @@ impl SessionStore for MemoryStore {
         if entries.is_empty() {
             return Ok(());
         }
-        // An entry that cannot be serialized has no size.
-        let sizes = entries.iter().flat_map(serde_json::to_vec);
-        let bytes: u64 = sizes.map(|json| json.len() as u64).sum();
         let mut inner = lock(&self.inner);
         inner.writes += 1;
         let written = inner.writes;
         let log = inner.logs.entry(lease.session().clone()).or_default();
         log.entries.extend_from_slice(entries);
-        log.bytes.0 += bytes;
         log.written = written;
         Ok(())
     }

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::driver;
 use crate::error::Error;
-use crate::remote::{UserMessage, message_of};
+use crate::remote::UserMessage;
 use crate::reservation::Reservation;
 use crate::session::Session;
 use crate::telemetry::evaluation;
@@ -127,8 +127,7 @@ async fn evaluate(
     let runs =
         runs.map(|(branch, parts)| RunningBranch::new(branch, &trunk, &reservation, turns, parts));
     let runs: Vec<RunningBranch> = runs.collect();
-    let mut undelivered = Vec::new();
-    let (results, interrupted) = run_all(session, &trunk, runs, &mut undelivered).await;
+    let (results, interrupted) = run_all(session, &trunk, runs).await;
     let judging = reservation.for_call(None);
     let texts = trunk.prompt.iter().filter_map(Part::as_text);
     let evaluation = Evaluation {
@@ -142,15 +141,12 @@ async fn evaluate(
         let why = outcome::nobody(&results);
         Choice::Nothing { why }
     } else {
-        choose(session, strategy, &evaluation, &mut undelivered).await
+        choose(session, strategy, &evaluation).await
     };
     let warnings = evaluation.warnings.into_inner();
     let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
     drop(open);
-    undelivered
-        .iter()
-        .for_each(|parts| session.parts.too_late(parts));
-    undelivered.extend(session.close_inbox());
+    let undelivered = session.close_inbox();
     let judged = judging.spent();
     let text = adopt(session, &trunk, &choice, name.clone(), &results, judged).await?;
     let winner = match choice {
@@ -159,10 +155,7 @@ async fn evaluate(
     };
     let spent = results.iter().map(|result| result.spent);
     let spent = spent.fold(judged, Spend::combine);
-    for text in &warnings {
-        let text = text.clone();
-        session.parts.tell(Event::Warning { text });
-    }
+    session.parts.warn(warnings.clone());
     session.parts.tell(Event::ParallelEnded { winner, spent });
     Ok(ParallelLoopOutcome {
         text,
@@ -178,13 +171,11 @@ async fn evaluate(
     })
 }
 
-/// Runs all branches to their end. Returns their results, and whether they were interrupted. Messages
-/// to the session that come meanwhile are collected in `late`.
+/// Runs all branches to their end. Returns their results, and whether they were interrupted.
 async fn run_all(
     session: &Session,
     trunk: &Trunk,
     branches: Vec<RunningBranch>,
-    late: &mut Vec<Vec<Part>>,
 ) -> (Vec<ParallelLoopResult>, bool) {
     let stop = CancellationToken::new();
     let runs = branches.into_iter().map(|branch| branch.run(trunk, &stop));
@@ -203,7 +194,7 @@ async fn run_all(
                 }
                 None => break,
             },
-            () = interrupted(session, late) => stop.cancel(),
+            _ = session.inbox.next(false) => stop.cancel(),
         }
     }
     results.sort_by_key(|result| result.branch);
@@ -215,12 +206,11 @@ async fn choose(
     session: &Session,
     strategy: &dyn EvaluationStrategy,
     evaluation: &Evaluation<'_>,
-    late: &mut Vec<Vec<Part>>,
 ) -> Choice {
     let choice = tokio::select! {
         biased;
         choice = strategy.evaluate(evaluation) => choice,
-        () = interrupted(session, late) => Choice::Nothing {
+        _ = session.inbox.next(false) => Choice::Nothing {
             why: "[Interrupted before one was chosen.]".to_owned(),
         },
     };
@@ -234,13 +224,6 @@ async fn choose(
             evaluation.fall_back("the answer made of all is empty")
         }
         choice => choice,
-    }
-}
-
-/// Completes on an interrupt. Messages received meanwhile are too late and are collected in `late`.
-async fn interrupted(session: &Session, late: &mut Vec<Vec<Part>>) {
-    while let Some(parts) = message_of(session.inbox.next(true).await) {
-        late.push(parts);
     }
 }
 
@@ -284,7 +267,6 @@ async fn adopt(
 /// Returns the entries for the prompt and a merged answer. Their usage is part of the record of the
 /// branches and of the choice.
 fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
-    let message = |message| Arc::new(message);
     vec![
         Entry::RunStarted {
             run: trunk.run,
@@ -294,13 +276,13 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
             config: None,
         },
         Entry::Message {
-            message: message(Message::User {
+            message: Arc::new(Message::User {
                 parts: trunk.prompt.clone(),
             }),
             queued: None,
         },
         Entry::Reply {
-            message: message(Message::Assistant {
+            message: Arc::new(Message::Assistant {
                 parts: vec![Part::text(text)],
             }),
             stop: StopReason::Stop,
@@ -315,21 +297,13 @@ fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
 }
 
 fn check(branches: &[Branch], options: &ParallelOptions) -> Result<(), Error> {
-    let mut faults = Vec::new();
-    match branches.len() {
-        0 => faults.push(SettingFault::new(
-            &[],
-            "there are no branches; give at least one",
-        )),
-        many if many > MAX_BRANCHES => {
-            let text = format!("there are {many} branches; give at most {MAX_BRANCHES}");
-            faults.push(SettingFault::new(&[], text));
-        }
-        _ => {}
+    let (mut faults, count) = (Vec::new(), branches.len());
+    if !(1..=MAX_BRANCHES).contains(&count) {
+        let text = format!("there are {count} branches; give 1 to {MAX_BRANCHES}");
+        faults.push(SettingFault::new(&[], text));
     }
-    if let Some(limits) = &options.limits {
-        faults.extend(limits.faults());
-    }
+    let limits = options.limits.iter();
+    faults.extend(limits.flat_map(ExecutionLimits::faults));
     if faults.is_empty() {
         Ok(())
     } else {

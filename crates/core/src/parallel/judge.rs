@@ -70,21 +70,15 @@ fn prepared(mut agent: Agent, prompt: &str, max_output: Tokens) -> Agent {
     }
     setup.tools.clear();
     setup.hosted_tools = Arc::default();
-    let limit = setup
-        .max_output
-        .map_or(max_output, |own| own.min(max_output));
-    setup.max_output = Some(limit);
-    setup.line.max_output = Some(limit);
-    let own = ExecutionLimits {
-        max_duration: Some(JUDGE_TIMEOUT),
-        ..*setup.limits
-    };
+    let own_output = setup.max_output.unwrap_or(max_output);
+    setup.max_output = Some(own_output.min(max_output));
+    setup.line.max_output = setup.max_output;
     let one_call = ExecutionLimits {
         at_limit: Some(AtLimit::Stop),
-        max_duration: setup.limits.max_duration,
+        max_duration: Some(setup.limits.max_duration.unwrap_or(JUDGE_TIMEOUT)),
         ..ExecutionLimits::turns(1)
     };
-    setup.limits = Arc::new(one_call.within(&own));
+    setup.limits = Arc::new(one_call.within(&setup.limits));
     agent.settings.recall = false;
     Arc::make_mut(&mut agent.parts).store = Arc::new(MemoryStore::default());
     agent

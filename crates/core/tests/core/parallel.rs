@@ -642,7 +642,7 @@ async fn faulty_settings_are_all_named() {
     let Error::Build(none) = faults("?", Vec::new()).await else {
         panic!()
     };
-    assert!(none[0].text.contains("no branches"));
+    assert!(none[0].text.contains("0 branches"));
     assert_eq!(faults("  ", saying(&["x"])).await, Error::EmptyTask);
     assert!(store.load(&id("s")).await.unwrap().is_empty());
 }
