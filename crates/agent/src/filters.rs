@@ -9,9 +9,6 @@ use std::sync::Arc;
 
 use plimsoll_context::Part;
 
-/// Maximum number of filters of one agent.
-pub const MAX_FILTERS: usize = 64;
-
 /// Checks the user's input: prompts, steers and follow-ups.
 pub trait InputFilter: Send + Sync {
     /// Returns the decision about a text.

@@ -65,7 +65,7 @@ pub use event::{
     AppliedPlan, EVENT_VERSION, Event, MessagePhase, RunStep, SessionEvent, ToolPhase, event_schema,
 };
 pub use failure::Failure;
-pub use filters::{FilterResult, InputFilter, InputFilters, MAX_FILTERS};
+pub use filters::{FilterResult, InputFilter, InputFilters};
 pub use forecast::KEPT_FOR_RESULT;
 pub use hook_input::{Decision, EvictedMessage, Eviction, HookInput, HookPoint, Messages};
 pub use ledger::{ExecutionTracker, LAST_ANSWER, Ledger, LimitKind, NEAR};

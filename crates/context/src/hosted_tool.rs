@@ -6,9 +6,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The maximum number of hosted tools in one request; no provider offers as many.
-pub const MAX_HOSTED_TOOLS: usize = 32;
-
 /// A hosted tool, in the JSON form that is sent to the provider.
 ///
 /// ```

@@ -67,7 +67,7 @@ pub use fingerprint::Fingerprint;
 pub use handover::{
     TextAuthor, each_name, split_model_text, typed_words, with_model_text, without_frames,
 };
-pub use hosted_tool::{HostedTool, MAX_HOSTED_TOOLS};
+pub use hosted_tool::HostedTool;
 pub use item::{Form, Item, Pin, Seq};
 pub use message::{
     CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,

@@ -206,19 +206,15 @@ pub(crate) fn known(tool: &Arc<dyn Tool>) -> KnownTool {
 
 /// Checks whether to offer the recall tools.
 ///
-/// They take space in every request, and an agent without tools of its own does not get them. While the view contains calls of them, they stay: a provider may reject calls
-/// of undeclared tools.
+/// They take space in every request, and an agent without tools of its own does not get them. While the
+/// view contains calls of them, they stay: a provider may reject calls of undeclared tools.
 fn offers_recall(
     setup: &Setup,
     get_tool_response: bool,
     window: Option<Tokens>,
     state: &State,
 ) -> bool {
-    let ours = RECALL_TOOLS.iter().take(if get_tool_response {
-        RECALL_TOOLS.len()
-    } else {
-        2
-    });
+    let ours = RECALL_TOOLS.iter().take(2 + usize::from(get_tool_response));
     let is_ours = |tool: &KnownTool| ours.clone().any(|name| *name == tool.spec.name);
     // A learned window is valid for one model only.
     let learned = state.learned_window();

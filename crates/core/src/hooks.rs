@@ -372,7 +372,15 @@ impl HookOutcome {
     /// Takes the answer of one hook, or its failure.
     fn take(&mut self, name: &str, answer: Result<HookOutput, String>) {
         if let Err(fault) = answer.and_then(|output| self.apply(output)) {
-            let effect = effect_of_fault(self.input.point());
+            // The failure of a guard is told with its consequence.
+            use HookPoint::{BeforeToolExecution, CheckAnswer, TransformToolResult};
+            let point = self.input.point();
+            let is_guard = matches!(point, BeforeToolExecution | TransformToolResult | CheckAnswer);
+            let effect = if is_guard {
+                ""
+            } else {
+                "; the run goes on without it"
+            };
             self.faults.push(format!("{name} {fault}{effect}"));
         }
     }
@@ -410,20 +418,6 @@ impl HookOutcome {
         }
         self.is_rewritten = true;
         Ok(())
-    }
-}
-
-/// Returns how a run continues after the failure of a hook, as the end of a sentence.
-fn effect_of_fault(point: HookPoint) -> &'static str {
-    match point {
-        HookPoint::BeforeTask | HookPoint::BeforeLoop | HookPoint::BeforeTurn => {
-            "; it went on all the same"
-        }
-        HookPoint::BeforeToolExecutionUpdate => "; the update was sent unchanged",
-        HookPoint::BeforeCompactionStart => "; the plan is applied all the same",
-        HookPoint::OnEvict => "; the log has the evicted messages all the same",
-        HookPoint::TransformContext => "; the request is sent without it",
-        _ => "",
     }
 }
 

@@ -41,16 +41,10 @@ impl Secret {
     #[must_use]
     pub fn new(text: &str) -> Self {
         let text = text.trim().to_owned();
-        let encoded = if text.len() < MIN_STRUCK {
-            Vec::new()
-        } else {
-            encoded(text.as_bytes())
-        };
-        let name = None;
         Self(Arc::new(Spellings {
+            encoded: encoded(text.as_bytes()),
             text,
-            name,
-            encoded,
+            name: None,
         }))
     }
 

@@ -10,42 +10,28 @@ use plimsoll_context::{Reply, StopReason, Tokens, Usage};
 ///
 /// A report that is merely lower than expected proves nothing: the server may count differently.
 pub(crate) fn refuse_truncated(reply: Reply, request: &Request) -> Result<Reply, Failure> {
-    let known = request.expects.window;
-    let cut = |usage: Option<Usage>, window, message: &str| {
-        Err(Failure::Cut {
-            used: usage.map(|usage| usage.processed()),
-            window,
-            usage,
-            message: message.to_owned(),
-        })
+    let (used, window) = (reply.usage, request.expects.window);
+    let total = used.map(|usage| usage.total_tokens());
+    let message = match (used, window) {
+        _ if reply.stop == StopReason::Window => "the window ended in the middle of the answer",
+        (Some(usage), Some(window)) if usage.processed() == window => {
+            "the server read exactly its window, so it dropped the rest of the request"
+        }
+        (Some(usage), Some(window)) if is_empty(&reply, usage) && is_full(usage, window) => {
+            "the request fills the context window, so there are no tokens left for an answer"
+        }
+        _ => return Ok(reply),
     };
-    if reply.stop == StopReason::Window {
-        let total = reply.usage.map(|usage| usage.total_tokens());
-        return cut(
-            reply.usage,
-            known.or(total),
-            "the window ended in the middle of the answer",
-        );
-    }
-    let (Some(usage), Some(window)) = (reply.usage, known) else {
-        return Ok(reply);
-    };
-    if usage.processed() == window {
-        return cut(
-            Some(usage),
-            known,
-            "the server read exactly its window, so it dropped the rest of the request",
-        );
-    }
-    let is_empty = usage.output == Tokens::ZERO || reply.parts.is_empty();
-    if is_empty && is_full(usage, window) {
-        return cut(
-            Some(usage),
-            known,
-            "the request fills the context window, so there are no tokens left for an answer",
-        );
-    }
-    Ok(reply)
+    Err(Failure::Cut {
+        used: used.map(|usage| usage.processed()),
+        window: window.or(total),
+        usage: used,
+        message: message.to_owned(),
+    })
+}
+
+fn is_empty(reply: &Reply, usage: Usage) -> bool {
+    usage.output == Tokens::ZERO || reply.parts.is_empty()
 }
 
 /// Checks whether at least 99 % of the window was read.

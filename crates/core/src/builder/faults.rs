@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plimsoll_agent::{CallTarget, MAX_FILTERS, MAX_PARALLEL_TOOLS};
+use plimsoll_agent::{CallTarget, MAX_PARALLEL_TOOLS};
 use plimsoll_context::{LEAST_SUMMARY, Ppm, SessionPruneConfig, SettingFault, Threshold, Tokens};
 use serde_json::{Value, json};
 
@@ -46,12 +46,6 @@ impl AgentBuilder {
             retries > MAX_TOOL_RETRIES,
             &["tool_retries"],
             format!("tool_retries is {retries}; choose 0 to {MAX_TOOL_RETRIES}"),
-        );
-        let filters = self.parts.input_filters.len();
-        fault(
-            filters > MAX_FILTERS,
-            &[],
-            format!("there are {filters} input filters; at most {MAX_FILTERS} are asked"),
         );
         let summary = settings.summary.max_summary_tokens;
         fault(
@@ -112,14 +106,14 @@ impl AgentBuilder {
                 format!("`{name}` cannot name a tool: use 1 to 64 letters, digits, `_` or `-`"),
             );
             fault(
-                !names.insert(name),
+                !names.insert(name.as_str()),
                 &["tools", "sub_agents"],
                 format!("two tools are named `{name}`; rename one"),
             );
         }
         faults.extend(without_effect);
         faults.extend(self.zeros());
-        faults.extend(self.hosted_faults(&names));
+        faults.extend(self.hosted_faults(names));
         faults
     }
 

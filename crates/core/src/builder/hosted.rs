@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use plimsoll_agent::Permission;
-use plimsoll_context::{CacheRetention, HostedTool, MAX_HOSTED_TOOLS, SettingFault};
+use plimsoll_context::{CacheRetention, HostedTool, SettingFault};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
@@ -52,21 +52,18 @@ impl AgentBuilder {
             );
         }
         // Without caching, the lifetime does not matter.
-        let wanted = if self.settings.cache.is_on() {
-            self.settings.retention
-        } else {
-            CacheRetention::Usual
-        };
-        let retention = if self.parts.provider.keeps(wanted) {
-            wanted
-        } else {
+        let is_cached = self.settings.cache.is_on();
+        let wanted = Some(self.settings.retention).filter(|_| is_cached);
+        let wanted = wanted.unwrap_or(CacheRetention::Usual);
+        let mut retention = wanted;
+        if !self.parts.provider.keeps(wanted) {
+            retention = CacheRetention::Usual;
             let (model, name) = (self.parts.provider.model(), wanted.name());
             notes.push(format!(
-                    "cache.retention is \"{name}\", and {model} has no such thing: its prompt cache lives \
-                     as usual"
-                ));
-            CacheRetention::Usual
-        };
+                "cache.retention is \"{name}\", and {model} has no such thing: its prompt cache lives \
+                 as usual"
+            ));
+        }
         notes.extend(self.parts.provider.sampling_notes(&self.settings.sampling));
         (tools, retention, notes)
     }
@@ -96,31 +93,21 @@ impl AgentBuilder {
     }
 
     /// Returns the faults of the provider tools. `names` are the names of the host's tools.
-    pub(super) fn hosted_faults(&self, names: &HashSet<&String>) -> Vec<SettingFault> {
-        let tools = &self.settings.hosted_tools;
+    pub(super) fn hosted_faults<'a>(&'a self, mut names: HashSet<&'a str>) -> Vec<SettingFault> {
         let fault = |text: String| SettingFault::new(&["hosted_tools"], text);
-        if tools.len() > MAX_HOSTED_TOOLS {
-            let count = tools.len();
-            return vec![fault(format!(
-                "there are {count} hosted_tools; at most {MAX_HOSTED_TOOLS} are asked for"
-            ))];
-        }
         let mut faults = Vec::new();
-        let mut seen = HashSet::new();
-        for (tool, number) in tools.iter().zip(1..) {
+        for (tool, number) in self.settings.hosted_tools.iter().zip(1..) {
+            let name = tool.name();
             if tool.kind().is_empty() {
                 faults.push(fault(format!(
                     "number {number} of hosted_tools has no `type`; write it as the provider's pages do"
                 )));
                 continue;
             }
-            let name = tool.name().to_owned();
-            if names.contains(&name) || seen.contains(&name) {
-                faults.push(fault(format!(
-                    "two tools are named `{name}`; leave one out"
-                )));
+            if !names.insert(name) {
+                let text = format!("two tools are named `{name}`; leave one out");
+                faults.push(fault(text));
             }
-            seen.insert(name);
             if let Err(text) = self.permissions.hosted(tool) {
                 faults.push(SettingFault::new(&["permissions", "hosted_tools"], text));
             }

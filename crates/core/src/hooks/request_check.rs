@@ -4,14 +4,11 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use plimsoll_agent::Messages;
-use plimsoll_context::{CallId, Message, Part};
+use plimsoll_context::{CallId, Message};
 
 /// Checks whether a provider accepts these messages, as far as that can be known here.
 pub(super) fn check(messages: &Messages) -> Result<(), String> {
     unpaired(messages).map_or(Ok(()), Err)?;
-    if let Some(at) = messages.iter().position(|message| is_empty(message)) {
-        return Err(format!("left an empty message at {at}"));
-    }
     match messages.last().map(AsRef::as_ref) {
         None => Err("left nothing to send".to_owned()),
         Some(Message::Assistant { .. }) => Err("left an answer at the end".to_owned()),
@@ -47,24 +44,11 @@ pub(crate) fn unpaired<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>)
     without_result(&open)
 }
 
-fn is_empty(message: &Message) -> bool {
-    let says = |part: &Part| match part {
-        Part::Text { text } => !text.trim().is_empty(),
-        Part::Thinking(_) => false,
-        _ => true,
-    };
-    match message {
-        Message::ToolResult(_) => false,
-        Message::Notice { text } | Message::Summary { text } => text.trim().is_empty(),
-        other => !other.parts().iter().any(says),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use plimsoll_context::{ToolCall, ToolResult};
+    use plimsoll_context::{Part, ToolCall, ToolResult};
 
     use super::*;
 
@@ -74,7 +58,6 @@ mod tests {
             let id = |id: &str| CallId(id.to_owned());
             Arc::new(match kind {
                 "u" => Message::user("hi"),
-                "e" => Message::user(" "),
                 "a" => Message::Assistant {
                     parts: vec![Part::text("so")],
                 },
@@ -119,7 +102,6 @@ mod tests {
             ("u c:1 r:1 r:1", Some("a result at 3")),
             ("u c:1 r:2", Some("a result at 2")),
             ("u c:1,1 r:1", Some("two calls")),
-            ("u e", Some("an empty message at 1")),
         ] {
             let got = check(&messages(script));
             match fault {

@@ -98,7 +98,7 @@ impl Session {
                 key: Some(key.clone()),
             })
         };
-        let mut ends = own.iter().filter_map(|entry| match entry {
+        let outcome = own.iter().find_map(|entry| match entry {
             Entry::RunEnded { outcome } => Some(outcome.clone()),
             _ => None,
         });
@@ -107,7 +107,7 @@ impl Session {
             elapsed: Duration::ZERO,
             fault: None,
             driven: None,
-            outcome: ends.next(),
+            outcome,
         })
     }
 }
@@ -131,12 +131,7 @@ pub async fn refuse_journaled(journal: &dyn Journal, error: Error) -> Error {
     if error.is_passing() {
         return error;
     }
-    let start = RunStart {
-        format: JOURNAL_FORMAT,
-        at_ms: now_ms(),
-        head: LogHead::default(),
-    };
-    if let Err(error) = journal.begin(start).await {
+    if let Err(error) = journal.begin(RunStart::now(LogHead::default())).await {
         return error;
     }
     for number in 1.. {
@@ -156,16 +151,7 @@ impl Stepper {
         session: &mut Session,
         journal: &dyn Journal,
     ) -> Result<Outcome, Error> {
-        let start = RunStart {
-            format: JOURNAL_FORMAT,
-            at_ms: now_ms(),
-            head: session
-                .chain
-                .as_ref()
-                .map(LogChain::head)
-                .unwrap_or_default(),
-        };
-        let start = journal.begin(start).await?;
+        let start = journal.begin(RunStart::now(head(session))).await?;
         if start.format > JOURNAL_FORMAT {
             // The journal is left unchanged, since a newer worker can still continue the run.
             return Err(JournalFault::Newer {
@@ -206,9 +192,8 @@ impl Stepper {
         if let Some(driven) = &mut self.driven {
             self.outcome = driven.advance(session).await?;
         }
-        let head = session.chain.as_ref().map(LogChain::head);
         Ok(StepEnd {
-            head: head.unwrap_or_default(),
+            head: head(session),
             is_last: self.outcome.is_some(),
         })
     }
@@ -227,6 +212,21 @@ impl Stepper {
             fault.into()
         })
     }
+}
+
+impl RunStart {
+    fn now(head: LogHead) -> Self {
+        Self {
+            format: JOURNAL_FORMAT,
+            at_ms: now_ms(),
+            head,
+        }
+    }
+}
+
+fn head(session: &Session) -> LogHead {
+    let chain = session.chain.as_ref();
+    chain.map(LogChain::head).unwrap_or_default()
 }
 
 fn check(session: &Session, head: &LogHead) -> Result<(), JournalFault> {

@@ -34,8 +34,6 @@ pub struct LogMessages {
     tools: HashMap<CallId, Arc<str>>,
     /// The call of each result, with its tool.
     results: BTreeMap<Seq, (CallId, Arc<str>)>,
-    /// The next message at the start of each run.
-    runs: HashMap<u64, Seq>,
     /// The messages of undone runs, which the model has never seen.
     undone: Vec<Range<Seq>>,
 }
@@ -207,10 +205,12 @@ impl LogMessages {
             return false;
         }
         match &line.entry {
-            Entry::RunStarted { run, .. } => drop(self.runs.insert(*run, next)),
-            Entry::RolledBack { run } => {
-                let first = self.runs.get(run).copied().unwrap_or(next);
-                self.undone.push(first..next);
+            Entry::RolledBack { .. } => {
+                // The view is the one before the run again. What follows its newest message is undone.
+                let mut before = self.state.transcript().items().iter().rev();
+                let newest = before.find(|item| item.seq < next);
+                self.undone
+                    .push(newest.map_or(Seq(0), |item| Seq(item.seq.0 + 1))..next);
                 self.waiting.clear();
             }
             Entry::Reply { .. } => self.waiting.clear(),

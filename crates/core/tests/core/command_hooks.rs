@@ -311,7 +311,7 @@ async fn an_answer_without_effect_is_a_fault() {
     assert_eq!(output.text, "Land!");
     assert_eq!(
         warnings.all()[0],
-        "before_turn: `sh` gave an answer that has no effect here; it went on all the same"
+        "before_turn: `sh` gave an answer that has no effect here; the run goes on without it"
     );
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use plimsoll_agent::{Failure, Permission, PermissionRule, Permissions, Request};
-use plimsoll_context::{CacheRetention, Delta, HostedTool, MAX_HOSTED_TOOLS, Reply};
+use plimsoll_context::{CacheRetention, Delta, HostedTool, Reply};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentBuilder, AgentLoopConfig, Error, Provider, SessionId, ToolError, agent_loop, tool,
@@ -163,7 +163,6 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
     use Permission::{Allow, Ask, Deny};
     let builder = || Agent::builder(own()).hosted_tool(search());
     let twin = |_: Nothing| async move { Ok::<_, ToolError>(String::new()) };
-    let many = vec![HostedTool(search()); MAX_HOSTED_TOOLS + 1];
     for (builder, words) in [
         (
             builder().permissions(rules([("*", Ask, "")])),
@@ -206,10 +205,6 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
         (
             builder().hosted_tool(json!({"type": "bad"})),
             "`bad` is bad",
-        ),
-        (
-            builder().configure(|it| it.hosted_tools = many),
-            "at most 32",
         ),
         (
             Agent::builder(without()).hosted_tool(search()),
