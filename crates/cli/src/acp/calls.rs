@@ -1,9 +1,5 @@
 //! Tool calls as a client shows them: a title, a kind, the affected files, and the changes.
 
-use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
-
 use agent_client_protocol::v1::schema::{
     Content, ContentBlock, Diff, SessionUpdate, ToolCall, ToolCallContent, ToolCallId,
     ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
@@ -14,8 +10,7 @@ use plimsoll::tokens::Bytes;
 use plimsoll::tools::FileChange;
 use serde_json::Value;
 
-use super::outbox::Outbox;
-use crate::diff::Previews;
+use super::updates::{Updates, UpdatesState};
 use crate::lock;
 use crate::terminal::text::{clean, fenced};
 use crate::tool_line;
@@ -25,38 +20,14 @@ const MAX_TEXT: Bytes = Bytes(32 * 1024);
 /// Maximum size of a shown change, before and after together, in bytes.
 const MAX_CHANGE: usize = 512 * 1024;
 
-/// The calls of one session. Each gets an id that is unique in the session, because the model's own
-/// ids are unique only within one message.
-pub(super) struct Calls {
-    pub(super) outbox: Outbox,
-    root: PathBuf,
-    previews: Arc<Previews>,
-    state: Mutex<CallsState>,
-}
-
-#[derive(Default)]
-struct CallsState {
-    /// The number of the current message.
-    message: u64,
-    /// The calls that have not ended, and whether a diff is shown of each.
-    open: HashMap<CallId, bool>,
-}
-
-impl Calls {
-    pub(super) fn new(outbox: Outbox, root: PathBuf, previews: Arc<Previews>) -> Self {
-        Self {
-            outbox,
-            root,
-            previews,
-            state: Mutex::default(),
-        }
-    }
-
+/// Each call gets an id that is unique in the session, because the model's own ids are unique only
+/// within one message.
+impl Updates {
     /// Begins a new message of the model. Ends the calls of the last message that never ended.
     pub(super) fn next_message(&self, why: &str) {
         let mut state = lock(&self.state);
         for call in std::mem::take(&mut state.open).into_keys() {
-            self.end(state.id(&call), true, why);
+            self.end_call(state.id(&call), true, why);
         }
         state.message += 1;
     }
@@ -74,10 +45,10 @@ impl Calls {
         let mut state = lock(&self.state);
         let has_diff = state.open.remove(call).unwrap_or(false);
         let text = if has_diff && !is_error { "" } else { text };
-        self.end(state.id(call), is_error, text);
+        self.end_call(state.id(call), is_error, text);
     }
 
-    fn end(&self, id: ToolCallId, is_error: bool, text: &str) {
+    fn end_call(&self, id: ToolCallId, is_error: bool, text: &str) {
         let status = if is_error {
             ToolCallStatus::Failed
         } else {
@@ -173,7 +144,7 @@ impl Calls {
     }
 }
 
-impl CallsState {
+impl UpdatesState {
     fn id(&self, call: &CallId) -> ToolCallId {
         ToolCallId::new(format!("{}-{}", self.message, call.0))
     }

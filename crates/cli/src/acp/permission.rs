@@ -1,6 +1,4 @@
-//! [`Client`]: asks the user at the client about tool calls.
-
-use std::sync::Arc;
+//! Asks the user at the client about tool calls.
 
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -10,7 +8,8 @@ use async_trait::async_trait;
 use plimsoll::model::CallId;
 use plimsoll::permissions::Question;
 
-use super::calls::{self, Calls};
+use super::calls;
+use super::updates::Updates;
 use crate::approvals::Offer;
 use crate::ask::{PROTECTED, Person, Reply};
 use crate::tool_line;
@@ -18,24 +17,20 @@ use crate::tool_line;
 const ALLOW: &str = "allow";
 const REJECT: &str = "reject";
 
-/// The user at the client.
-pub(super) struct Client(pub(super) Arc<Calls>);
-
 #[async_trait]
-impl Person for Client {
+impl Person for Updates {
     async fn ask(&self, question: &Question, offers: &[Offer]) -> Reply {
-        let Self(calls) = self;
-        let (call, outbox) = (&question.call, &calls.outbox);
+        let (call, outbox) = (&question.call, &self.outbox);
         // The client does not know the calls of a sub-agent, so such a question is a call of its own.
         let is_below = *question.key.session != *outbox.session.0;
         let id = match is_below {
             true => CallId(question.key.to_string()),
             false => call.id.clone(),
         };
-        let of = calls.describe(&call.name, &call.arguments);
-        calls.show(&id, of.clone(), ToolCallStatus::Pending);
+        let of = self.describe(&call.name, &call.arguments);
+        self.show(&id, of.clone(), ToolCallStatus::Pending);
         // The call with everything that the user needs to decide.
-        let mut shown = ToolCallUpdate::new(calls.open(&id), of.status(ToolCallStatus::Pending));
+        let mut shown = ToolCallUpdate::new(self.open(&id), of.status(ToolCallStatus::Pending));
         let content = shown.fields.content.get_or_insert_default();
         if content.is_empty() {
             let all = tool_line::in_full("", &call.arguments);
@@ -63,7 +58,7 @@ impl Person for Client {
             }
         };
         if is_below {
-            calls.close(&id, !matches!(reply, Reply::Yes(_)), "");
+            self.close(&id, !matches!(reply, Reply::Yes(_)), "");
         }
         reply
     }

@@ -9,41 +9,43 @@ use plimsoll::model::Source;
 use plimsoll::session::run_records;
 use plimsoll::{Message, Part};
 
-use super::calls::Calls;
+use super::updates::Updates;
 
 /// Sends all messages, as fast as the client reads.
-pub(super) async fn replay(log: &[Entry], calls: &Calls) {
+pub(super) async fn replay(log: &[Entry], updates: &Updates) {
     for message in messages(log) {
-        calls.outbox.space().await;
+        updates.outbox.space().await;
         match message {
             Message::User { parts } => {
                 for block in parts.iter().filter_map(block) {
                     let chunk = SessionUpdate::UserMessageChunk(ContentChunk::new(block));
-                    calls.outbox.send(chunk);
+                    updates.outbox.send(chunk);
                 }
             }
             Message::Assistant { parts } => {
-                calls.next_message("");
+                updates.next_message("");
                 for part in parts {
-                    send_part(part, calls);
+                    send_part(part, updates);
                 }
             }
             Message::ToolResult(result) => {
-                calls.close(&result.call, result.is_error, &message.text());
+                updates.close(&result.call, result.is_error, &message.text());
             }
             Message::System { .. } | Message::Notice { .. } | Message::Summary { .. } => {}
         }
     }
-    calls.next_message("");
+    updates.next_message("");
 }
 
-fn send_part(part: &Part, calls: &Calls) {
+fn send_part(part: &Part, updates: &Updates) {
     match part {
-        Part::Text { text } => calls.outbox.say(text),
-        Part::Thinking(thinking) if !thinking.text.is_empty() => calls.outbox.think(&thinking.text),
+        Part::Text { text } => updates.outbox.say(text),
+        Part::Thinking(thinking) if !thinking.text.is_empty() => {
+            updates.outbox.think(&thinking.text)
+        }
         Part::ToolCall(call) => {
-            let of = calls.describe_past(&call.name, &call.arguments);
-            calls.show(&call.id, of, ToolCallStatus::Pending);
+            let of = updates.describe_past(&call.name, &call.arguments);
+            updates.show(&call.id, of, ToolCallStatus::Pending);
         }
         _ => {}
     }

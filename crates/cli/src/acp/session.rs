@@ -16,10 +16,8 @@ use plimsoll::{AgentOutput, EndReason, Part, Remote, SessionId, SessionStore};
 use tokio::sync::{Mutex, watch};
 use tokio::time::timeout;
 
-use super::calls::Calls;
 use super::content;
 use super::outbox::Outbox;
-use super::permission::Client;
 use super::replay::replay;
 use super::updates::Updates;
 use crate::agent::{self, UserSide};
@@ -48,7 +46,6 @@ const CLOSING: Duration = Duration::from_secs(30);
 
 /// An open session of a client.
 pub(super) struct OpenSession {
-    outbox: Outbox,
     remote: Remote,
     /// Has the permission mode, which applies to later questions at once, and otherwise from the next
     /// prompt on.
@@ -77,12 +74,14 @@ impl OpenSession {
         }
         let config = agent::resolve(&sources, false).await?;
         let previews = Arc::new(Previews::new(folder));
-        let calls = Calls::new(outbox.clone(), folder.to_owned(), Arc::clone(&previews));
-        let calls = Arc::new(calls);
-        let updates = Arc::new(Updates::new(Arc::clone(&calls)));
-        let client = Arc::new(Client(Arc::clone(&calls)));
+        let updates = Arc::new(Updates::new(outbox, folder, &previews));
         let mode = config.settings().permission_mode();
-        let gate = Arc::new(Ask::new(folder, mode, &previews, client)?);
+        let gate = Arc::new(Ask::new(
+            folder,
+            mode,
+            &previews,
+            Arc::clone(&updates) as _,
+        )?);
         let user = UserSide {
             gate: Arc::clone(&gate) as _,
             observer: Arc::clone(&updates) as _,
@@ -92,10 +91,9 @@ impl OpenSession {
         let host = SessionHost::open(ready, sources, store, id).await?;
         if !is_new {
             let log = host.store.load(host.session.id()).await?;
-            replay(&log, &calls).await;
+            replay(&log, &updates).await;
         }
         let session = Self {
-            outbox,
             remote: host.session.remote(),
             gate,
             cancel: watch::Sender::new(()),
@@ -111,7 +109,7 @@ impl OpenSession {
     }
 
     pub(super) fn id(&self) -> &schema::SessionId {
-        &self.outbox.session
+        &self.updates.outbox.session
     }
 
     /// Sends the available commands to the client: ours, and the user's prompt templates.
@@ -127,7 +125,8 @@ impl OpenSession {
             AvailableCommand::new(name, does).input(input("TEXT"))
         });
         let offered = AvailableCommandsUpdate::new(ours.into_iter().chain(written).collect());
-        self.outbox
+        self.updates
+            .outbox
             .send(SessionUpdate::AvailableCommandsUpdate(offered));
     }
 
@@ -213,7 +212,7 @@ impl OpenSession {
         let message = match line {
             ChatLine::Command(command, text) if OFFERED.contains(&command) => {
                 if let Some(output) = host.perform(command, &text).await? {
-                    self.outbox.say(&fenced(&output));
+                    self.updates.outbox.say(&fenced(&output));
                     return Ok(schema::StopReason::EndTurn);
                 }
                 None
@@ -254,7 +253,7 @@ impl OpenSession {
                 failure: Failure::ContentFilter,
             } => {
                 let why = reason_text(settings, &output.reason);
-                self.outbox.say(&format!("\n\n[{why}]"));
+                self.updates.outbox.say(&format!("\n\n[{why}]"));
                 Reason::Refusal
             }
             reason => return Err(CliError::failed(reason_text(settings, reason))),

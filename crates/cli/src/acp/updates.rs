@@ -1,16 +1,19 @@
 //! [`Updates`]: sends the events of a run to a client: text and thinking as they stream, tool
 //! calls, and how full the window is.
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use agent_client_protocol::v1::schema::{self, SessionUpdate, ToolCallStatus, UsageUpdate};
 use plimsoll::events::ToolPhase;
 use plimsoll::machine::Outcome;
-use plimsoll::model::StopReason;
+use plimsoll::model::{CallId, StopReason};
 use plimsoll::pricing::Cost;
 use plimsoll::{Delta, Event, Money, Observer, SessionEvent, Tokens};
 
-use super::calls::Calls;
+use super::outbox::Outbox;
+use crate::diff::Previews;
 use crate::event_printer::{StreamedText, below};
 use crate::lock;
 use crate::outcome::plan_text;
@@ -25,21 +28,29 @@ const NOT_RUN: &str = "it did not run";
 
 /// Sends the updates of one session.
 pub(super) struct Updates {
-    calls: Arc<Calls>,
-    state: Mutex<UpdatesState>,
+    pub(super) outbox: Outbox,
+    pub(super) root: PathBuf,
+    pub(super) previews: Arc<Previews>,
+    pub(super) state: Mutex<UpdatesState>,
 }
 
 #[derive(Default)]
-struct UpdatesState {
+pub(super) struct UpdatesState {
+    /// The number of the current message.
+    pub(super) message: u64,
+    /// The calls that have not ended, and whether a diff is shown of each.
+    pub(super) open: HashMap<CallId, bool>,
     text: StreamedText,
     /// The model's last stop reason.
     stop: Option<StopReason>,
 }
 
 impl Updates {
-    pub(super) fn new(calls: Arc<Calls>) -> Self {
+    pub(super) fn new(outbox: Outbox, root: &Path, previews: &Arc<Previews>) -> Self {
         Self {
-            calls,
+            outbox,
+            root: root.to_owned(),
+            previews: Arc::clone(previews),
             state: Mutex::default(),
         }
     }
@@ -55,53 +66,54 @@ impl Updates {
         let cost = cost.filter(|cost| cost.unpriced == 0 && cost.known > Money(0));
         let cost = cost.map(|cost| schema::Cost::new(cost.known.0 as f64 / DOLLAR, "USD"));
         let usage = UsageUpdate::new(used.0, window.0).cost(cost);
-        self.calls.outbox.send(SessionUpdate::UsageUpdate(usage));
+        self.outbox.send(SessionUpdate::UsageUpdate(usage));
     }
 
     /// Ends all open calls after a run.
     pub(super) fn end_calls(&self) {
-        self.calls.next_message(NOT_RUN);
+        self.next_message(NOT_RUN);
     }
 
     /// Discards a partial response before a retry.
-    fn again(&self, state: &mut UpdatesState, why: &str) {
-        self.calls.next_message(VOID);
-        if state.text.discard() {
-            let outbox = &self.calls.outbox;
-            outbox.say(&format!("\n\n*[{why}; the answer starts again]*\n\n"));
+    fn again(&self, why: &str) {
+        self.next_message(VOID);
+        if lock(&self.state).text.discard() {
+            self.outbox
+                .say(&format!("\n\n*[{why}; the answer starts again]*\n\n"));
         }
     }
 
     /// Ends the run.
-    fn end(&self, state: &mut UpdatesState, outcome: &Outcome) {
-        state.text.complete();
+    fn end(&self, outcome: &Outcome) {
         self.end_calls();
+        let mut state = lock(&self.state);
+        state.text.complete();
         if let Some(rest) = state.text.rest(outcome, "\n\n") {
-            self.calls.outbox.say(&rest);
+            self.outbox.say(&rest);
         }
     }
 
-    fn delta(&self, state: &mut UpdatesState, delta: &Delta) {
+    fn delta(&self, delta: &Delta) {
         match delta {
             Delta::Text { text } => {
-                self.calls.outbox.say(text);
-                state.text.push(text);
+                self.outbox.say(text);
+                lock(&self.state).text.push(text);
             }
-            Delta::Thinking { text } => self.calls.outbox.think(text),
+            Delta::Thinking { text } => self.outbox.think(text),
             Delta::CallStarted { call, name } => {
-                let of = self.calls.describe_past(name, "");
-                self.calls.show(call, of, ToolCallStatus::Pending);
+                let of = self.describe_past(name, "");
+                self.show(call, of, ToolCallStatus::Pending);
             }
             Delta::HostedCall { call, name, text } => {
-                let of = self.calls.describe_past(name, text);
-                self.calls.show(call, of, ToolCallStatus::InProgress);
+                let of = self.describe_past(name, text);
+                self.show(call, of, ToolCallStatus::InProgress);
             }
             Delta::HostedResult {
                 call,
                 text,
                 is_error,
                 ..
-            } => self.calls.close(call, *is_error, text),
+            } => self.close(call, *is_error, text),
             _ => {}
         }
     }
@@ -109,16 +121,14 @@ impl Updates {
 
 impl Observer for Updates {
     fn see(&self, SessionEvent { event, .. }: &SessionEvent) {
-        let mut guard = lock(&self.state);
-        let state = &mut *guard;
         match event {
             Event::TurnStart { tokens, window, .. } => {
                 self.end_calls();
                 self.usage(*tokens, *window, None);
             }
-            Event::Delta(delta) => self.delta(state, delta),
-            Event::Retrying { why, .. } => self.again(state, &first_clause(why)),
-            Event::Overflow { .. } => self.again(state, "the request was too long"),
+            Event::Delta(delta) => self.delta(delta),
+            Event::Retrying { why, .. } => self.again(&first_clause(why)),
+            Event::Overflow { .. } => self.again("the request was too long"),
             Event::ToolCall {
                 phase,
                 call,
@@ -126,24 +136,25 @@ impl Observer for Updates {
                 whole,
                 ..
             } => {
-                state.text.complete();
+                lock(&self.state).text.complete();
                 if *phase == ToolPhase::Start {
-                    let of = self.calls.describe(&clean(name), whole);
-                    self.calls.show(call, of, ToolCallStatus::InProgress);
+                    let of = self.describe(&clean(name), whole);
+                    self.show(call, of, ToolCallStatus::InProgress);
                 } else {
                     let is_error = *phase != ToolPhase::Success;
-                    self.calls.close(call, is_error, whole);
+                    self.close(call, is_error, whole);
                 }
             }
-            Event::ToolUpdate { call, text, .. } => self.calls.progress(call, text),
+            Event::ToolUpdate { call, text, .. } => self.progress(call, text),
             Event::SubAgent {
                 call, name, event, ..
             } => {
                 if let Some(line) = below(name, &event.event) {
-                    self.calls.progress(call, line.trim_start());
+                    self.progress(call, line.trim_start());
                 }
             }
             Event::TurnEnd { stop, .. } => {
+                let mut state = lock(&self.state);
                 state.stop = Some(*stop);
                 state.text.complete();
             }
@@ -154,7 +165,7 @@ impl Observer for Updates {
             | Event::LimitReached { notice: text }
             | Event::Warning { text } => crate::note(text),
             Event::InputRejected { why } => note!("not let in: {why}"),
-            Event::AgentEnd { outcome, .. } => self.end(state, outcome),
+            Event::AgentEnd { outcome, .. } => self.end(outcome),
             _ => {}
         }
     }
