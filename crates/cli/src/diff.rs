@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use crate::lock;
 use crate::terminal::Terminal;
-use crate::terminal::style::{Colours, DIM, GREEN, RED};
+use crate::terminal::style::{DIM, GREEN, RED, diff_line, paint};
 use crate::terminal::text::{clean, counted};
 use crate::tool_line;
 
@@ -80,24 +80,22 @@ impl Diff {
     }
 
     /// Formats the size of the change, for example "+12 −3".
-    pub(crate) fn summary(&self, colours: Colours) -> String {
-        let added = colours.paint(GREEN, &format!("+{}", self.added));
+    pub(crate) fn summary(&self) -> String {
+        let added = paint(GREEN, &format!("+{}", self.added));
         if self.is_new {
             return format!("new file {added}");
         }
-        let removed = colours.paint(RED, &format!("−{}", self.removed));
+        let removed = paint(RED, &format!("−{}", self.removed));
         format!("{added} {removed}")
     }
 
     /// Formats at most `most` lines.
-    pub(crate) fn lines(&self, most: usize, colours: Colours) -> Vec<String> {
+    pub(crate) fn lines(&self, most: usize) -> Vec<String> {
         let lines = self.lines.iter().take(most);
-        let lines = lines.map(|line| format!("  {}", colours.diff_line(line)));
+        let lines = lines.map(|line| format!("  {}", diff_line(line)));
         let more = self.lines.len().saturating_sub(most);
         let more = (more > 0).then(|| format!("  … {}", counted(more, "more line")));
-        lines
-            .chain(more.map(|more| colours.paint(DIM, &more)))
-            .collect()
+        lines.chain(more.map(|more| paint(DIM, &more))).collect()
     }
 }
 
@@ -136,10 +134,9 @@ impl Previews {
         if shown.len() < MAX_PREVIEWED {
             shown.insert(call.id.clone());
         }
-        let colours = terminal.colours();
         let argument = tool_line::argument(&call.name, &call.arguments);
-        let head = format!("{name} {argument} {}", diff.summary(colours));
-        [vec![head], diff.lines(ASKED, colours)].concat().join("\n")
+        let head = format!("{name} {argument} {}", diff.summary());
+        [vec![head], diff.lines(ASKED)].concat().join("\n")
     }
 
     /// Returns `true` if the change of a call was shown, and forgets the call.
@@ -174,19 +171,19 @@ mod tests {
             .replace("line 3\n", "third\nand more\n")
             .replace("line 18\n", "");
         let diff = diff(Some(&before), &after);
-        assert_eq!(diff.summary(Colours::None), "+2 −2");
+        assert_eq!(diff.summary(), "+2 −2");
         let expected = "  @@ -1,5 +1,6 @@\n   line 1\n   line 2\n  -line 3\n  +third\n  +and more\n   line 4\n   \
             line 5\n  @@ -16,5 +17,4 @@\n   line 16\n   line 17\n  -line 18\n   line 19\n   line 20";
-        assert_eq!(diff.lines(ASKED, Colours::None).join("\n"), expected);
-        let short = diff.lines(3, Colours::None);
+        assert_eq!(diff.lines(ASKED).join("\n"), expected);
+        let short = diff.lines(3);
         assert_eq!(short.last().map(String::as_str), Some("  … 11 more lines"));
     }
 
     #[test]
     fn a_new_file_and_a_large_one_are_bounded() {
         let new = diff(None, &"x\n".repeat(1_000));
-        assert_eq!(new.summary(Colours::None), "new file +1000");
-        let lines = new.lines(SHOWN, Colours::None);
+        assert_eq!(new.summary(), "new file +1000");
+        let lines = new.lines(SHOWN);
         assert_eq!(lines.len(), SHOWN + 1);
         assert_eq!(lines.last().map(String::as_str), Some("  … 985 more lines"));
         let change = FileChange {
@@ -195,6 +192,6 @@ mod tests {
             after: "x".repeat(MAX_BYTES + 1),
         };
         assert_eq!(Diff::of(&change), None);
-        assert_eq!(new.lines(usize::MAX, Colours::None).len(), 1_001);
+        assert_eq!(new.lines(usize::MAX).len(), 1_001);
     }
 }

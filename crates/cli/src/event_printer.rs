@@ -17,7 +17,7 @@ use crate::lock;
 use crate::outcome::plan_text;
 use crate::status::RunStatus;
 use crate::terminal::Terminal;
-use crate::terminal::style::RED;
+use crate::terminal::style::{RED, paint};
 use crate::terminal::text::{clean, counted, first_clause, one_line};
 use crate::tool_line::{self, CallResult};
 
@@ -139,17 +139,16 @@ impl EventPrinter {
     /// Writes the line of a call, and its details below it.
     fn tool_ended(&self, phase: ToolPhase, name: &str, running: RunningCall, text: &str) {
         let terminal = &self.terminal;
-        let colours = terminal.colours();
         let (summary, details) = match running.diff.filter(|_| phase == ToolPhase::Success) {
-            Some(diff) if running.was_shown => (diff.summary(colours), Vec::new()),
-            Some(diff) => (diff.summary(colours), diff.lines(diff::SHOWN, colours)),
+            Some(diff) if running.was_shown => (diff.summary(), Vec::new()),
+            Some(diff) => (diff.summary(), diff.lines(diff::SHOWN)),
             None => {
                 let time = running.since.elapsed();
                 let CallResult { summary, details } = tool_line::result(phase, name, text, time);
                 let details = details.iter();
                 let details = details.map(|line| terminal.dim(&format!("{DETAIL}{line}")));
                 let summary = if phase == ToolPhase::Error {
-                    let error = colours.paint(RED.bold(), "error:");
+                    let error = paint(RED.bold(), "error:");
                     format!("{} {error} {summary}", terminal.dim("·"))
                 } else {
                     terminal.dim(&format!("· {summary}"))

@@ -73,6 +73,8 @@ fn main() -> ExitCode {
             "other processes may read the keys of this one: {error}"
         ));
     }
+    // A terminal that shows a run or a chat turns them on.
+    console::set_colors_enabled(false);
     let is_bare = std::env::args_os().len() == 1;
     let cli = if is_bare && io::stdin().is_terminal() && io::stdout().is_terminal() {
         Cli::parse_from(["plimsoll", "chat"])

@@ -25,7 +25,7 @@ use crate::lock;
 use crate::stdout;
 use crate::terminal::queue::{Op, Queue};
 use crate::terminal::screen::{LinePrinter, Screen};
-use crate::terminal::style::{BOLD, Colours, DIM, colours};
+use crate::terminal::style::{BOLD, DIM, paint, use_colours};
 use crate::terminal::text::clean;
 
 pub(crate) use screen::{columns, fitted};
@@ -38,7 +38,6 @@ const FLUSH: Duration = Duration::from_secs(2);
 pub(crate) struct Terminal {
     /// The queue of the screen's thread. `None` for plain lines.
     queue: Option<Queue>,
-    colours: Colours,
     /// Whether notes and the status are left out.
     is_quiet: bool,
     /// Whether the user entered a line since the last output. An atomic instead of a lock: a thread
@@ -52,7 +51,6 @@ impl Terminal {
     pub(crate) fn plain(is_quiet: bool) -> Self {
         Self {
             queue: None,
-            colours: Colours::None,
             is_quiet,
             entered: Arc::default(),
             failed: Mutex::default(),
@@ -60,8 +58,8 @@ impl Terminal {
     }
 
     /// Creates an output that writes rows above the line that is being edited.
-    pub(crate) fn above(printer: LinePrinter, colours: Colours, is_quiet: bool) -> Self {
-        Self::plain(is_quiet).drawn(Some(printer), colours)
+    pub(crate) fn above(printer: LinePrinter, is_quiet: bool) -> Self {
+        Self::plain(is_quiet).drawn(Some(printer))
     }
 
     /// Creates the output of a command that reads no lines: plain lines unless both standard streams are
@@ -71,14 +69,14 @@ impl Terminal {
         if is_quiet || !can_redraw(&Term::stdout()) || !can_redraw(&Term::stderr()) {
             return plain;
         }
-        plain.drawn(None, colours())
+        plain.drawn(None)
     }
 
-    fn drawn(self, printer: Option<LinePrinter>, colours: Colours) -> Self {
+    fn drawn(self, printer: Option<LinePrinter>) -> Self {
+        use_colours();
         let entered = Arc::clone(&self.entered);
         Self {
-            queue: Some(Screen::start(Term::stdout(), printer, colours, entered)),
-            colours,
+            queue: Some(Screen::start(Term::stdout(), printer, entered)),
             ..self
         }
     }
@@ -158,16 +156,12 @@ impl Terminal {
         lock(&self.failed).take()
     }
 
-    pub(crate) fn colours(&self) -> Colours {
-        self.colours
-    }
-
     pub(crate) fn dim(&self, text: &str) -> String {
-        self.colours.paint(DIM, text)
+        paint(DIM, text)
     }
 
     pub(crate) fn bold(&self, text: &str) -> String {
-        self.colours.paint(BOLD, text)
+        paint(BOLD, text)
     }
 
     fn push(&self, op: Op) {
@@ -235,7 +229,7 @@ mod tests {
 
     fn terminal() -> (Terminal, Rows) {
         let rows = Rows::default();
-        let terminal = Terminal::above(Box::new(rows.clone()), Colours::None, false);
+        let terminal = Terminal::above(Box::new(rows.clone()), false);
         (terminal, rows)
     }
 
@@ -319,7 +313,7 @@ mod tests {
             go: waits,
             rows: rows.clone(),
         });
-        let terminal = Terminal::above(stuck, Colours::None, false);
+        let terminal = Terminal::above(stuck, false);
         terminal.note("line 0");
         // Otherwise the queue is emptied in the middle, and only later lines are lost.
         is_called.recv().unwrap();

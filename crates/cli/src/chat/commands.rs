@@ -26,8 +26,7 @@ impl Chat {
             (Command::Help, _) => self.help(),
             (Command::Diff, _) => {
                 let id = self.host.session.id();
-                let colours = self.terminal.colours();
-                let lines = files::changed_lines(&self.host.store, id, colours).await?;
+                let lines = files::changed_lines(&self.host.store, id).await?;
                 self.terminal.say_styled(&lines.join("\n"));
                 return Ok(());
             }
@@ -101,7 +100,7 @@ impl Chat {
         if set.is_empty() {
             return Ok(());
         }
-        for line in set.lines(self.terminal.colours()) {
+        for line in set.lines() {
             self.terminal.must(&line);
         }
         if self

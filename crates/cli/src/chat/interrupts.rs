@@ -44,7 +44,6 @@ impl Interrupts {
 mod tests {
     use super::*;
     use crate::chat::prompt::ChatActivity;
-    use crate::terminal::style::Colours;
 
     #[test]
     fn the_first_ends_the_run_and_the_second_leaves() {
@@ -56,7 +55,7 @@ mod tests {
             (false, [(0, Press::Warn), (2_001, Press::Warn)]),
         ] {
             let keys = Interrupts {
-                gauge: Arc::new(Gauge::new(Colours::None)),
+                gauge: Arc::new(Gauge::default()),
                 last: Mutex::default(),
             };
             if is_working {

@@ -39,7 +39,6 @@ use crate::resume;
 use crate::session_host::SessionHost;
 use crate::settings::Sources;
 use crate::terminal::Terminal;
-use crate::terminal::style::colours;
 use crate::terminal::text::{SEPARATOR, clean, counted};
 use crate::which_session;
 
@@ -79,7 +78,7 @@ impl Chat {
         let settings = config.settings();
         let root = &settings.root;
         let templates = Arc::new(Templates::of(root));
-        let gauge = Arc::new(Gauge::new(colours()));
+        let gauge = Arc::new(Gauge::default());
         let data = paths::data()?;
         let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
         let completer = || ChatCompleter::new(Arc::clone(&templates));
@@ -88,7 +87,7 @@ impl Chat {
             .flatten();
         let (terminal, line_editor) = match line_editor {
             Some((line_editor, printer)) => {
-                let above = Terminal::above(printer, colours(), args.quiet);
+                let above = Terminal::above(printer, args.quiet);
                 (Arc::new(above), Some(line_editor))
             }
             None => (Arc::new(Terminal::plain(args.quiet)), None),

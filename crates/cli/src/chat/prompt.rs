@@ -5,15 +5,15 @@ use std::sync::Mutex;
 use plimsoll::Tokens;
 
 use crate::lock;
-use crate::terminal::style::Colours;
+use crate::terminal::style::{DIM, YELLOW, paint};
 
 /// Width of the prompt in columns. It is constant because the editor measures it only once per
 /// line.
 const WIDTH: usize = 8;
 
 /// The prompt.
+#[derive(Default)]
 pub(crate) struct Gauge {
-    colours: Colours,
     shows: Mutex<PromptState>,
 }
 
@@ -38,13 +38,6 @@ struct PromptState {
 }
 
 impl Gauge {
-    pub(crate) fn new(colours: Colours) -> Self {
-        Self {
-            colours,
-            shows: Mutex::default(),
-        }
-    }
-
     /// Sets the tokens of the next request, the trigger of a compaction, and the window.
     pub(crate) fn set(&self, used: Tokens, trigger: Option<Tokens>, window: Option<Tokens>) {
         let mut shows = lock(&self.shows);
@@ -75,11 +68,7 @@ impl Gauge {
         };
         let text = format!("{:>5} {mark} ", level(shows.used, shows.window));
         let is_full = shows.trigger.is_some_and(|trigger| shows.used >= trigger);
-        match self.colours {
-            Colours::None => text,
-            Colours::Ansi if is_full => format!("\u{1b}[33m{text}\u{1b}[0m"),
-            Colours::Ansi => format!("\u{1b}[2m{text}\u{1b}[0m"),
-        }
+        paint(if is_full { YELLOW } else { DIM }, &text)
     }
 }
 
@@ -96,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_prompt_is_always_as_wide() {
-        let gauge = Gauge::new(Colours::None);
+        let gauge = Gauge::default();
         for (used, window, prompt) in [
             (0, Some(8_192), "  0 % > "),
             (4_100, Some(8_192), " 50 % > "),

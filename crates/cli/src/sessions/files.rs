@@ -15,7 +15,6 @@ use crate::diff::{ASKED, Diff};
 use crate::error::{CliError, DONE};
 use crate::listing::{self, when};
 use crate::terminal::Terminal;
-use crate::terminal::style::Colours;
 use crate::terminal::text::clean;
 
 pub(crate) use restore::RestoreSet;
@@ -59,11 +58,11 @@ pub(crate) async fn run(
     if !args.diff {
         return list(store, id, args.json).await;
     }
-    let colours = Terminal::direct(false).colours();
-    for line in changed_lines(store, id, colours).await? {
-        out!("{line}");
-    }
-    Ok(DONE)
+    let terminal = Terminal::direct(false);
+    let lines = changed_lines(store, id).await?;
+    terminal.say_styled(&lines.join("\n"));
+    terminal.flush();
+    terminal.failed().map_or(Ok(DONE), Err)
 }
 
 /// A file that a session changed.
@@ -145,13 +144,13 @@ impl ChangedFile {
     }
 
     /// Describes the change by the whole session in a few words.
-    fn summary(&self, colours: Colours) -> Option<String> {
+    fn summary(&self) -> Option<String> {
         let before = self.changes.first().and_then(|change| change.before);
         let after = self.changes.last().and_then(|change| change.after);
         if before == after {
             return Some("restored".to_owned());
         }
-        self.diff.as_ref().map(|diff| diff.summary(colours))
+        self.diff.as_ref().map(|diff| diff.summary())
     }
 }
 
@@ -189,18 +188,17 @@ fn diff(path: &Path, before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> Option<
 pub(crate) async fn changed_lines(
     store: &SqliteStore,
     id: &SessionId,
-    colours: Colours,
 ) -> Result<Vec<String>, CliError> {
     let mut lines = Vec::new();
     for file in ChangedFile::all(store, id).await? {
-        let summary = file.summary(colours);
+        let summary = file.summary();
         let summary = summary.unwrap_or("not kept, not text or too large to compare".to_owned());
         let since = match file.state {
             UNCHANGED => String::new(),
             state => format!(" ({state} since)"),
         };
         lines.push(format!("{} {summary}{since}", clean(&file.shown())));
-        lines.extend(file.diff.iter().flat_map(|diff| diff.lines(ASKED, colours)));
+        lines.extend(file.diff.iter().flat_map(|diff| diff.lines(ASKED)));
     }
     if lines.is_empty() {
         lines.push(unchanged(id));
@@ -225,8 +223,7 @@ async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Cli
         let last = file.entries.last().copied().unwrap_or_default();
         [
             file.shown(),
-            file.summary(Colours::None)
-                .unwrap_or_else(|| "-".to_owned()),
+            file.summary().unwrap_or_else(|| "-".to_owned()),
             last.to_string(),
             when(file.at),
             file.state.to_owned(),

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use console::Style;
 use serde::Deserialize;
 
-use crate::terminal::style::{CYAN, Colours, DIM, GREEN, MAGENTA, PLAIN};
+use crate::terminal::style::{CYAN, DIM, GREEN, MAGENTA, PLAIN, diff_line, paint};
 
 /// Maximum length of a coloured line, in bytes.
 const MAX_LINE: usize = 2_000;
@@ -49,32 +49,30 @@ pub(crate) struct Highlighter {
     /// `None` if the language is unknown.
     language: Option<&'static Language>,
     is_diff: bool,
-    colours: Colours,
     /// The comment or string that began on an earlier line.
     open: Option<&'static Span>,
 }
 
 impl Highlighter {
     /// Creates a highlighter for the language with this name or file name extension.
-    pub(crate) fn new(language: &str, colours: Colours) -> Self {
+    pub(crate) fn new(language: &str) -> Self {
         let name = language.split([' ', ',', '{', ':']).next();
         let name = name.unwrap_or_default().to_lowercase();
         let is_named = |of: &&Language| of.names.split(' ').any(|other| other == name);
         Self {
             language: LANGUAGES.languages.iter().find(is_named),
             is_diff: matches!(name.as_str(), "diff" | "patch"),
-            colours,
             open: None,
         }
     }
 
     /// Returns the next line in colours.
     pub(crate) fn line(&mut self, line: &str) -> String {
-        if self.colours == Colours::None || line.len() > MAX_LINE {
+        if line.len() > MAX_LINE {
             return line.to_owned();
         }
         if self.is_diff {
-            return self.colours.diff_line(line);
+            return diff_line(line);
         }
         let Some(language) = self.language else {
             return line.to_owned();
@@ -87,7 +85,7 @@ impl Highlighter {
                 None => self.token(language, rest),
             };
             let (token, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
-            coloured.push_str(&self.colours.paint(style, token));
+            coloured.push_str(&paint(style, token));
             rest = after;
         }
         coloured
@@ -149,7 +147,8 @@ mod tests {
     use super::*;
 
     fn marked(language: &str, code: &str) -> String {
-        let mut highlighter = Highlighter::new(language, Colours::Ansi);
+        console::set_colors_enabled(true);
+        let mut highlighter = Highlighter::new(language);
         let lines: Vec<String> = code.lines().map(|line| highlighter.line(line)).collect();
         let text = lines.join("\n");
         [
@@ -190,7 +189,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_code_is_lost(code in "[a1 \"'/*#`\\\\語\n-]{0,60}", at in 0_usize..4) {
-            let mut highlighter = Highlighter::new(LANGUAGES.languages[at].names.split(' ').next().unwrap_or_default(), Colours::Ansi);
+            console::set_colors_enabled(true);
+            let mut highlighter = Highlighter::new(LANGUAGES.languages[at].names.split(' ').next().unwrap_or_default());
             for line in code.lines() {
                 let coloured = highlighter.line(line);
                 prop_assert_eq!(console::strip_ansi_codes(&coloured), line);

@@ -2,11 +2,10 @@
 //!
 //! Without colours, the marks of the source are kept: `**bold**`, `` `code` ``.
 
-use console::{Style, measure_text_width};
+use console::{Style, colors_enabled, measure_text_width};
 use pulldown_cmark::{Alignment, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use crate::terminal::stream::PageStyle;
-use crate::terminal::style::{Colours, DIM, PLAIN};
+use crate::terminal::style::{DIM, PLAIN, paint};
 use crate::terminal::table;
 use crate::terminal::text::wrap;
 
@@ -14,27 +13,26 @@ use crate::terminal::text::wrap;
 const RULE: usize = 40;
 
 /// Renders a line of text: a heading, a thematic break, or words behind the marks of quotes and lists.
-pub(super) fn line(line: &str, page: PageStyle) -> Vec<String> {
-    let PageStyle { width, colours } = page;
+pub(super) fn line(line: &str, width: usize) -> Vec<String> {
     let text = line.trim_start();
     let indent = " ".repeat(line.len() - text.len());
     // The beginning of the first row, and of the others.
     let (mut first, mut rest) = (indent.clone(), indent.clone());
-    let mut writer = InlineWriter::new(PLAIN, colours);
+    let mut writer = InlineWriter::new();
     for event in Parser::new_ext(text, Options::ENABLE_STRIKETHROUGH) {
         match event {
-            Event::Rule => return vec![colours.paint(DIM, &"─".repeat(RULE.min(width)))],
+            Event::Rule => return vec![paint(DIM, &"─".repeat(RULE.min(width)))],
             Event::Start(Tag::BlockQuote(_)) => {
-                let mark = colours.paint(DIM, "│ ");
+                let mark = paint(DIM, "│ ");
                 first.push_str(&mark);
                 rest.push_str(&mark);
                 writer.open("", Style::dim);
             }
             Event::Start(Tag::List(number)) => {
-                let mark = match (number, colours) {
-                    (Some(number), _) => format!("{number}. "),
-                    (None, Colours::None) => "- ".to_owned(),
-                    (None, Colours::Ansi) => "• ".to_owned(),
+                let mark = match number {
+                    Some(number) => format!("{number}. "),
+                    None if colors_enabled() => "• ".to_owned(),
+                    None => "- ".to_owned(),
                 };
                 rest.push_str(&" ".repeat(measure_text_width(&mark)));
                 first.push_str(&mark);
@@ -44,7 +42,7 @@ pub(super) fn line(line: &str, page: PageStyle) -> Vec<String> {
                 if level == HeadingLevel::H1 {
                     writer.open("", Style::underlined);
                 }
-                if colours == Colours::None {
+                if !colors_enabled() {
                     first.push_str(&"#".repeat(level as usize));
                     first.push(' ');
                 }
@@ -64,9 +62,9 @@ pub(super) fn line(line: &str, page: PageStyle) -> Vec<String> {
 }
 
 /// Renders the lines of a table. Returns `None` if they are not one, or if it is too wide.
-pub(super) fn table(lines: &str, width: usize, colours: Colours) -> Option<Vec<String>> {
+pub(super) fn table(lines: &str, width: usize) -> Option<Vec<String>> {
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
-    let mut writer = InlineWriter::new(PLAIN, colours);
+    let mut writer = InlineWriter::new();
     let mut columns = None;
     let (mut rows, mut row) = (Vec::new(), Vec::new());
     for event in Parser::new_ext(lines, options) {
@@ -87,11 +85,10 @@ pub(super) fn table(lines: &str, width: usize, colours: Colours) -> Option<Vec<S
         Alignment::Center => console::Alignment::Center,
         Alignment::Right => console::Alignment::Right,
     });
-    table::rows(&rows, &columns.collect::<Vec<_>>(), width, colours)
+    table::rows(&rows, &columns.collect::<Vec<_>>(), width)
 }
 
 struct InlineWriter {
-    colours: Colours,
     line: String,
     /// The styles of all open elements, each with those around it.
     styles: Vec<Style>,
@@ -100,11 +97,10 @@ struct InlineWriter {
 }
 
 impl InlineWriter {
-    fn new(style: Style, colours: Colours) -> Self {
+    fn new() -> Self {
         Self {
-            colours,
             line: String::new(),
-            styles: vec![style],
+            styles: vec![PLAIN],
             link: None,
         }
     }
@@ -149,21 +145,21 @@ impl InlineWriter {
         let text = console::strip_ansi_codes(text);
         let is_shown = address.is_empty() || text == address || address == format!("mailto:{text}");
         if !is_shown {
-            let address = self.colours.paint(DIM, &format!(" ({address})"));
+            let address = paint(DIM, &format!(" ({address})"));
             self.line.push_str(&address);
         }
     }
 
     /// Begins an element with a style of its own. Without colours, its mark is written.
     fn open(&mut self, mark: &str, style: fn(Style) -> Style) {
-        if self.colours == Colours::None {
+        if !colors_enabled() {
             self.line.push_str(mark);
         }
         self.styles.push(style(self.style()));
     }
 
     fn close(&mut self, mark: &str) {
-        if self.colours == Colours::None {
+        if !colors_enabled() {
             self.line.push_str(mark);
         }
         self.styles.pop();
@@ -174,7 +170,7 @@ impl InlineWriter {
     }
 
     fn text(&mut self, text: &str) {
-        let text = self.colours.paint(self.style(), text);
+        let text = paint(self.style(), text);
         self.line.push_str(&text);
     }
 }
@@ -183,8 +179,9 @@ impl InlineWriter {
 mod tests {
     use super::*;
 
-    fn shown(text: &str, colours: Colours) -> String {
-        line(text, PageStyle { width: 80, colours }).join("\n")
+    fn shown(text: &str, is_coloured: bool) -> String {
+        console::set_colors_enabled(is_coloured);
+        line(text, 80).join("\n")
     }
 
     #[test]
@@ -203,8 +200,8 @@ mod tests {
             ("a <b> & &amp; \\*", "a <b> & & *", "a <b> & & *"),
             ("[1]: http://a", "[1]: http://a", "[1]: http://a"),
         ] {
-            assert_eq!(shown(text, Colours::None), plain);
-            assert_eq!(shown(text, Colours::Ansi), coloured);
+            assert_eq!(shown(text, false), plain);
+            assert_eq!(shown(text, true), coloured);
         }
     }
 
@@ -212,6 +209,6 @@ mod tests {
     fn links_are_followed_by_their_addresses() {
         let links = "[docs](http://x.y) <http://x.y> ![cat](c.png)";
         let expected = "docs (http://x.y) http://x.y image: cat (c.png)";
-        assert_eq!(shown(links, Colours::None), expected);
+        assert_eq!(shown(links, false), expected);
     }
 }

@@ -13,8 +13,7 @@ use console::{Term, measure_text_width};
 use rustyline::ExternalPrinter;
 
 use crate::terminal::queue::{MAX_WAITING, Op, Queue};
-use crate::terminal::stream::{MarkdownStream, PageStyle};
-use crate::terminal::style::Colours;
+use crate::terminal::stream::MarkdownStream;
 use crate::terminal::text::{clip, rows_of};
 
 /// Minimum width in columns. Nothing is readable on a narrower terminal.
@@ -38,7 +37,6 @@ pub(crate) struct Screen {
     terminal: Term,
     /// `None` if no line is edited.
     printer: Option<LinePrinter>,
-    colours: Colours,
     text: MarkdownStream,
     /// The status line, below the open block.
     status: Option<String>,
@@ -69,14 +67,12 @@ impl Screen {
     pub(crate) fn start(
         terminal: Term,
         printer: Option<LinePrinter>,
-        colours: Colours,
         entered: Arc<AtomicBool>,
     ) -> Queue {
         let mut screen = Self {
             width: columns(&terminal),
             terminal,
             printer,
-            colours,
             text: MarkdownStream::default(),
             status: None,
             done: Vec::new(),
@@ -112,11 +108,9 @@ impl Screen {
         queue
     }
 
-    fn page(&self) -> PageStyle {
-        PageStyle {
-            width: columns(&self.terminal),
-            colours: self.colours,
-        }
+    /// Returns the current width of the terminal.
+    fn columns(&self) -> usize {
+        columns(&self.terminal)
     }
 
     fn perform(&mut self, op: Op) {
@@ -124,16 +118,16 @@ impl Screen {
             self.leave();
             self.last = None;
         }
-        let page = self.page();
+        let width = self.columns();
         match op {
             Op::Lines(text) => {
                 self.end_text();
                 self.begin(RowKind::Note);
                 let text = text.strip_suffix('\n').unwrap_or(&text);
-                self.done.extend(rows_of(text, page.width));
+                self.done.extend(rows_of(text, width));
             }
             Op::Markdown(text) => {
-                let rows = self.text.push(&text, page);
+                let rows = self.text.push(&text, width);
                 self.text_rows(rows);
             }
             Op::Status(status) => self.status = status,
@@ -156,7 +150,7 @@ impl Screen {
     }
 
     fn end_text(&mut self) {
-        let rows = self.text.end(self.page());
+        let rows = self.text.end(self.columns());
         self.text_rows(rows);
     }
 
@@ -212,9 +206,9 @@ impl Screen {
 
     /// Returns the current rows of the region.
     fn region(&mut self) -> Vec<String> {
-        let page = self.page();
-        let open = self.text.open(page).into_iter();
-        let mut region: Vec<String> = open.map(|row| clip(&row, page.width)).collect();
+        let width = self.columns();
+        let open = self.text.open(width).into_iter();
+        let mut region: Vec<String> = open.map(|row| clip(&row, width)).collect();
         if !region.is_empty() && self.last.is_some_and(|last| last != RowKind::Text) {
             region.insert(0, String::new());
         }
@@ -228,7 +222,7 @@ impl Screen {
             if !region.is_empty() || self.last == Some(RowKind::Text) {
                 region.push(String::new());
             }
-            region.push(clip(&format!("{spinner}{status}"), page.width));
+            region.push(clip(&format!("{spinner}{status}"), width));
         }
         region
     }
@@ -237,7 +231,7 @@ impl Screen {
     /// the terminal knows how many rows the text now takes: the text is left in place, and only the
     /// status line is overwritten.
     fn resized(&mut self) {
-        let width = columns(&self.terminal);
+        let width = self.columns();
         let fits = |row: &String| measure_text_width(row) <= width;
         if width < self.width && !self.shown.iter().all(fits) {
             let status = self.status.is_some().then(|| self.shown.pop()).flatten();

@@ -7,19 +7,11 @@ use std::ops::ControlFlow;
 
 use crate::terminal::highlight::Highlighter;
 use crate::terminal::markdown;
-use crate::terminal::style::Colours;
 
 /// Indentation of code.
 const CODE: &str = "  ";
 /// Maximum size of a line or a table, in bytes. A larger one is ended early.
 const MAX_OPEN: usize = 16 * 1024;
-
-/// The width in columns and the colours to render with.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PageStyle {
-    pub(crate) width: usize,
-    pub(crate) colours: Colours,
-}
 
 /// A text that is still arriving.
 #[derive(Clone, Default)]
@@ -46,32 +38,32 @@ struct CodeBlock {
 
 impl MarkdownStream {
     /// Adds a piece of the text. Returns the rows that became final.
-    pub(crate) fn push(&mut self, text: &str, page: PageStyle) -> Vec<String> {
+    pub(crate) fn push(&mut self, text: &str, width: usize) -> Vec<String> {
         let mut rows = Vec::new();
         for piece in text.split_inclusive('\n') {
             self.line.push_str(piece);
             if piece.ends_with('\n') || self.line.len() > MAX_OPEN {
                 let line = std::mem::take(&mut self.line);
-                rows.extend(self.end_line(line.trim_end_matches('\n'), page));
+                rows.extend(self.end_line(line.trim_end_matches('\n'), width));
             }
         }
         rows
     }
 
     /// Returns the rows that are not final yet.
-    pub(crate) fn open(&self, page: PageStyle) -> Vec<String> {
-        self.clone().end(page)
+    pub(crate) fn open(&self, width: usize) -> Vec<String> {
+        self.clone().end(width)
     }
 
     /// Ends the text. Returns its last rows.
-    pub(crate) fn end(&mut self, page: PageStyle) -> Vec<String> {
+    pub(crate) fn end(&mut self, width: usize) -> Vec<String> {
         let line = std::mem::take(&mut self.line);
         let mut rows = if line.is_empty() {
             Vec::new()
         } else {
-            self.end_line(&line, page)
+            self.end_line(&line, width)
         };
-        rows.extend(self.end_table(page));
+        rows.extend(self.end_table(width));
         *self = Self::default();
         rows
     }
@@ -83,8 +75,8 @@ impl MarkdownStream {
         (self.has_rows, self.gap) = (false, false);
     }
 
-    fn end_line(&mut self, line: &str, page: PageStyle) -> Vec<String> {
-        if let ControlFlow::Break(rows) = self.code_line(line, page) {
+    fn end_line(&mut self, line: &str, width: usize) -> Vec<String> {
+        if let ControlFlow::Break(rows) = self.code_line(line, width) {
             return rows;
         }
         if line.trim_start().starts_with('|') && self.table.len() <= MAX_OPEN {
@@ -92,17 +84,17 @@ impl MarkdownStream {
             self.table.push('\n');
             return Vec::new();
         }
-        let mut rows = self.end_table(page);
+        let mut rows = self.end_table(width);
         if line.trim().is_empty() {
             self.gap = true;
         } else {
-            rows.extend(self.separated(markdown::line(line, page)));
+            rows.extend(self.separated(markdown::line(line, width)));
         }
         rows
     }
 
     /// Renders a line of code, or the fence around it. Continues if the line is neither.
-    fn code_line(&mut self, line: &str, page: PageStyle) -> ControlFlow<Vec<String>> {
+    fn code_line(&mut self, line: &str, width: usize) -> ControlFlow<Vec<String>> {
         let text = line.trim_start();
         let indent = line.len() - text.len();
         let mark = text.chars().next().unwrap_or_default();
@@ -123,12 +115,12 @@ impl MarkdownStream {
                 ControlFlow::Break(self.separated(vec![row]))
             }
             None if is_fence && !info.contains('`') => {
-                let rows = self.end_table(page);
+                let rows = self.end_table(width);
                 self.gap = true;
                 self.code = Some(CodeBlock {
                     fence: fence.to_owned(),
                     indent,
-                    highlighter: Highlighter::new(info.trim(), page.colours),
+                    highlighter: Highlighter::new(info.trim()),
                 });
                 ControlFlow::Break(rows)
             }
@@ -136,15 +128,15 @@ impl MarkdownStream {
         }
     }
 
-    fn end_table(&mut self, page: PageStyle) -> Vec<String> {
+    fn end_table(&mut self, width: usize) -> Vec<String> {
         let lines = std::mem::take(&mut self.table);
         if lines.is_empty() {
             return Vec::new();
         }
-        let rows = markdown::table(&lines, page.width, page.colours);
+        let rows = markdown::table(&lines, width);
         let rows = rows.unwrap_or_else(|| {
             let lines = lines.lines();
-            lines.flat_map(|line| markdown::line(line, page)).collect()
+            lines.flat_map(|line| markdown::line(line, width)).collect()
         });
         self.separated(rows)
     }
@@ -163,10 +155,7 @@ impl MarkdownStream {
 mod tests {
     use super::*;
 
-    const PAGE: PageStyle = PageStyle {
-        width: 40,
-        colours: Colours::None,
-    };
+    const WIDTH: usize = 40;
 
     const TEXT: &str = "# Title\nA *short* text\nof two lines.\n\n- one\n- two\n\n  with more\n  ```sh\n  \
         ls\n\n  cd\n  ```\n- three\n\n\n1. first\n2. second\n\n```rust\nfn x() {\n\n}\n```\nBehind it.\n\n\
@@ -177,21 +166,21 @@ mod tests {
         a │ b\n──┼──\n1 │ 2\n\n│ quoted\n\n────────────────────────────────────────\n\
         The end, at last; 四十二 is a long line\nthat is broken.";
 
-    fn streamed<'a>(pieces: impl IntoIterator<Item = &'a str>, page: PageStyle) -> String {
+    fn streamed<'a>(pieces: impl IntoIterator<Item = &'a str>, width: usize) -> String {
         let mut stream = MarkdownStream::default();
         let mut rows = Vec::new();
         for piece in pieces {
-            rows.extend(stream.push(piece, page));
+            rows.extend(stream.push(piece, width));
         }
-        rows.extend(stream.end(page));
+        rows.extend(stream.end(width));
         rows.join("\n")
     }
 
     #[test]
     fn however_a_text_is_cut_it_becomes_the_same_rows() {
-        assert_eq!(streamed([TEXT], PAGE), ROWS);
-        assert_eq!(streamed(TEXT.split_inclusive(|_| true), PAGE), ROWS);
-        assert_eq!(streamed(TEXT.split_inclusive(' '), PAGE), ROWS);
+        assert_eq!(streamed([TEXT], WIDTH), ROWS);
+        assert_eq!(streamed(TEXT.split_inclusive(|_| true), WIDTH), ROWS);
+        assert_eq!(streamed(TEXT.split_inclusive(' '), WIDTH), ROWS);
     }
 
     #[test]
@@ -218,27 +207,26 @@ mod tests {
             ("| no table\nbut text", 40, "| no table\nbut text"),
             ("---", 5, "─────"),
         ] {
-            let page = PageStyle { width, ..PAGE };
-            assert_eq!(streamed([text], page), expected, "{text}");
+            assert_eq!(streamed([text], width), expected, "{text}");
         }
-        let colours = Colours::Ansi;
-        let coloured = streamed(["## T\n- a"], PageStyle { colours, ..PAGE });
+        console::set_colors_enabled(true);
+        let coloured = streamed(["## T\n- a"], WIDTH);
         assert_eq!(coloured, "\u{1b}[1mT\u{1b}[0m\n• a");
     }
 
     #[test]
     fn a_line_is_final_at_its_end_and_a_table_at_its_own() {
         let mut stream = MarkdownStream::default();
-        assert!(stream.push("Some **bo", PAGE).is_empty());
-        assert_eq!(stream.open(PAGE), ["Some **bo"]);
-        assert_eq!(stream.push("ld** text\n\n", PAGE), ["Some **bold** text"]);
-        assert!(stream.push("```\nx = 1", PAGE).is_empty());
-        assert_eq!(stream.open(PAGE), ["", "  x = 1"]);
-        assert_eq!(stream.push("\ny\n```\n", PAGE), ["", "  x = 1", "  y"]);
-        assert!(stream.push("|a|b|\n|-|-|\n|c", PAGE).is_empty());
-        assert_eq!(stream.open(PAGE), ["", "a │ b", "──┼──", "c │"]);
+        assert!(stream.push("Some **bo", WIDTH).is_empty());
+        assert_eq!(stream.open(WIDTH), ["Some **bo"]);
+        assert_eq!(stream.push("ld** text\n\n", WIDTH), ["Some **bold** text"]);
+        assert!(stream.push("```\nx = 1", WIDTH).is_empty());
+        assert_eq!(stream.open(WIDTH), ["", "  x = 1"]);
+        assert_eq!(stream.push("\ny\n```\n", WIDTH), ["", "  x = 1", "  y"]);
+        assert!(stream.push("|a|b|\n|-|-|\n|c", WIDTH).is_empty());
+        assert_eq!(stream.open(WIDTH), ["", "a │ b", "──┼──", "c │"]);
         assert_eq!(
-            stream.push("|d|\nx\n", PAGE),
+            stream.push("|d|\nx\n", WIDTH),
             ["", "a │ b", "──┼──", "c │ d", "x"]
         );
     }
@@ -246,10 +234,10 @@ mod tests {
     #[test]
     fn a_line_that_was_cut_goes_on_in_the_next_row() {
         let mut stream = MarkdownStream::default();
-        stream.push("It is for", PAGE);
+        stream.push("It is for", WIDTH);
         stream.cut();
-        stream.push("ty-two.", PAGE);
-        assert_eq!(stream.end(PAGE), ["ty-two."]);
+        stream.push("ty-two.", WIDTH);
+        assert_eq!(stream.end(WIDTH), ["ty-two."]);
     }
 
     #[test]
@@ -258,10 +246,10 @@ mod tests {
             let mut stream = MarkdownStream::default();
             let mut rows = 0;
             for _ in 0..10_000 {
-                rows += stream.push(piece, PAGE).len();
+                rows += stream.push(piece, WIDTH).len();
                 assert!(stream.line.len() + stream.table.len() <= MAX_OPEN + 100);
             }
-            rows += stream.end(PAGE).len();
+            rows += stream.end(WIDTH).len();
             assert!(rows >= 10_000 * 5 / 40, "{rows}");
         }
     }

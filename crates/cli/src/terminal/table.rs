@@ -2,7 +2,7 @@
 
 use console::{Alignment, measure_text_width, pad_str};
 
-use crate::terminal::style::{Colours, DIM};
+use crate::terminal::style::{DIM, paint};
 use crate::terminal::text::wrap;
 
 /// Minimum width of a column.
@@ -17,13 +17,12 @@ pub(super) fn rows(
     table: &[Vec<String>],
     columns: &[Alignment],
     width: usize,
-    colours: Colours,
 ) -> Option<Vec<String>> {
     let between = measure_text_width(BETWEEN) * columns.len().saturating_sub(1);
     let widths = widths(table, columns.len(), width.checked_sub(between)?)?;
-    let between = colours.paint(DIM, BETWEEN);
+    let between = paint(DIM, BETWEEN);
     let line: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
-    let line = colours.paint(DIM, &line.join(CROSSING));
+    let line = paint(DIM, &line.join(CROSSING));
     let mut rows = table.iter().map(|row| {
         let cells = widths.iter().enumerate().map(|(at, width)| {
             let cell = row.get(at).map_or("", String::as_str);
@@ -70,10 +69,9 @@ pub(crate) fn widths(table: &[Vec<String>], columns: usize, width: usize) -> Opt
 #[cfg(test)]
 mod tests {
     use crate::terminal::markdown;
-    use crate::terminal::style::Colours;
 
     fn table(text: &str, width: usize) -> String {
-        let rows = markdown::table(text, width, Colours::None);
+        let rows = markdown::table(text, width);
         rows.unwrap().join("\n")
     }
 
@@ -94,7 +92,7 @@ mod tests {
              四十二 │      7 │ short\n\
              b      │   1200 │ one two\n       │        │ three four"
         );
-        assert_eq!(markdown::table(text, 12, Colours::None), None);
+        assert_eq!(markdown::table(text, 12), None);
         // A short row, and a row that is still being written.
         assert_eq!(table("|a|b|\n|-|-|\n|c", 20), "a │ b\n──┼──\nc │");
     }

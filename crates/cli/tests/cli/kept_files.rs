@@ -327,6 +327,16 @@ fn the_changed_lines_are_shown_by_command_and_in_a_chat() {
                 @@ -1,3 +1,3 @@\n   fn main() {\n  -    serve(8430);\n  +    serve(8432);\n   }\n";
     let said = home.run(["sessions", "files", "tour", "--diff"]).done();
     assert_eq!(said.out, diff);
+    let command = home.command(["sessions", "files", "tour", "--diff"]);
+    let mut terminal = Terminal::start(command, &[], 80);
+    assert_eq!(terminal.end(), Some(0));
+    assert_eq!(terminal.screen() + "\n", diff);
+    assert!(
+        terminal.raw().contains("\u{1b}[32m  +one\u{1b}[0m")
+            || terminal.raw().contains("\u{1b}[32m+one\u{1b}[0m"),
+        "{}",
+        terminal.raw()
+    );
     let chat = Chat::start(&home, &fake, &["--quiet", "--session", "tour"]);
     assert_eq!(chat.lines("/diff\n").out, diff);
     let chat = Chat::start(&home, &fake, &["--quiet"]);

@@ -12,7 +12,6 @@ use crate::ask::confirm;
 use crate::diff::ASKED;
 use crate::error::{CliError, DONE, FAILED};
 use crate::sessions::runs::{self, idle_run, recorded};
-use crate::terminal::style::Colours;
 use crate::terminal::text::{clean, counted};
 
 /// What follows if nobody can be asked.
@@ -55,7 +54,7 @@ pub(super) async fn restore(
         }
         return Ok(code);
     }
-    for line in set.lines(Colours::None) {
+    for line in set.lines() {
         crate::note(&line);
     }
     if !args.yes && !confirm(&set.question(), REFUSAL).await? {
@@ -220,7 +219,7 @@ impl RestoreSet {
     }
 
     /// Describes the changes, line by line.
-    pub(crate) fn lines(&self, colours: Colours) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for restore in &self.restores {
             let name = clean(&restore.file.shown());
@@ -236,8 +235,8 @@ impl RestoreSet {
                 lines.push(format!("{verb} {name}: {}", counted(bytes as u64, "byte")));
                 continue;
             };
-            lines.push(format!("{verb} {name} {}", diff.summary(colours)));
-            lines.extend(diff.lines(ASKED, colours));
+            lines.push(format!("{verb} {name} {}", diff.summary()));
+            lines.extend(diff.lines(ASKED));
         }
         lines
     }
