@@ -22,6 +22,8 @@ const FILE: &str = "approvals.json";
 const MAX_FILE: u64 = 1024 * 1024;
 /// The tool whose approval is that of all edits of files.
 const EDIT: &str = "edit";
+/// Stands for any text in a pattern.
+const ANY: char = '*';
 /// Maximum length of a stored command, in bytes.
 const MAX_COMMAND: usize = 200;
 
@@ -43,16 +45,6 @@ pub(crate) struct Approval {
     /// tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     command: Option<String>,
-}
-
-/// An answer that a question offers besides yes and no.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Offer {
-    /// The answer, which may be shortened to its first letter: "always", or "pattern" for similar
-    /// commands.
-    pub(crate) word: &'static str,
-    /// The approval that it gives.
-    pub(crate) approval: Approval,
 }
 
 impl Approvals {
@@ -102,27 +94,24 @@ impl Approvals {
         approved.any(|approval| approval.tool == tool(question) && allows(approval))
     }
 
-    /// Returns what a question offers. Nothing if it has to be asked each time.
-    pub(crate) fn offers(&self, question: &Question) -> Vec<Offer> {
-        let of = |word, command| Offer {
-            word,
-            approval: Approval {
-                command,
-                ..Approval::of_tool(tool(question))
-            },
+    /// Returns the approvals that a question offers besides yes and no. None if it has to be asked each
+    /// time.
+    pub(crate) fn offers(&self, question: &Question) -> Vec<Approval> {
+        let of = |command| Approval {
+            command,
+            ..Approval::of_tool(tool(question))
         };
         match self.target(question) {
             Some((_, CallTarget::Command(command))) if !question.is_protected => {
                 let text = command.simple.map(|simple| simple.text);
                 // In a rule, `*` is a wildcard.
-                let is_plain = |text: &String| text.len() <= MAX_COMMAND && !text.contains('*');
+                let is_plain = |text: &String| text.len() <= MAX_COMMAND && !text.contains(ANY);
                 let text = text.filter(is_plain);
                 let pattern = text.as_deref().and_then(pattern_of);
-                let always = text.map(|text| of("always", Some(text)));
-                let pattern = pattern.map(|pattern| of("pattern", Some(pattern)));
-                always.into_iter().chain(pattern).collect()
+                let commands = text.into_iter().chain(pattern);
+                commands.map(|command| of(Some(command))).collect()
             }
-            Some(_) if !question.is_protected => vec![of("always", None)],
+            Some(_) if !question.is_protected => vec![of(None)],
             _ => Vec::new(),
         }
     }
@@ -174,6 +163,24 @@ impl Approval {
         Self {
             tool: tool.to_owned(),
             command: None,
+        }
+    }
+
+    /// Creates the approval of a command, or of a pattern.
+    #[cfg(test)]
+    pub(crate) fn of_command(tool: &str, command: &str) -> Self {
+        Self {
+            command: Some(command.to_owned()),
+            ..Self::of_tool(tool)
+        }
+    }
+
+    /// Returns the answer that gives the approval, which may be shortened to its first letter: "always",
+    /// or "pattern" for similar commands.
+    pub(crate) fn word(&self) -> &'static str {
+        match &self.command {
+            Some(command) if command.contains(ANY) => "pattern",
+            _ => "always",
         }
     }
 
@@ -270,10 +277,10 @@ mod tests {
         let [always, pattern] = offers.as_slice() else {
             panic!("{offers:?}");
         };
-        assert_eq!(always.approval.label(), "`git diff -U1` in this project");
-        assert_eq!(pattern.approval.label(), "`git diff *` in this project");
+        assert_eq!(always.label(), "`git diff -U1` in this project");
+        assert_eq!(pattern.label(), "`git diff *` in this project");
         assert!(!first.allow(&bash("git diff -U1")));
-        first.add(&always.approval);
+        first.add(always);
         let commands = [
             ("git diff -U1", true, true),
             ("git  diff -U1", true, true),
@@ -289,7 +296,7 @@ mod tests {
         for (command, allowed, _) in commands {
             assert_eq!(later.allow(&bash(command)), allowed, "{command}");
         }
-        later.add(&pattern.approval);
+        later.add(pattern);
         let last = approvals(data.path(), root.path());
         for (command, _, allowed) in commands {
             assert_eq!(last.allow(&bash(command)), allowed, "{command}");
@@ -304,7 +311,7 @@ mod tests {
         let approvals = approvals(data.path(), root.path());
         let label = |question: &Question| {
             let offers = approvals.offers(question);
-            offers.first().map(|always| always.approval.label())
+            offers.first().map(|always| always.label())
         };
         assert_eq!(
             label(&bash("ls -l")).as_deref(),
@@ -319,14 +326,14 @@ mod tests {
             ..edit.clone()
         };
         assert_eq!(label(&protected), None);
-        approvals.add(&approvals.offers(&edit)[0].approval);
+        approvals.add(&approvals.offers(&edit)[0]);
         assert!(approvals.allow(&edit) && !approvals.allow(&protected));
         let search = question("github_search", &json!({"query": "x"}));
         assert_eq!(
             label(&search).as_deref(),
             Some("`github_search` in this project")
         );
-        approvals.add(&approvals.offers(&search)[0].approval);
+        approvals.add(&approvals.offers(&search)[0]);
         assert!(approvals.allow(&question("github_search", &json!({"query": "y"}))));
     }
 
@@ -336,7 +343,7 @@ mod tests {
         let file = data.path().join(FILE);
         fs::write(&file, "{").unwrap();
         let approvals = approvals(data.path(), root.path());
-        approvals.add(&approvals.offers(&bash("ls"))[0].approval);
+        approvals.add(&approvals.offers(&bash("ls"))[0]);
         assert!(approvals.allow(&bash("ls")), "until the end");
         assert_eq!(fs::read_to_string(&file).unwrap(), "{");
     }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::Sender;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
-use crate::approvals::{Approval, Approvals, Offer, is_edit};
+use crate::approvals::{Approval, Approvals, is_edit};
 use crate::diff::Previews;
 use crate::error::CliError;
 use crate::lock;
@@ -27,8 +27,8 @@ pub(crate) const PROTECTED: &str = "Other programs or agents execute this file w
 /// Answers questions about tool calls.
 #[async_trait]
 pub(crate) trait Person: Send + Sync {
-    /// Asks about a call. Besides yes and no, one of the offers can be chosen.
-    async fn ask(&self, question: &Question, offers: &[Offer]) -> Reply;
+    /// Asks about a call. Besides yes and no, one of the offered approvals can be chosen.
+    async fn ask(&self, question: &Question, offers: &[Approval]) -> Reply;
 }
 
 /// Asks a person, one question at a time, unless the mode or an earlier approval answers it.
@@ -128,13 +128,13 @@ struct AtTerminal {
 /// A question that waits for the reply of a chat. Dropping it denies the call.
 pub(crate) struct PendingQuestion {
     pub(crate) text: String,
-    pub(crate) offers: Vec<Offer>,
+    pub(crate) offers: Vec<Approval>,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
 #[async_trait]
 impl Person for AtTerminal {
-    async fn ask(&self, question: &Question, offers: &[Offer]) -> Reply {
+    async fn ask(&self, question: &Question, offers: &[Approval]) -> Reply {
         let shown = self.previews.question(question, &self.terminal);
         let text = format!("{shown}\n{}", prompt(question, offers));
         let Some(chat) = &self.chat else {
@@ -162,7 +162,7 @@ struct Nobody(Arc<Terminal>);
 
 #[async_trait]
 impl Person for Nobody {
-    async fn ask(&self, question: &Question, _: &[Offer]) -> Reply {
+    async fn ask(&self, question: &Question, _: &[Approval]) -> Reply {
         self.0.note(&refusal(question));
         Reply::Nobody
     }
@@ -189,14 +189,14 @@ fn refusal(question: &Question) -> String {
 
 /// Returns the prompt of a question, for example "Allow? [y]es, [a]lways `cargo test -q` in this
 /// project, [p]attern `cargo test *` in this project".
-fn prompt(question: &Question, offers: &[Offer]) -> String {
+fn prompt(question: &Question, offers: &[Approval]) -> String {
     let mut text = "Allow? [y]es".to_owned();
     if question.is_protected {
         text.insert_str(0, &format!("{PROTECTED} "));
     }
-    for Offer { word, approval } in offers {
-        let (letter, rest) = word.split_at(1);
-        text.push_str(&format!(", [{letter}]{rest} {}", approval.label()));
+    for offer in offers {
+        let (letter, rest) = offer.word().split_at(1);
+        text.push_str(&format!(", [{letter}]{rest} {}", offer.label()));
     }
     text
 }
@@ -216,7 +216,7 @@ pub(crate) enum Reply {
 
 impl Reply {
     /// Parses a line. Returns `None` if it is no answer to a question with these offers.
-    pub(crate) fn of(line: &str, offers: &[Offer]) -> Option<Self> {
+    pub(crate) fn of(line: &str, offers: &[Approval]) -> Option<Self> {
         let line = line.trim();
         let (word, why) = match line.find(|c: char| !c.is_alphabetic()) {
             Some(end) => line.split_at_checked(end)?,
@@ -228,10 +228,11 @@ impl Reply {
             ("n" | "no", true) => Some(Self::No(None)),
             ("n" | "no", false) => Some(Self::No(Some(why.to_owned()))),
             (word, true) => {
-                let is_chosen =
-                    |offer: &&Offer| [offer.word, offer.word.split_at(1).0].contains(&word);
-                let chosen = offers.iter().find(is_chosen)?;
-                Some(Self::Yes(Some(chosen.approval.clone())))
+                let is_chosen = |offer: &&Approval| {
+                    let whole = offer.word();
+                    [whole, whole.split_at(1).0].contains(&word)
+                };
+                Some(Self::Yes(Some(offers.iter().find(is_chosen)?.clone())))
             }
             (_, false) => None,
         }
@@ -346,14 +347,11 @@ mod tests {
 
     #[test]
     fn only_an_offer_that_was_made_can_be_chosen() {
-        let offer = |word, tool| Offer {
-            word,
-            approval: Approval::of_tool(tool),
-        };
-        let always = offer("always", "fetch");
-        let offers = [always.clone(), offer("pattern", "search")];
-        for (line, tool) in [("a", "fetch"), ("Always", "fetch"), ("p", "search")] {
-            let chosen = Some(Reply::Yes(Some(Approval::of_tool(tool))));
+        let command = |command: &str| Approval::of_command("bash", command);
+        let (always, pattern) = (command("ls -l"), command("ls *"));
+        let offers = [always.clone(), pattern.clone()];
+        for (line, chosen) in [("a", &always), ("Always", &always), ("p", &pattern)] {
+            let chosen = Some(Reply::Yes(Some(chosen.clone())));
             assert_eq!(Reply::of(line, &offers), chosen, "{line}");
         }
         assert_eq!(Reply::of("p", &[always]), None);

@@ -72,7 +72,7 @@ fn cells((model, facts): &(String, ModelFacts)) -> [String; 8] {
         cell(price(|rates| Some(rates.output))),
         cell(price(|rates| rates.cache_read)),
         cell(facts.min_cacheable),
-        can(facts, |from| mark(from).to_owned()).join(", "),
+        can(facts).join(", "),
     ]
 }
 
@@ -88,7 +88,7 @@ fn cell(figure: Option<Fact<impl Display>>) -> String {
 }
 
 /// Lists the known capabilities of a model, present or missing, each with its mark.
-fn can(facts: &ModelFacts, mark: impl Fn(Origin) -> String) -> Vec<String> {
+fn can(facts: &ModelFacts) -> Vec<String> {
     let can = [
         ("images", &facts.images),
         ("thinking", &facts.thinking),

@@ -19,6 +19,11 @@ pub(crate) const NOTHING: &str =
 /// Maximum number of sessions that are listed for an ambiguous name.
 const LISTED: usize = 5;
 
+/// Returns the name of a new session: the given one, or a generated one.
+pub(crate) fn new_name(name: Option<&str>) -> Result<SessionId, CliError> {
+    Ok(name.map_or_else(|| Ok(new_session_id()), SessionId::new)?)
+}
+
 /// Returns the session with this name, or the only one whose generated name begins or ends with `text`.
 ///
 /// # Errors

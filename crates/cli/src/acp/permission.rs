@@ -10,7 +10,7 @@ use plimsoll::permissions::Question;
 
 use super::calls;
 use super::updates::Updates;
-use crate::approvals::Offer;
+use crate::approvals::Approval;
 use crate::ask::{PROTECTED, Person, Reply};
 use crate::tool_line;
 
@@ -19,7 +19,7 @@ const REJECT: &str = "reject";
 
 #[async_trait]
 impl Person for Updates {
-    async fn ask(&self, question: &Question, offers: &[Offer]) -> Reply {
+    async fn ask(&self, question: &Question, offers: &[Approval]) -> Reply {
         let (call, outbox) = (&question.call, &self.outbox);
         // The client does not know the calls of a sub-agent, so such a question is a call of its own.
         let is_below = *question.key.session != *outbox.session.0;
@@ -44,9 +44,9 @@ impl Person for Updates {
         let reply = match response.map(|response| response.outcome) {
             Ok(RequestPermissionOutcome::Selected(selected)) => {
                 let id = selected.option_id.0;
-                let chosen = offers.iter().find(|offer| *offer.word == *id);
+                let chosen = offers.iter().find(|offer| *offer.word() == *id);
                 match chosen {
-                    Some(offer) => Reply::Yes(Some(offer.approval.clone())),
+                    Some(offer) => Reply::Yes(Some(offer.clone())),
                     None if *id == *ALLOW => Reply::Yes(None),
                     None => Reply::No(None),
                 }
@@ -64,11 +64,11 @@ impl Person for Updates {
     }
 }
 
-fn options(offers: &[Offer]) -> Vec<PermissionOption> {
+fn options(offers: &[Approval]) -> Vec<PermissionOption> {
     let allow = PermissionOption::new(ALLOW, "Allow", PermissionOptionKind::AllowOnce);
     let always = offers.iter().map(|offer| {
-        let name = format!("Always allow {}", offer.approval.label());
-        PermissionOption::new(offer.word, name, PermissionOptionKind::AllowAlways)
+        let name = format!("Always allow {}", offer.label());
+        PermissionOption::new(offer.word(), name, PermissionOptionKind::AllowAlways)
     });
     let reject = PermissionOption::new(REJECT, "Reject", PermissionOptionKind::RejectOnce);
     [allow].into_iter().chain(always).chain([reject]).collect()

@@ -8,6 +8,7 @@ use super::Chat;
 use super::parse::Command;
 use crate::error::CliError;
 use crate::sessions::files::{self, RestoreSet};
+use crate::which_session::new_name;
 
 impl Chat {
     /// Executes a command.
@@ -117,10 +118,7 @@ impl Chat {
     }
 
     async fn fork(&mut self, name: Option<String>) -> Result<String, CliError> {
-        let to = match name {
-            Some(name) => SessionId::new(name)?,
-            None => new_session_id(),
-        };
+        let to = new_name(name.as_deref())?;
         let from = self.host.session.id().clone();
         let fork = self.host.ready.agent.fork(&from, None, to.clone()).await;
         self.host.session = fork?;

@@ -2,10 +2,11 @@
 //! Nothing is run; `plimsoll run --session` continues it.
 
 use plimsoll::SessionId;
-use plimsoll::session::{fork_session, new_session_id};
+use plimsoll::session::fork_session;
 use plimsoll::store::SessionReader;
 
 use crate::error::{CliError, DONE};
+use crate::which_session::new_name;
 
 /// Runs the command. The new session's name goes to standard output, its description to standard
 /// error.
@@ -15,10 +16,7 @@ pub(crate) async fn run(
     at: Option<u64>,
     to: Option<&str>,
 ) -> Result<u8, CliError> {
-    let to = match to {
-        Some(name) => SessionId::new(name)?,
-        None => new_session_id(),
-    };
+    let to = new_name(to)?;
     let forked = fork_session(store, from, at, &to).await;
     let _lease = forked?;
     let info = store.head(&to).await?;

@@ -8,7 +8,6 @@ use clap::Args;
 use plimsoll::foreign::{self, Target};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::machine::{Entry, LOG_FORMAT, State};
-use plimsoll::session::new_session_id;
 use plimsoll::store::{Export, Lease, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::{SessionId, SessionStore};
@@ -17,6 +16,7 @@ use crate::chat_file;
 use crate::error::{CliError, DONE};
 use crate::input::{self, InputChat};
 use crate::terminal::text::counted;
+use crate::which_session::new_name;
 
 /// The arguments of `plimsoll sessions import`.
 #[derive(Debug, Args)]
@@ -124,14 +124,11 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
 /// Checks that a session can be continued from a log.
 fn is_complete(id: &SessionId, log: &[Entry]) -> Result<(), CliError> {
     // The tokens do not matter here, so the fastest counter is used.
-    let mut state = State::new(Arc::new(Chars4));
-    for (n, entry) in (1..).zip(log) {
-        state.absorb(entry).map_err(|error| {
-            let cure = "the export is incomplete; export it again";
-            CliError::failed(format!("entry {n} of session {id}: {error}; {cure}"))
-        })?;
-    }
-    Ok(())
+    let state = State::fold(Arc::new(Chars4), log);
+    state.map(drop).map_err(|error| {
+        let cure = "the export is incomplete; export it again";
+        CliError::failed(format!("session {id}: {error}; {cure}"))
+    })
 }
 
 /// Gives the only session of an export the chosen name.
@@ -152,10 +149,7 @@ fn name(export: &mut Export, to: Option<&str>) -> Result<(), CliError> {
 
 /// Creates the new session and acquires its lease.
 async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lease), CliError> {
-    let id = match &args.to {
-        Some(name) => SessionId::new(name)?,
-        None => new_session_id(),
-    };
+    let id = new_name(args.to.as_deref())?;
     let lease = store.acquire(&id).await?;
     if !store.load(&id).await?.is_empty() {
         return Err(CliError::usage(format!(
