@@ -1,5 +1,4 @@
-//! Finds the session that a command names: by a whole name, a shortened one, or as the newest of
-//! this folder.
+//! Finds the session that a command names, or the newest one of this folder.
 
 use plimsoll::SessionId;
 use plimsoll::session::new_session_id;
@@ -9,49 +8,35 @@ use crate::ask;
 use crate::error::CliError;
 use crate::sessions::list::{self, ListedSession};
 
-/// Minimum length of a shortened name, in characters.
-const SHORTEST: usize = 3;
 /// Maximum number of sessions that are listed.
 const PICKED: usize = 15;
 const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
 pub(crate) const NOTHING: &str =
     "nothing was found; an entry is found if it contains all of the words";
-/// Maximum number of sessions that are listed for an ambiguous name.
-const LISTED: usize = 5;
 
 /// Returns the name of a new session: the given one, or a generated one.
 pub(crate) fn new_name(name: Option<&str>) -> Result<SessionId, CliError> {
     Ok(name.map_or_else(|| Ok(new_session_id()), SessionId::new)?)
 }
 
-/// Returns the session with this name, or the only one whose generated name begins or ends with `text`.
+/// Returns the name of an existing session.
 ///
 /// # Errors
-/// If there is none, or more than one.
+/// If there is none.
 pub(crate) async fn known(store: &impl SessionReader, text: &str) -> Result<SessionId, CliError> {
     let id = SessionId::new(text)?;
-    existing(store, &id).await?.ok_or_else(|| {
-        CliError::usage(format!(
+    match store.head(&id).await? {
+        Some(_) => Ok(id),
+        None => Err(CliError::usage(format!(
             "there is no session {id}; `plimsoll sessions list` lists them"
-        ))
-    })
-}
-
-/// Returns the session with this name, or the only one that may be meant by it.
-async fn existing(
-    store: &impl SessionReader,
-    id: &SessionId,
-) -> Result<Option<SessionId>, CliError> {
-    match store.head(id).await? {
-        Some(_) => Ok(Some(id.clone())),
-        None => shortened(store, id.as_str()).await,
+        ))),
     }
 }
 
 /// Which session `run` and `chat` continue.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionChoice {
-    /// Continue this session; a generated name may be shortened
+    /// Continue this session, or begin one of this name
     #[arg(long = "session", value_name = "ID")]
     id: Option<String>,
     /// Continue the newest session of this folder
@@ -81,8 +66,7 @@ impl SessionChoice {
 /// Returns the session of `run` and `chat`: a new one unless one is chosen.
 ///
 /// # Errors
-/// If no session was run in this folder, if the name is ambiguous, or if nothing was or could be
-/// chosen.
+/// If no session was run in this folder, or if nothing was or could be chosen.
 pub(crate) async fn of_run(
     store: &SqliteStore,
     choice: &SessionChoice,
@@ -93,11 +77,7 @@ pub(crate) async fn of_run(
     if choice.pick {
         return pick(store).await;
     }
-    let Some(text) = choice.id.as_deref() else {
-        return Ok(new_session_id());
-    };
-    let id = SessionId::new(text)?;
-    Ok(existing(store, &id).await?.unwrap_or(id))
+    new_name(choice.id.as_deref())
 }
 
 /// Lets the user choose at the terminal among the newest sessions, of this folder if there are any.
@@ -144,50 +124,4 @@ async fn newest_here(store: &SqliteStore) -> Result<SessionId, CliError> {
             here.display()
         ))
     })
-}
-
-/// Returns the only session whose name was generated and begins or ends with `text`. Names that a person
-/// gave are not shortened: a new session may have any of them, and a wrong one may be deleted.
-async fn shortened(store: &impl SessionReader, text: &str) -> Result<Option<SessionId>, CliError> {
-    if text.len() < SHORTEST {
-        return Ok(None);
-    }
-    let sessions = store.list().await?;
-    let ids = sessions.into_iter().map(|info| info.id);
-    let mut ids: Vec<SessionId> = ids
-        .filter(|id| {
-            let id = id.as_str();
-            is_generated(id) && (id.starts_with(text) || id.ends_with(text))
-        })
-        .collect();
-    if ids.len() < 2 {
-        return Ok(ids.pop());
-    }
-    let listed: Vec<&str> = ids.iter().take(LISTED).map(SessionId::as_str).collect();
-    let more = if ids.len() > LISTED { ", …" } else { "" };
-    Err(CliError::usage(format!(
-        "{text} may be {} sessions ({}{more}); give more of the name",
-        ids.len(),
-        listed.join(", ")
-    )))
-}
-
-/// Checks whether a name has the form of [`new_session_id`]: two hexadecimal numbers.
-fn is_generated(id: &str) -> bool {
-    let is_hex = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    id.split_once('-')
-        .is_some_and(|(time, random)| is_hex(time) && is_hex(random))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_generated_name_has_two_numbers() {
-        assert!(is_generated(new_session_id().as_str()));
-        for chosen in ["notes", "notes-2", "tour-a1", "-a1", "18f2c-"] {
-            assert!(!is_generated(chosen), "{chosen}");
-        }
-    }
 }

@@ -239,33 +239,17 @@ fn the_newest_session_of_a_folder_is_continued() {
 }
 
 #[test]
-fn names_may_be_shortened() {
+fn a_name_is_that_of_one_session() {
     let home = Home::new();
-    let fake = Fake::new(["one", "two", "three", "four"].map(FakeAnswer::say));
-    home.agent(&fake, &["--session", "18f2c4a1-3f2a", "One."])
+    let fake = Fake::new(["one", "two"].map(FakeAnswer::say));
+    home.agent(&fake, &["--session", "prod-notes", "One."])
         .done();
-    home.agent(&fake, &["--session", "18f2c4a2-77b0", "Two."])
-        .done();
-    for short in ["3f2a", "18f2c4a1"] {
-        let show = home.run(["sessions", "show", short]).done();
-        assert!(show.out.contains("session 18f2c4a1-3f2a"), "{}", show.out);
-    }
-    let end = home.agent(&fake, &["--session", "77b0", "More."]).done();
-    assert_eq!(end.session(), "18f2c4a2-77b0");
-    let words = ["18f2c4a1-3f2a", "18f2c4a2-77b0", "give more of the name"];
-    home.run(["sessions", "show", "18f2c"]).refused(2, &words);
-    home.agent(&fake, &["--session", "18f2c", "Which?"])
-        .refused(2, &words);
-    home.run(["sessions", "show", "18"])
-        .refused(2, &["there is no session 18"]);
-    // A name that begins like a chosen one is a new one.
-    home.agent(&fake, &["--session", "18f2c4a2-77b0-notes", "New."])
-        .done();
-    // A given name is not shortened: `delete` would take `prod-notes` for `notes`.
     for command in ["show", "delete"] {
         home.run(["sessions", command, "notes"])
             .refused(2, &["there is no session notes"]);
     }
+    let new = home.agent(&fake, &["--session", "notes", "Two."]).done();
+    assert_eq!(new.session(), "notes");
 }
 
 #[test]
