@@ -166,15 +166,6 @@ impl Approval {
         }
     }
 
-    /// Creates the approval of a command, or of a pattern.
-    #[cfg(test)]
-    pub(crate) fn of_command(tool: &str, command: &str) -> Self {
-        Self {
-            command: Some(command.to_owned()),
-            ..Self::of_tool(tool)
-        }
-    }
-
     /// Returns the answer that gives the approval, which may be shortened to its first letter: "always",
     /// or "pattern" for similar commands.
     pub(crate) fn word(&self) -> &'static str {

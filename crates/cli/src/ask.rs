@@ -347,7 +347,10 @@ mod tests {
 
     #[test]
     fn only_an_offer_that_was_made_can_be_chosen() {
-        let command = |command: &str| Approval::of_command("bash", command);
+        let command = |command: &str| -> Approval {
+            let approval = serde_json::json!({ "tool": "bash", "command": command });
+            serde_json::from_value(approval).unwrap()
+        };
         let (always, pattern) = (command("ls -l"), command("ls *"));
         let offers = [always.clone(), pattern.clone()];
         for (line, chosen) in [("a", &always), ("Always", &always), ("p", &pattern)] {

@@ -20,25 +20,19 @@ use crate::view::started;
 
 /// The settings of a session's last run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct SessionSettings {
     /// The model, as `--model` takes it; empty if it is not known.
-    #[serde(default)]
     pub(crate) model: String,
     /// The base URL without a key, unless it is the provider's usual one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     base_url: Option<String>,
     /// The configuration that was named with `--config`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     config: Option<NamedFile>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     no_config: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     /// The working directory of the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) folder: Option<PathBuf>,
     /// The flags that set anything else.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     flags: Vec<Flag>,
 }
 
