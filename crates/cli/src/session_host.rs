@@ -86,12 +86,17 @@ impl SessionHost {
         resume::save(&self.store, &self.session, &self.sources, choice).await
     }
 
-    /// Runs a message, or continues the last run. Stores the settings first.
+    /// Runs a message, or continues the last run. Stores the settings first, and takes over the tools of
+    /// MCP servers that have changed.
     pub(crate) async fn run(
         &mut self,
         message: Option<Vec<Part>>,
     ) -> Result<AgentOutput, CliError> {
-        self.remember().await?;
+        if self.ready.mcp.refresh().await {
+            self.rebuild(self.sources.clone()).await?;
+        } else {
+            self.remember().await?;
+        }
         let is_continued = message.is_none();
         let output = match message {
             Some(message) => self.session.run_parts(message).await,
@@ -154,13 +159,8 @@ impl SessionHost {
             (None, None) => {
                 "nothing to do: the context window is unknown; set it with --max-context".to_owned()
             }
-            (None, Some(target)) if now.used > target => format!(
-                "nothing was compacted: the remaining messages of {} tokens are protected, or a \
-                 hook refused the plan",
-                now.used
-            ),
             (None, Some(target)) => format!(
-                "nothing to do: the request has {} tokens, less than the target of {target}",
+                "nothing was compacted: the request has {} tokens, the target is {target}",
                 now.used
             ),
         })

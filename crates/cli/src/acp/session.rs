@@ -181,19 +181,16 @@ impl OpenSession {
         ended
     }
 
-    /// Rebuilds the agent if its mode or the tools of an MCP server have changed.
+    /// Rebuilds the agent if its mode has changed.
     async fn renew(&self, host: &mut SessionHost) -> Result<(), CliError> {
         let mode = self.gate.mode();
-        let is_other = mode != host.ready.config.settings().permission_mode();
-        if !is_other && !host.ready.mcp.refresh().await {
+        if mode == host.ready.config.settings().permission_mode() {
             return Ok(());
         }
         let mut sources = host.sources.clone();
-        if is_other {
-            sources
-                .flags
-                .set("--permission-mode", "permission_mode", mode.name());
-        }
+        sources
+            .flags
+            .set("--permission-mode", "permission_mode", mode.name());
         host.rebuild(sources).await
     }
 

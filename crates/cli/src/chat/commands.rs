@@ -143,20 +143,6 @@ impl Chat {
         let after = self.host.model();
         Ok(format!("the model is now {after}; before: {before}"))
     }
-
-    /// Reads the tools of MCP servers again if a server has reported a change. Called between runs.
-    pub(super) async fn read_tools(&mut self) {
-        if !self.host.ready.mcp.refresh().await {
-            return;
-        }
-        let told = match self.host.rebuild(self.host.sources.clone()).await {
-            Ok(()) => "the tools of an MCP server have changed; the new ones are in use".to_owned(),
-            Err(stop) => {
-                format!("the tools of an MCP server have changed, but could not be read: {stop}")
-            }
-        };
-        self.terminal.note(&self.terminal.dim(&told));
-    }
 }
 
 /// Names the command that continues the former session.

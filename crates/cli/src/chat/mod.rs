@@ -218,7 +218,6 @@ impl Chat {
                 return Ok(());
             }
         };
-        self.read_tools().await;
         self.begin();
         let remote = self.host.session.remote();
         let ended = tokio::select! {
