@@ -8,7 +8,7 @@ mod expected;
 use plimsoll_context::{Bytes, clip};
 use serde_json::{Map, Number, Value};
 
-use expected::{Expected, Kind};
+use expected::{Expected, has_type};
 
 /// The error of arguments that are no JSON object.
 const NO_OBJECT: &str = "it is valid JSON, but no object";
@@ -43,13 +43,16 @@ pub(crate) fn misfits(schema: &Value, arguments: &Map<String, Value>) -> Vec<Str
     let Some(expected) = Expected::object(schema) else {
         return Vec::new();
     };
+    // A tool may know a required field by another name than its schema.
+    let has_other = arguments.keys().any(|name| expected.field(name).is_none());
     let missing = expected.required();
-    let missing = missing.filter(|name| !arguments.contains_key(*name));
+    let missing = missing.filter(|name| !has_other && !arguments.contains_key(*name));
     let missing = missing.map(|name| format!("`{name}` is missing"));
     let others = arguments.iter().filter_map(|(name, value)| {
-        let wanted = Expected::of(schema, expected.field(name)?)?.missed(value)?;
-        let is = described(value);
-        Some(format!("`{name}` is {is}, and {wanted} is wanted"))
+        let expected = Expected::of(schema, expected.field(name)?)?;
+        let (is, wanted) = (described(value), expected.wanted());
+        let fault = format!("`{name}` is {is}, and {wanted} is wanted");
+        (!expected.allows(value)).then_some(fault)
     });
     missing.chain(others).collect()
 }
@@ -86,14 +89,10 @@ pub fn fit(schema: &Value, arguments: &mut Map<String, Value>) {
 /// Converts a value to the type that its schema expects. Returns `false` if it has another type.
 fn convert(root: &Value, schema: &Value, value: &mut Value, depth: usize) -> bool {
     let expected = Expected::of(root, schema).filter(|_| depth < MAX_DEPTH);
-    let kind = expected.as_ref().and_then(Expected::kind);
-    let (Some(expected), Some(kind)) = (expected, kind) else {
+    let Some((expected, kind)) = expected.and_then(|it| it.kind().map(|kind| (it, kind))) else {
         return true;
     };
-    if value.is_null() && expected.nullable {
-        return true;
-    }
-    if !kind.matches(value) {
+    if !expected.allows(value) {
         let Some(new) = converted(root, kind, expected.item(), value, depth) else {
             return false;
         };
@@ -117,7 +116,7 @@ fn fields(root: &Value, expected: &Expected<'_>, object: &mut Map<String, Value>
     object.retain(|name, value| {
         let field = expected.field(name);
         let field = field.and_then(|schema| Expected::of(root, schema));
-        let takes_null = field.is_none_or(|field| field.nullable);
+        let takes_null = field.is_none_or(|field| field.allows(&Value::Null));
         let is_required = expected.required().any(|required| required == name);
         !value.is_null() || takes_null || is_required
     });
@@ -131,39 +130,34 @@ fn fields(root: &Value, expected: &Expected<'_>, object: &mut Map<String, Value>
 /// Returns the value as the expected type, if it means one value of that type.
 fn converted(
     root: &Value,
-    kind: Kind,
+    kind: &str,
     item: Option<&Value>,
     value: &Value,
     depth: usize,
 ) -> Option<Value> {
     match (kind, value) {
-        (Kind::Array | Kind::Object, Value::String(text)) if is_json(text) => {
+        ("array" | "object", Value::String(text)) if text.trim_start().starts_with(['{', '[']) => {
             let inner: Value = serde_json::from_str(text).ok()?;
-            kind.matches(&inner).then_some(inner)
+            has_type(&inner, kind).then_some(inner)
         }
-        (Kind::Array, Value::Null) => None,
-        (Kind::Array, single) => {
+        ("array", Value::Null) => None,
+        ("array", single) => {
             let mut single = single.clone();
             let is_item = item.is_none_or(|item| convert(root, item, &mut single, depth + 1));
             is_item.then(|| Value::Array(vec![single]))
         }
-        (Kind::Integer, Value::Number(number)) => whole(number).map(Value::Number),
-        (Kind::Integer, Value::String(text)) => whole(&number(text)?).map(Value::Number),
-        (Kind::Number, Value::String(text)) => number(text).map(Value::Number),
-        (Kind::Boolean, Value::String(text)) => {
+        ("integer", Value::Number(number)) => whole(number).map(Value::Number),
+        ("integer", Value::String(text)) => whole(&number(text)?).map(Value::Number),
+        ("number", Value::String(text)) => number(text).map(Value::Number),
+        ("boolean", Value::String(text)) => {
             text.trim().to_lowercase().parse().ok().map(Value::Bool)
         }
         // A fraction may have been written with more digits than its number has.
-        (Kind::String, Value::Number(number)) if !number.is_f64() => {
+        ("string", Value::Number(number)) if !number.is_f64() => {
             Some(Value::String(number.to_string()))
         }
         _ => None,
     }
-}
-
-/// Checks whether a text can be an object or a list.
-fn is_json(text: &str) -> bool {
-    text.trim_start().starts_with(['{', '['])
 }
 
 /// Parses a string that contains only a number. Returns `None` if it is not a JSON number, or if digits

@@ -45,7 +45,7 @@ struct BashInput {
     #[serde(alias = "cmd", alias = "script")]
     command: String,
     /// Default 120, at most 600
-    #[serde(default, alias = "timeout")]
+    #[serde(default, alias = "timeout", deserialize_with = "input::number")]
     #[schemars(with = "u64")]
     timeout_seconds: Option<u64>,
 }
@@ -315,5 +315,15 @@ mod tests {
             r#"{"command":"echo 1","timeout":18446744073709551615}"#,
         );
         assert_eq!(got.as_deref(), Ok("1\n[exit 0]"));
+        // The schema has another name for it, so the machine leaves a string as it is.
+        for timeout in ["\"5\"", "\" 5 \"", "null"] {
+            let got = Files::new().call(
+                "bash",
+                &format!(r#"{{"command":"echo 1","timeout":{timeout}}}"#),
+            );
+            assert_eq!(got.as_deref(), Ok("1\n[exit 0]"), "{timeout}");
+        }
+        let got = Files::new().call("bash", r#"{"command":"echo 1","timeout":"soon"}"#);
+        assert!(got.is_err(), "{got:?}");
     }
 }

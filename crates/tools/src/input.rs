@@ -2,6 +2,8 @@
 
 use plimsoll_core::schema_of;
 use schemars::JsonSchema;
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 /// Schema keywords that a model does not need.
@@ -20,10 +22,22 @@ pub(crate) fn schema<I: JsonSchema>() -> Value {
     schema
 }
 
+/// Reads a number that may be written as a string, for fields with other names beside that of the
+/// schema: the machine converts only arguments that the schema names.
+pub(crate) fn number<'de, N, D>(deserializer: D) -> Result<Option<N>, D::Error>
+where
+    N: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let mut value = Value::deserialize(deserializer)?;
+    if let Some(text) = value.as_str() {
+        value = serde_json::from_str(text.trim()).map_err(D::Error::custom)?;
+    }
+    Option::deserialize(value).map_err(D::Error::custom)
+}
+
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-
     use super::*;
 
     #[derive(Deserialize, JsonSchema)]

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
 use crate::image::{IMAGE_MAX, image_part};
+use crate::input;
 use crate::output_page::{PAGE, counted};
 use crate::scope::{LocatedPath, Scope};
 
@@ -23,7 +24,13 @@ pub(crate) struct ReadInput {
     #[serde(alias = "file", alias = "file_path", alias = "filename")]
     path: String,
     /// First line, from 1
-    #[serde(default, alias = "line", alias = "start_line", alias = "start")]
+    #[serde(
+        default,
+        alias = "line",
+        alias = "start_line",
+        alias = "start",
+        deserialize_with = "input::number"
+    )]
     #[schemars(with = "u64")]
     offset: Option<usize>,
     /// Lines at most

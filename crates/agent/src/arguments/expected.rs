@@ -4,78 +4,31 @@
 //! itself decides.
 
 use serde_json::{Map, Value};
-use strum::{EnumString, IntoStaticStr};
 
 /// Maximum length of a chain of references and choices.
 const MAX_STEPS: usize = 16;
 /// The type that a schema may allow beside another.
 const NULL: &str = "null";
 
-/// A type of JSON schema, apart from `null`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, EnumString, IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub(super) enum Kind {
-    Boolean,
-    Integer,
-    Number,
-    String,
-    Array,
-    Object,
-}
-
 /// The types that a schema allows.
-#[derive(Debug, Clone)]
 pub(super) struct Expected<'a> {
-    /// The types apart from `null`.
-    kinds: Vec<Kind>,
-    /// Whether `null` is allowed as well.
-    pub(super) nullable: bool,
+    /// The names of the types, `null` included.
+    types: Vec<&'a str>,
     schema: &'a Map<String, Value>,
-}
-
-impl Kind {
-    /// Returns the type with its article.
-    fn words(self) -> String {
-        let name: &str = self.into();
-        let article = if name.starts_with(['a', 'i', 'o']) {
-            "an"
-        } else {
-            "a"
-        };
-        format!("{article} {name}")
-    }
-
-    /// Checks whether a value has this type.
-    pub(super) fn matches(self, value: &Value) -> bool {
-        match self {
-            Self::Boolean => value.is_boolean(),
-            Self::Integer => value.is_number() && !value.is_f64(),
-            Self::Number => value.is_number(),
-            Self::String => value.is_string(),
-            Self::Array => value.is_array(),
-            Self::Object => value.is_object(),
-        }
-    }
 }
 
 impl<'a> Expected<'a> {
     /// Reads a schema. Follows references within `root`, and the only branch of a choice that is not
     /// `null`. Returns `None` if the schema does not say.
     pub(super) fn of(root: &'a Value, schema: &'a Value) -> Option<Self> {
-        let mut nullable = false;
+        let mut is_nullable = false;
         let mut next = schema;
         for _ in 0..MAX_STEPS {
             let schema = next.as_object()?;
-            nullable |= schema.get("nullable") == Some(&Value::Bool(true));
-            if let Some(mut names) = type_names(schema) {
-                nullable |= names.contains(&NULL);
-                names.retain(|name| *name != NULL);
-                let kinds = names.into_iter().map(|name| name.parse().ok());
-                return Some(Self {
-                    kinds: kinds.collect::<Option<_>>()?,
-                    nullable,
-                    schema,
-                });
+            is_nullable |= schema.get("nullable") == Some(&Value::Bool(true));
+            if let Some(mut types) = type_names(schema) {
+                types.extend(is_nullable.then_some(NULL));
+                return Some(Self { types, schema });
             }
             next = if let Some(reference) = schema.get("$ref") {
                 root.pointer(reference.as_str()?.strip_prefix('#')?)?
@@ -83,7 +36,7 @@ impl<'a> Expected<'a> {
                 let mut keys = ["anyOf", "oneOf", "allOf"].iter();
                 let branches = keys.find_map(|key| schema.get(*key))?.as_array()?;
                 let is_null = |branch: &&Value| branch.get("type") == Some(&Value::from(NULL));
-                nullable |= branches.iter().any(|branch| is_null(&branch));
+                is_nullable |= branches.iter().any(|branch| is_null(&branch));
                 only(branches.iter().filter(|branch| !is_null(branch)))?
             };
         }
@@ -92,22 +45,27 @@ impl<'a> Expected<'a> {
 
     /// Reads the schema of a tool's arguments. Returns `None` if it does not want an object.
     pub(super) fn object(schema: &'a Value) -> Option<Self> {
-        Self::of(schema, schema).filter(|expected| expected.kind() == Some(Kind::Object))
+        Self::of(schema, schema).filter(|expected| expected.kind() == Some("object"))
     }
 
-    /// Returns the type, if the schema allows only one.
-    pub(super) fn kind(&self) -> Option<Kind> {
-        only(self.kinds.iter().copied())
+    /// Returns the type, if the schema allows only one beside `null`.
+    pub(super) fn kind(&self) -> Option<&'a str> {
+        only(self.values())
     }
 
-    /// Returns the wanted types in words if a value has none of them.
-    pub(super) fn missed(&self, value: &Value) -> Option<String> {
-        let is_null = self.nullable && value.is_null();
-        if is_null || self.kinds.is_empty() || self.kinds.iter().any(|kind| kind.matches(value)) {
-            return None;
-        }
-        let wanted: Vec<String> = self.kinds.iter().map(|kind| kind.words()).collect();
-        Some(wanted.join(" or "))
+    /// Checks whether a value has one of the types.
+    pub(super) fn allows(&self, value: &Value) -> bool {
+        self.values().next().is_none() || self.types.iter().any(|name| has_type(value, name))
+    }
+
+    /// Returns the wanted types in words.
+    pub(super) fn wanted(&self) -> String {
+        let with_article = |name: &str| match name {
+            "array" | "integer" | "object" => format!("an {name}"),
+            _ => format!("a {name}"),
+        };
+        let names: Vec<String> = self.values().map(with_article).collect();
+        names.join(" or ")
     }
 
     /// Returns the schema of a field.
@@ -125,6 +83,24 @@ impl<'a> Expected<'a> {
     pub(super) fn required(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let names = self.schema.get("required").and_then(Value::as_array);
         names.into_iter().flatten().filter_map(Value::as_str)
+    }
+
+    fn values(&self) -> impl Iterator<Item = &'a str> {
+        self.types.iter().copied().filter(|name| *name != NULL)
+    }
+}
+
+/// Checks whether a value has a type. An unknown type includes all values.
+pub(super) fn has_type(value: &Value, name: &str) -> bool {
+    match name {
+        NULL => value.is_null(),
+        "boolean" => value.is_boolean(),
+        "integer" => value.is_number() && !value.is_f64(),
+        "number" => value.is_number(),
+        "string" => value.is_string(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
     }
 }
 
