@@ -13,6 +13,8 @@ use crate::outcome::EndReason;
 
 /// Maximum length of an unknown tool name in a notice, in characters.
 const NAME: usize = 64;
+/// Maximum number of tools that are named in place of an unknown one.
+const TOOLS: usize = 32;
 
 /// Returns the request for a last answer.
 pub(crate) fn finalize(reason: &EndReason) -> String {
@@ -217,11 +219,18 @@ pub(crate) fn unknown_tool(name: &str, tools: &[&str]) -> String {
         .map(|tool| (strsim::jaro_winkler(name, tool), *tool))
         .collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(b.1)));
-    let near: Vec<&str> = near.into_iter().take(5).map(|(_, tool)| tool).collect();
+    let near: Vec<&str> = near.into_iter().take(TOOLS).map(|(_, tool)| tool).collect();
     if near.is_empty() {
         return format!("there is no tool `{name}`: this run has no tools; answer in text");
     }
-    format!("there is no tool `{name}`; there is: {}", near.join(", "))
+    let more = match tools.len() - near.len() {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    format!(
+        "there is no tool `{name}`; there is: {}{more}",
+        near.join(", ")
+    )
 }
 
 /// Returns an unknown tool name, shortened.

@@ -7,7 +7,7 @@ use plimsoll_agent::{
 use plimsoll_context::{Message, Part, Ppm, Threshold, Tokens, Usage};
 
 use crate::stage::audit::audit;
-use crate::stage::{self, Stage, limits, setup};
+use crate::stage::{self, Stage, limits, setup, tool};
 
 fn phases(stage: &Stage) -> Vec<(&str, ToolPhase)> {
     let phase = |event: &Event| match event {
@@ -96,6 +96,25 @@ fn a_batch_runs_as_parallel_as_allowed_and_ends_in_call_order() {
             stage.last_request(),
             "u go / a [a,b,c,d] / r a 1 / r b 2 / r c 3 / r d 4"
         );
+        stage.text("done");
+        audit(&stage);
+    }
+}
+
+/// A model that does not see its tools needs all of them, not those that are spelled alike.
+#[test]
+fn an_unknown_tool_gets_a_result_that_names_all_others() {
+    for (count, more) in [(12, ""), (40, ", and 8 more")] {
+        let tools = (0..count).map(|n| tool(&format!("t{n:02}"), true, false));
+        let mut stage = Stage::new(Setup {
+            tools: tools.collect(),
+            ..setup()
+        });
+        stage.say("go").calls(&["a:delete"]);
+        let shown = stage.seen().last().unwrap().text();
+        let named = (0..count).filter(|n| shown.contains(&format!("t{n:02}")));
+        assert_eq!(named.count(), count.min(32), "{shown}");
+        assert!(shown.ends_with(more), "{shown}");
         stage.text("done");
         audit(&stage);
     }
