@@ -26,7 +26,7 @@ pub enum WindowEvidence {
     #[default]
     Reported,
     /// It was inferred: it is smaller than a request that was refused or cut, or it follows from a rate
-    /// limit. It is valid for this session only.
+    /// limit. It is valid for this session only, until another window is set.
     Inferred,
 }
 
@@ -251,6 +251,9 @@ pub enum Entry {
         /// The source of the window.
         #[serde(default, skip_serializing_if = "WindowEvidence::is_reported")]
         lesson: WindowEvidence,
+        /// The window that was set or assumed before. An inferred window replaces only this one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        assumed: Option<Tokens>,
     },
     /// A model call was billed, but its answer is incomplete or was discarded.
     PartialReply {

@@ -167,6 +167,7 @@ impl Run {
                 window,
                 used: used.map(|used| (counted, used)),
                 lesson: told.map_or(WindowEvidence::Inferred, |_| evidence),
+                assumed: self.setup.line.window,
             });
         }
     }

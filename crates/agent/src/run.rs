@@ -158,7 +158,8 @@ impl Run {
     /// Returns the limits of the view, including the window learned so far.
     #[must_use]
     pub fn line(&self) -> ViewLimits {
-        let windows = [self.setup.line.window, self.state.facts.learned];
+        let set = self.setup.line.window;
+        let windows = [set, self.state.learned_beside(set)];
         ViewLimits {
             window: windows.into_iter().flatten().min(),
             max_output: self.current.max_output,

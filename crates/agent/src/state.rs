@@ -47,6 +47,8 @@ pub(crate) struct Facts {
     pub(crate) learned: Option<Tokens>,
     /// The learned window was inferred, not reported by the provider.
     guessed: bool,
+    /// The window that it was inferred for.
+    assumed: Option<Tokens>,
     /// Number of turns of the session.
     turns: u64,
     /// The number of the turn in which the view was last compacted.
@@ -323,8 +325,10 @@ impl State {
                 window,
                 used,
                 lesson,
+                assumed,
             } => {
                 self.facts.learned = Some(*window);
+                self.facts.assumed = *assumed;
                 self.facts.guessed = !lesson.is_reported();
                 if let Some((counted, reported)) = used {
                     self.facts.calibration.refused(*counted, *reported);
@@ -434,6 +438,12 @@ impl State {
     #[must_use]
     pub fn root(&self) -> Option<&str> {
         self.facts.root.as_deref()
+    }
+
+    /// Returns the learned window for runs in which this window is set.
+    pub(crate) fn learned_beside(&self, set: Option<Tokens>) -> Option<Tokens> {
+        let is_valid = !self.facts.guessed || self.facts.assumed == set;
+        self.facts.learned.filter(|_| is_valid)
     }
 
     /// Returns the window that was learned from refused requests, if any.

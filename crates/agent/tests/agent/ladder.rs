@@ -163,6 +163,36 @@ fn a_minutes_allowance_is_the_line_for_this_session_alone() {
     audit(&stage);
 }
 
+/// A window that nobody has named was guessed from a refusal. Once the right one is set, the guess is gone.
+#[test]
+fn a_guessed_window_gives_way_to_the_one_that_is_set_later() {
+    let mut stage = worked(
+        strategy(ContextStrategy::default(), Some(200_000)),
+        12,
+        4_000,
+    );
+    let refused = counted(&stage);
+    stage.refuse(overflow(None, None)).text("ok");
+    let guessed = stage.run.line().window;
+    assert_eq!(guessed, Some(Tokens(refused)));
+    let resumed = |window| {
+        let setup = strategy(ContextStrategy::default(), Some(window));
+        Stage::resume(stage.log.clone(), setup).run.line().window
+    };
+    assert_eq!(resumed(200_000), guessed);
+    assert_eq!(resumed(128_000), Some(Tokens(128_000)));
+    // What the provider has said holds, whatever is set.
+    let mut told = worked(
+        strategy(ContextStrategy::default(), Some(200_000)),
+        12,
+        4_000,
+    );
+    told.refuse(overflow(Some(refused), Some(8_192))).text("ok");
+    let setup = strategy(ContextStrategy::default(), Some(128_000));
+    let next = Stage::resume(told.log.clone(), setup);
+    assert_eq!(next.run.line().window, Some(Tokens(8_192)));
+}
+
 /// The provider's count is believed: what we count as 6,000 it counts as 12,000.
 #[test]
 fn numbers_correct_the_counter() {
