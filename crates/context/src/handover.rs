@@ -6,7 +6,6 @@
 //! input gives the same bytes. `docs/handover.md` explains the rules with one example.
 
 mod calls;
-mod cues;
 mod entries;
 mod files;
 mod format;
@@ -14,7 +13,6 @@ mod names;
 mod outcome;
 mod replies;
 mod rows;
-mod rules;
 mod select;
 mod sentences;
 mod shell;
@@ -23,7 +21,6 @@ mod state;
 mod statements;
 #[cfg(test)]
 mod tests;
-mod tokens;
 mod user_words;
 mod words;
 mod work;
@@ -34,7 +31,6 @@ use entries::Text;
 pub use entries::TextAuthor;
 pub(crate) use entries::authored;
 use foldhash::HashSet;
-use format::SectionItem;
 pub use format::{split_model_text, with_model_text, without_frames};
 pub use names::each_name;
 pub use speaker::typed_words;
@@ -58,10 +54,11 @@ pub(crate) fn handover(
 ) -> Option<String> {
     let texts = entries::texts(messages);
     let most = usize::try_from(max.saturating_mul(DENSE)).unwrap_or(usize::MAX);
-    let mut rows = work::read(&texts, most);
+    let rows = work::read(&texts, most);
+    let pieces = user_words::pieces(&rows);
     let mut tokens = max;
     for _ in 0..ATTEMPTS {
-        let mut text = select::select(&mut rows, tokens, count)?;
+        let mut text = select::select(&rows, &pieces, tokens, count)?;
         let weight = count(&text);
         if weight <= max {
             text.truncate(text.trim_end().len());
@@ -81,24 +78,11 @@ pub(crate) fn person_tokens(
     count: &dyn Fn(&str) -> u64,
 ) -> u64 {
     let texts = entries::texts(messages);
-    let mut words: HashSet<&str> = HashSet::default();
-    for text in &texts {
-        match text {
-            Text::Person { words: text, .. } => words.extend([text.trim()]),
-            Text::Handover(items) => {
-                let users = items.iter().filter(|(_, item)| item.is_user);
-                words.extend(users.map(|(_, item)| item.text.as_str()));
-            }
-            _ => {}
-        }
-    }
+    let words: HashSet<&str> = texts.iter().flat_map(Text::typed).collect();
     let bytes: usize = words.iter().map(|text| text.len()).sum();
     let least = bytes as u64 / DENSE;
     if least > enough {
         return least;
     }
-    let costs = words
-        .iter()
-        .map(|text| count(&SectionItem::new(true, text).written()));
-    costs.sum()
+    words.iter().map(|text| count(text) + select::MARK).sum()
 }

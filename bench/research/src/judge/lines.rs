@@ -20,8 +20,7 @@ const ANNOUNCEMENT: &str = r"^(?:let me|let's|let us|i'll|i will|i am going to|i
 /// The outline of a table.
 const TABLE: &str = r"^\||\|$|^:?-{3,}:?\s*\|";
 /// A file name with the actions on it.
-const ACTS: &str =
-    r"^(?P<path>.+?) \((?P<acts>(?:[a-z]+ [0-9]+(?:, )?)+[^)]*)\)(?::? ?(?P<rest>.*))?$";
+const ACTS: &str = r"^(?P<path>.+?) \((?P<acts>(?:edited|written|read|removed|perhaps)[^)]*)\)(?::? ?(?P<rest>.*))?$";
 
 /// Finds clutter and actions on files.
 pub(super) struct LineScanner {
@@ -138,10 +137,10 @@ mod tests {
     #[test]
     fn lists_can_be_left_out() {
         let lines = LineScanner::new().unwrap();
-        let text = told("- found x\n## Files\n- a.rs (read 2): a, b, c, d, e, f, g");
+        let text = told("- found x\n## Files\n- a.rs (read): a, b, c, d, e, f, g");
         assert_eq!(
             lines.without_lists(&text),
-            "found x\na.rs (read 2): a, b, c, d, e, f\n"
+            "found x\na.rs (read): a, b, c, d, e, f\n"
         );
     }
 
@@ -149,9 +148,9 @@ mod tests {
     fn what_was_done_to_a_file_is_read() {
         let lines = LineScanner::new().unwrap();
         assert_eq!(
-            lines.file("src/a.rs (read 2, edited 1): one"),
-            Some(("src/a.rs", "read 2, edited 1"))
+            lines.file("src/a.rs (edited, perhaps undone): one"),
+            Some(("src/a.rs", "edited, perhaps undone"))
         );
-        assert_eq!(lines.file("src/a.rs (edited)"), None);
+        assert_eq!(lines.file("src/a.rs (old)"), None);
     }
 }

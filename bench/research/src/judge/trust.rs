@@ -92,7 +92,8 @@ struct Trust {
     /// Lines marked as the user's that a person typed.
     typed_lines: Share,
     clutter: Share,
-    /// Of the mentioned files with a failed edit, those for which the text reports too many edits.
+    /// Of the mentioned files with a failed edit, those for which the text reports an edit although none was
+    /// made.
     false_edits: Share,
     /// Summaries that use at least 95 % of their budget.
     used: Share,
@@ -381,7 +382,7 @@ impl Judge<'_> {
         found
     }
 
-    /// Checks whether the summary reports more edits of a file than were made. Returns `None` if it
+    /// Checks whether the summary reports an edit of a file that was not made. Returns `None` if it
     /// does not mention the file.
     fn edit_told<'t>(
         &self,
@@ -396,12 +397,8 @@ impl Judge<'_> {
                 if shown != path && !path.ends_with(&format!("/{shown}")) {
                     continue;
                 }
-                let acts = acts.split(", ").filter_map(|act| act.split_once(' '));
-                let changes = acts
-                    .filter(|(act, _)| DONE.contains(act))
-                    .filter_map(|(_, count)| count.parse::<u32>().ok())
-                    .sum::<u32>();
-                if changes > made {
+                let tells = acts.split(", ").any(|act| DONE.contains(&act));
+                if tells && made == 0 {
                     return Some((true, line));
                 }
                 mentioned = Some((false, line));

@@ -1,9 +1,11 @@
-//! Tool calls: a one-line signature, and the files that the call reads, changes or removes.
+//! Tool calls: a one-line signature, and the files that the call reads, changes or removes. What tools and
+//! arguments are is data, in `words/tools.txt`.
 
 use serde_json::Value;
 
 use super::sentences::one_line;
 use super::shell;
+use super::state::TestRun;
 use super::words::{is_in, list};
 
 /// The maximum length of a signature, in bytes.
@@ -11,68 +13,37 @@ pub(crate) const SIGNATURE_MAX: usize = 300;
 /// The length above which an argument counts as content and is left out of signatures, in bytes.
 const CONTENT: usize = 1_000;
 /// The maximum number of recorded files of one call.
-const FILES_MAX: usize = 64;
+const FILES_MAX: usize = 200;
 
-/// The action of a call on a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Act {
-    Read,
-    Written,
-    Edited,
-    Removed,
-    /// Removed, unless the command failed or asked first.
-    PerhapsRemoved,
-    /// The changes were undone, unless they were committed before.
-    PerhapsUndone,
-}
+/// The action of a call on a file: its word in the lists and in the summary.
+pub(crate) type Act = &'static str;
 
-/// The words for actions, in lists and in the summary.
-const WORDS: [(Act, &str); 6] = [
-    (Act::Read, "read"),
-    (Act::Written, "written"),
-    (Act::Edited, "edited"),
-    (Act::Removed, "removed"),
-    (Act::PerhapsRemoved, "perhaps removed"),
-    (Act::PerhapsUndone, "perhaps undone"),
-];
-
-impl Act {
-    pub(crate) fn word(self) -> &'static str {
-        let found = WORDS.iter().find(|(act, _)| *act == self);
-        found.map_or("", |(_, word)| word)
-    }
-
-    pub(crate) fn from_word(word: &str) -> Option<Self> {
-        let found = WORDS.iter().find(|(_, known)| *known == word);
-        found.map(|(act, _)| *act)
-    }
-}
-
-/// The kind of tool that is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum CallKind {
-    Command,
-    /// A tool that searches or lists.
-    Search,
-    /// A tool that reads or changes files.
-    File,
-    #[default]
-    Other,
-}
+pub(crate) const READ: Act = "read";
+pub(crate) const WRITTEN: Act = "written";
+pub(crate) const EDITED: Act = "edited";
+pub(crate) const REMOVED: Act = "removed";
+/// Removed, unless the command failed or asked first.
+pub(crate) const PERHAPS_REMOVED: Act = "perhaps removed";
+/// The changes were undone, unless they were committed before.
+pub(crate) const PERHAPS_UNDONE: Act = "perhaps undone";
+/// What tools do besides.
+const RUNS: &str = "runs";
+const SEARCHES: &str = "searches";
+/// The word of a patch for the new place of a file.
+const MOVED: &str = "moved";
 
 /// One tool call.
 #[derive(Debug, Default)]
 pub(crate) struct TranscriptCall {
     pub(crate) name: String,
     pub(crate) signature: String,
-    pub(crate) kind: CallKind,
+    pub(crate) is_command: bool,
     /// Whether the call only shows something.
     pub(crate) is_reader: bool,
-    /// The words of a build, a check or a test, with its variables and without options. Empty for
-    /// other calls.
-    pub(crate) test: Vec<String>,
-    /// The folder of the test. Empty if it is not known.
-    pub(crate) test_folder: String,
+    /// The builds, checks and tests that a command runs.
+    pub(crate) tests: Vec<TestRun>,
+    /// The folder in which the command of the signature runs. Empty if it is not known.
+    pub(crate) folder: String,
     /// The files that the call concerns, with its action on each of them.
     pub(crate) files: Vec<(Act, String)>,
     pub(crate) arguments: Value,
@@ -82,15 +53,15 @@ impl TranscriptCall {
     /// Reads a call; one without a name is a shell command.
     pub(crate) fn new(name: &str, arguments: &str) -> Self {
         let value = serde_json::from_str::<Value>(arguments).unwrap_or_default();
-        let tool = tool(name, &value);
+        let does = what_does(name, &value);
         let command = match name {
             "" => Some(arguments.to_owned()),
-            _ if tool == "runs" => command_of(&value),
+            _ if does == RUNS => command_of(&value),
             _ => None,
         };
         let mut call = match command {
             Some(command) => shell::read(&command, text(&value, "folders").unwrap_or_default()),
-            None => Self::of_tool(name, tool, arguments, &value),
+            None => Self::of_tool(name, does, arguments, &value),
         };
         call.files.truncate(FILES_MAX);
         Self {
@@ -100,38 +71,34 @@ impl TranscriptCall {
         }
     }
 
-    fn of_tool(name: &str, tool: &str, arguments: &str, value: &Value) -> Self {
+    fn of_tool(name: &str, does: &'static str, arguments: &str, value: &Value) -> Self {
         let path = text(value, "paths").filter(|path| !path.contains('\n'));
-        let files = match Act::from_word(tool).zip(path) {
-            Some((act, path)) => vec![(act, one_line(path, SIGNATURE_MAX))],
-            None if value.is_null() => patched(arguments),
-            None => {
+        let files = match path {
+            Some(path) if [READ, WRITTEN, EDITED, REMOVED, PERHAPS_REMOVED].contains(&does) => {
+                vec![(does, one_line(path, SIGNATURE_MAX))]
+            }
+            _ if value.is_null() => patched(arguments),
+            _ => {
                 let fields = value.as_object().into_iter().flatten();
                 let texts = fields.filter_map(|(_, value)| value.as_str());
                 texts.flat_map(patched).collect()
             }
         };
-        let kind = match tool {
-            "searches" => CallKind::Search,
-            _ if files.is_empty() => CallKind::Other,
-            _ => CallKind::File,
-        };
-        let reads = files.iter().all(|(act, _)| *act == Act::Read);
+        let reads = !files.is_empty() && files.iter().all(|(act, _)| *act == READ);
         Self {
-            signature: match path.filter(|_| kind == CallKind::File) {
+            signature: match path.filter(|_| !files.is_empty()) {
                 Some(path) => one_line(&format!("{name} {path}"), SIGNATURE_MAX),
                 None => signature(name, value, arguments),
             },
-            kind,
-            is_reader: kind == CallKind::Search || kind == CallKind::File && reads,
+            is_reader: reads || does == SEARCHES,
             files,
             ..Self::default()
         }
     }
 
-    /// Returns `true` if the call builds, checks or tests.
-    pub(crate) fn is_test(&self) -> bool {
-        !self.test.is_empty()
+    /// Returns `true` for a tool that reads or changes files.
+    pub(crate) fn is_of_files(&self) -> bool {
+        !self.is_command && !self.files.is_empty()
     }
 }
 
@@ -161,7 +128,7 @@ fn command_of(value: &Value) -> Option<String> {
 }
 
 /// Returns what a tool does, by the words of its name and of the command of an editor.
-fn tool(name: &str, arguments: &Value) -> &'static str {
+fn what_does(name: &str, arguments: &Value) -> &'static str {
     let command = arguments.get("command").and_then(Value::as_str);
     let command = command.filter(|command| !command.contains(' '));
     let mut words = String::new();
@@ -185,19 +152,18 @@ pub(crate) fn patched(text: &str) -> Vec<(Act, String)> {
     let mut files: Vec<(Act, String)> = Vec::new();
     let lines = text.lines().filter(|line| line.starts_with("*** "));
     for line in lines.take(FILES_MAX) {
-        let found = list("patches").find_map(|row| {
-            let (start, effects) = row.split_once('|')?;
-            Some((line.strip_prefix(start)?, effects.split_once('|')?))
-        });
-        let Some((path, (act, before))) = found else {
-            continue;
-        };
-        // A file that is moved is named in the line before.
-        if let (Some(act), Some(moved)) = (Act::from_word(before), files.last_mut()) {
-            moved.0 = act;
+        for (start, act) in list("patches").filter_map(|row| row.split_once('|')) {
+            let Some(path) = line.strip_prefix(start) else {
+                continue;
+            };
+            let is_moved = act == MOVED;
+            // The old place stands in the line before.
+            if let Some(file) = files.last_mut().filter(|_| is_moved) {
+                file.0 = REMOVED;
+            }
+            let act = if is_moved { WRITTEN } else { act };
+            files.push((act, one_line(path, SIGNATURE_MAX)));
         }
-        let path = one_line(path.trim(), SIGNATURE_MAX);
-        files.extend(Act::from_word(act).map(|act| (act, path)));
     }
     files
 }

@@ -9,13 +9,16 @@ use super::MessageTexts;
 use super::format::{self, Section, SectionItem};
 use super::replies::replies;
 use super::speaker::{brings_a_body, is_output, speech, summary_body};
-use super::words::is_in;
+use super::words::{any_in, is_in};
 use crate::message::{Message, Part};
 use crate::removal_marker::Gap;
 
 /// The tool whose body the host adds as a message of the user, and the beginning of its result then.
 const SKILL_TOOL: &str = "Skill";
 const SKILL_LAUNCHED: &str = "Launching skill";
+
+/// A tool and its arguments. Without a name, it is a command in the agent's text.
+pub(crate) type NamedCall<'a> = (&'a str, &'a str);
 
 /// One text of the transcript.
 #[derive(Debug)]
@@ -28,14 +31,9 @@ pub(crate) enum Text<'a> {
     /// Text of the host in the user's role, or of Plimsoll.
     Host(&'a str),
     Agent(&'a str),
-    /// A tool call. If `name` is empty, `arguments` is a command in the agent's text.
-    Call {
-        name: &'a str,
-        arguments: &'a str,
-    },
+    Call(NamedCall<'a>),
     Result {
-        /// The index of the call among the texts.
-        call: Option<usize>,
+        call: NamedCall<'a>,
         text: &'a str,
         is_error: bool,
     },
@@ -43,6 +41,20 @@ pub(crate) enum Text<'a> {
     Handover(Vec<(Section, SectionItem)>),
     /// A summary by another program.
     Foreign(&'a str),
+}
+
+impl Text<'_> {
+    /// Returns the words of the user in the text.
+    pub(crate) fn typed(&self) -> Vec<&str> {
+        match self {
+            Text::Person { words, .. } => vec![words.trim()],
+            Text::Handover(items) => {
+                let users = items.iter().filter(|(_, item)| item.is_user);
+                users.map(|(_, item)| item.text.as_str()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// Reads the messages of a transcript.
@@ -79,7 +91,7 @@ pub(crate) fn authored(messages: &[MessageTexts<'_>]) -> Vec<(TextAuthor, String
         Text::Person { words, .. } => Some((TextAuthor::User, words.into_owned())),
         Text::Host(text) => Some((TextAuthor::Host, text.to_owned())),
         Text::Agent(text) => Some((TextAuthor::Agent, text.to_owned())),
-        Text::Call { name, arguments } => Some((TextAuthor::Call, format!("→ {name} {arguments}"))),
+        Text::Call((name, arguments)) => Some((TextAuthor::Call, format!("→ {name} {arguments}"))),
         Text::Result { text, is_error, .. } => {
             Some((TextAuthor::Tool { failed: is_error }, text.to_owned()))
         }
@@ -91,35 +103,35 @@ pub(crate) fn authored(messages: &[MessageTexts<'_>]) -> Vec<(TextAuthor, String
 #[derive(Default)]
 struct EntryReader<'a> {
     texts: Vec<Text<'a>>,
-    open: HashMap<&'a str, usize>,
-    /// A command within the agent's text. It counts as a call if its output follows.
-    in_text: Option<&'a str>,
-    /// Whether the agent has spoken, has written code in its text, and has called a tool.
-    has_spoken: bool,
-    has_coded: bool,
+    /// The calls without a result, by their ids.
+    open: HashMap<&'a str, NamedCall<'a>>,
+    /// Whether the agent has called a tool. If not, it may act in its text.
     has_called: bool,
-    /// The number of results whose bodies the host adds next.
+    /// The command in the agent's last text, or nothing.
+    in_text: Option<&'a str>,
+    /// The number of texts that are bodies, which a host adds: of skills and commands, and of results
+    /// and files.
     bodies: usize,
-    /// Whether the text before brings a body.
-    is_body_next: bool,
     /// Whether the rest of the message is a body.
     is_in_body: bool,
 }
 
 impl<'a> EntryReader<'a> {
     fn read(&mut self, message: &'a Message, texts: &'a [Cow<'a, str>]) {
-        let is_user = matches!(message, Message::User { .. } | Message::Summary { .. });
-        self.is_body_next &= is_user;
         self.is_in_body = false;
         match message {
             // System messages are never removed from a view.
             Message::System { .. } => {}
             // Hosts add texts of their own beside those of the user.
             Message::User { .. } => texts.iter().for_each(|text| self.user(text)),
-            Message::Assistant { parts } => parts.iter().for_each(|part| self.part(part)),
+            Message::Assistant { parts } => {
+                self.bodies = 0;
+                parts.iter().for_each(|part| self.part(part));
+            }
             Message::ToolResult(result) => {
                 let text = texts.first().map_or("", |text| text);
-                self.result(&result.call.0, text, result.is_error);
+                let call = self.open.remove(result.call.0.as_str());
+                self.result(call.unwrap_or_default(), text, result.is_error);
             }
             Message::Notice { .. } if Gap::of(message).is_some() => {}
             Message::Notice { text } => self.texts.push(Text::Host(text)),
@@ -142,78 +154,62 @@ impl<'a> EntryReader<'a> {
     fn part(&mut self, part: &'a Part) {
         match part {
             Part::Text { text } => {
-                self.bodies = 0;
-                self.has_spoken = true;
                 self.texts.push(Text::Agent(text));
-                self.in_text = fenced_command(text).or(self.in_text);
-                self.has_coded |= text.contains("```");
+                let acts = any_in("acting_texts", text);
+                self.in_text = acts.then(|| fenced_command(text).unwrap_or_default());
             }
             Part::ToolCall(call) => {
                 self.has_called = true;
-                self.open.insert(&call.id.0, self.texts.len());
-                self.texts.push(Text::Call {
-                    name: &call.name,
-                    arguments: &call.arguments,
-                });
+                let named = (call.name.as_str(), call.arguments.as_str());
+                self.open.insert(&call.id.0, named);
+                self.texts.push(Text::Call(named));
             }
             Part::Thinking(_) | Part::Image(_) | Part::File(_) | Part::Opaque(_) => {}
         }
     }
 
-    /// Returns `true` if the next text is the body of a command, a skill, a result or a file, which the
-    /// host adds.
+    /// Returns `true` if the next text is a body. All further texts of the message belong to it.
     fn is_body(&mut self) -> bool {
-        // All further texts of the message belong to it.
-        self.is_in_body |= std::mem::take(&mut self.is_body_next) || self.bodies > 0;
+        self.is_in_body |= self.bodies > 0;
         self.bodies = self.bodies.saturating_sub(1);
         self.is_in_body
     }
 
     fn user(&mut self, text: &'a str) {
-        let in_text = self.in_text.take();
         if self.is_body() {
             self.texts.push(Text::Host(text));
             return;
         }
-        self.is_body_next = brings_a_body(text);
-        let acts_in_text = in_text.is_some() || self.has_spoken && !self.has_called;
-        if acts_in_text && is_output(text, self.has_coded) {
-            // An agent without tools acts in its text, and reads the output in the user's role.
-            let call = in_text.map(|arguments| {
-                let name = "";
-                self.texts.push(Text::Call { name, arguments });
-                self.texts.len() - 1
-            });
-            self.result_of(call, text, false);
-        } else {
+        self.bodies = usize::from(brings_a_body(text));
+        // An agent without tools acts in its text, and reads the output in the user's role.
+        let acts = |command: &&str| !command.is_empty() || !self.has_called;
+        let command = self.in_text.filter(acts);
+        let Some(command) = command.filter(|command| is_output(text, !command.is_empty())) else {
             self.texts.push(speech(text));
-        }
+            return;
+        };
+        let call = ("", command);
+        self.texts
+            .extend((!command.is_empty()).then_some(Text::Call(call)));
+        self.result(call, text, false);
     }
 
-    fn result(&mut self, id: &str, text: &'a str, is_error: bool) {
-        let call = self.open.remove(id);
-        let (name, arguments) = match call.and_then(|n| self.texts.get(n)) {
-            Some(Text::Call { name, arguments }) => (*name, *arguments),
-            _ => ("", ""),
-        };
+    fn result(&mut self, call: NamedCall<'a>, text: &'a str, is_error: bool) {
+        let (name, arguments) = call;
         self.bodies += usize::from(name == SKILL_TOOL && text.starts_with(SKILL_LAUNCHED));
         let replies = replies(name, arguments, text, is_error);
         if replies.is_empty() {
-            self.result_of(call, text, is_error);
+            self.texts.push(Text::Result {
+                call,
+                text,
+                is_error,
+            });
         }
         let replies = replies.into_iter().map(|words| Text::Person {
             words: Cow::Owned(words),
             is_answer: true,
         });
         self.texts.extend(replies);
-    }
-
-    fn result_of(&mut self, call: Option<usize>, text: &'a str, is_error: bool) {
-        self.texts.push(Text::Result {
-            call,
-            text,
-            is_error,
-        });
     }
 }
 

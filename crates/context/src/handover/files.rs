@@ -2,60 +2,63 @@
 
 use foldhash::HashMap;
 
-use super::calls::Act;
+use super::calls::{Act, EDITED, PERHAPS_REMOVED, PERHAPS_UNDONE, READ, REMOVED, WRITTEN};
 use super::format::Section;
-use super::rows::Row;
+use super::rows::{Order, Row};
 use super::words::{any_in, list};
-use super::work::Order;
 
-/// The counted actions, in the order of [`FileRecord::counts`].
-const COUNTED: [Act; 3] = [Act::Written, Act::Edited, Act::Read];
+/// The word for a changed file that no build or test followed.
+const UNTESTED: &str = "not tested";
+
 /// What was done to a file.
 #[derive(Debug, Default)]
-pub(crate) struct FileRecord<'t> {
+struct FileRecord<'t> {
     path: String,
-    counts: [u32; 3],
+    /// Whether it was written as a new file, edited, or only read.
+    done: Act,
     /// The action after which the file may not exist, or may not be changed.
-    ending: Option<Act>,
+    ending: Act,
     /// The position of the last action in the transcript.
     last: Order,
     /// The position of the last change, unless an earlier handover knows it as tested.
     changed: Option<Order>,
     /// The calls and results with names of the file.
-    pub(crate) sources: Vec<&'t str>,
+    sources: Vec<&'t str>,
 }
 
 /// The files, in the order of their first use.
 #[derive(Debug, Default)]
 pub(crate) struct FileList<'t> {
-    pub(crate) all: Vec<FileRecord<'t>>,
+    all: Vec<FileRecord<'t>>,
     /// Indices of the files with the same last name.
     by_name: HashMap<String, Vec<usize>>,
 }
 
 impl<'t> FileList<'t> {
-    /// Records an action on a path. Returns the file if it still exists.
-    pub(crate) fn note(&mut self, act: Act, path: &str, at: Order) -> Option<&mut FileRecord<'t>> {
-        let Some(counted) = COUNTED.iter().position(|counted| *counted == act) else {
-            self.end(path, act, at);
-            return None;
-        };
-        let file = self.file(path)?;
-        // A file that is used again exists. Reading says nothing about its changes.
-        if act != Act::Read {
-            (file.ending, file.changed) = (None, Some(at));
-        } else if file.is_gone() {
-            file.ending = None;
+    /// Records an action on a path, with the texts that contain names of the file.
+    pub(crate) fn note(&mut self, act: Act, path: &str, at: Order, sources: &[&'t str]) {
+        let is_change = matches!(act, WRITTEN | EDITED);
+        if !is_change && act != READ {
+            return self.end(path, act, at);
         }
-        file.last = at;
-        let count = file.counts.get_mut(counted)?;
-        *count = count.saturating_add(1);
-        Some(file)
+        let Some(file) = self.file(path, at) else {
+            return;
+        };
+        // A file that is used again exists. Reading says nothing about its changes.
+        if is_change {
+            (file.ending, file.changed) = ("", Some(at));
+        } else if file.is_gone() {
+            file.ending = "";
+        }
+        if file.done != WRITTEN && (is_change || file.done.is_empty()) {
+            file.done = act;
+        }
+        file.sources.extend(sources);
     }
 
     /// Returns the file with a path, which is added if it is new. A relative path is that of the
     /// only file that ends with it.
-    fn file(&mut self, path: &str) -> Option<&mut FileRecord<'t>> {
+    fn file(&mut self, path: &str, at: Order) -> Option<&mut FileRecord<'t>> {
         let path = path.trim_start_matches("./");
         let name = path.rsplit('/').next().unwrap_or(path);
         let same_name = self.by_name.entry(name.to_owned()).or_default();
@@ -76,32 +79,43 @@ impl<'t> FileList<'t> {
         if file.path.len() < path.len() {
             path.clone_into(&mut file.path);
         }
+        file.last = at;
         Some(file)
     }
 
     /// Records that a file, the files of a folder, or those of a pattern were removed, or that their
-    /// changes may be undone. If another folder may be meant, that is not certain.
+    /// changes may be undone. If another folder may be meant, that is not certain. Further lines of
+    /// `path` are words: only the files that they name are meant, if there are any.
     fn end(&mut self, path: &str, ending: Act, at: Order) {
-        let places = self.all.iter().map(|file| is_within(&file.path, path));
-        let places: Vec<Option<bool>> = places.collect();
-        let is_exact = places.contains(&Some(true));
-        for (file, place) in self.all.iter_mut().zip(&places) {
-            let Some(is_certain) = place.filter(|is_certain| *is_certain || !is_exact) else {
-                continue;
+        let (path, words) = path.split_once('\n').unwrap_or((path, ""));
+        let is_named = |file: &FileRecord<'_>| words.lines().any(|word| may_be(&file.path, word));
+        let names_some = self.all.iter().any(is_named);
+        let mut is_known = false;
+        for file in &mut self.all {
+            let rest = file.path.strip_prefix(path);
+            let is_same = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            let is_meant = if names_some {
+                is_named(file)
+            } else {
+                may_be(&file.path, path)
             };
+            if !is_same && !is_meant {
+                continue;
+            }
+            is_known = true;
             file.ending = match ending {
-                Act::PerhapsUndone if file.is_gone() => Some(Act::PerhapsRemoved),
-                Act::PerhapsUndone if !file.has_changed() => continue,
-                Act::Removed if !is_certain => Some(Act::PerhapsRemoved),
-                ending => Some(ending),
+                // A new file was not there before.
+                PERHAPS_UNDONE if file.is_gone() || file.done == WRITTEN => PERHAPS_REMOVED,
+                PERHAPS_UNDONE if file.done == READ => continue,
+                REMOVED if !is_same => PERHAPS_REMOVED,
+                ending => ending,
             };
             file.last = at;
             file.sources.clear();
         }
-        let is_new = places.iter().all(Option::is_none) && !path.contains('*') && path != ".";
-        if is_new && ending == Act::Removed {
-            let file = self.file(path).into_iter();
-            file.for_each(|file| (file.ending, file.last) = (Some(ending), at));
+        let is_new = !is_known && ending == REMOVED && path != "." && !path.contains('$');
+        if let Some(file) = is_new.then(|| self.file(path, at)).flatten() {
+            file.ending = ending;
         }
     }
 
@@ -109,38 +123,38 @@ impl<'t> FileList<'t> {
     pub(crate) fn carry(&mut self, line: &'t str, at: Order) -> Option<()> {
         let (head, names) = line.split_once(": ").unwrap_or((line, ""));
         let (path, words) = head.strip_suffix(')')?.rsplit_once(" (")?;
-        let file = self.file(path)?;
-        file.last = at;
-        for done in words.split(", ") {
-            file.ending = Act::from_word(done);
-            let (word, times) = done.split_once(' ').unwrap_or_default();
-            let mut counts = COUNTED.iter().zip(&mut file.counts);
-            if let Some((_, count)) = counts.find(|(counted, _)| counted.word() == word) {
-                *count = count.saturating_add(times.parse().unwrap_or(0));
+        let file = self.file(path, at)?;
+        file.sources.push(names);
+        for word in words.split(", ") {
+            match [WRITTEN, EDITED, READ].iter().find(|act| **act == word) {
+                Some(done) => file.done = done,
+                None if word == UNTESTED => file.changed = Some(at),
+                None => {
+                    let mut endings = [REMOVED, PERHAPS_REMOVED, PERHAPS_UNDONE].iter();
+                    file.ending = endings.find(|act| **act == word).unwrap_or(&"");
+                }
             }
         }
-        file.sources.push(names);
         Some(())
     }
 
-    /// Restores a changed file that no test followed.
-    pub(crate) fn carry_untested(&mut self, path: &str, at: Order) {
-        if let Some(file) = self.file(path) {
-            file.changed = Some(at);
-        }
-    }
-
-    /// Returns the paths of files that changed after `tested`, without notes and temporary files,
-    /// the newest first.
-    pub(crate) fn untested(&self, tested: Order) -> Vec<&str> {
-        let is_untested = |file: &&FileRecord<'_>| {
-            let is_note = list("notes").any(|extension| file.path.ends_with(extension));
-            let is_aside = is_note || any_in("temporary", &file.path);
-            file.changed > Some(tested) && file.ending != Some(Act::Removed) && !is_aside
-        };
-        let mut files: Vec<&FileRecord<'_>> = self.all.iter().filter(is_untested).collect();
-        files.sort_by_key(|file| std::cmp::Reverse(file.changed));
-        files.into_iter().map(|file| file.path.as_str()).collect()
+    /// Returns the lines of the files; `tested` is the position of the last build or test. Those that were
+    /// there before and changed are first, since many new ones are scripts to try something, and those that
+    /// were only read are last.
+    pub(crate) fn into_rows(self, tested: Order) -> impl Iterator<Item = Row<'t>> {
+        self.all.into_iter().map(move |file| {
+            let rank = match (file.done, file.ending) {
+                (EDITED, "") => 0,
+                (READ, "") => 2,
+                _ => 1,
+            };
+            let text = format!("{} ({})", file.path, file.words(tested).join(", "));
+            Row {
+                rank,
+                sources: file.sources,
+                ..Row::new(Section::Files, file.last, text)
+            }
+        })
     }
 }
 
@@ -150,57 +164,53 @@ fn is_end(path: &str, end: &str) -> bool {
     before.is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
-/// Returns `Some` if a file may be the path `of`, or one of that folder or pattern: `true` if it is
-/// certain, `false` if one of the two is named in another folder.
-fn is_within(path: &str, of: &str) -> Option<bool> {
-    let ends = path.match_indices('/').map(|(at, _)| at);
-    let heads = ends.chain([path.len()]).filter_map(|end| path.get(..end));
-    let mut heads = heads.filter(|head| !head.is_empty());
-    if heads.clone().any(|head| head == of) {
-        return Some(true);
-    }
-    let is_found = match of.split_once('*') {
-        // The names that begin and end as the pattern does.
-        Some((before, behind)) => heads.any(|head| {
-            let end = behind.rsplit('*').next().unwrap_or(behind);
-            let is_begun = head.starts_with(before) || head.contains(&format!("/{before}"));
-            is_begun && head.ends_with(end)
-        }),
-        None => of == "." || heads.any(|head| is_end(head, of) || is_end(of, head)),
+/// Checks whether a file may be `of`, or one of that folder or pattern: one of the two may be named in
+/// another folder.
+fn may_be(path: &str, of: &str) -> bool {
+    let (path, of) = (path_parts(path), path_parts(of));
+    let begins = |path: &[&str], of: &[&str]| {
+        path.len() >= of.len() && path.iter().zip(of).all(|(name, of)| is_like(name, of))
     };
-    is_found.then_some(false)
+    let mut ends = (0..of.len()).filter_map(|at| of.get(at..));
+    of.is_empty()
+        || ends.any(|of| begins(&path, of))
+        || (0..path.len()).any(|at| path.get(at..).is_some_and(|path| begins(path, &of)))
 }
 
-impl<'t> FileRecord<'t> {
-    fn has_changed(&self) -> bool {
-        matches!(self.counts, [written, edited, _] if written + edited > 0)
-    }
+/// Returns the names in a path up to any number of folders (`**`), without variables.
+fn path_parts(path: &str) -> Vec<&str> {
+    let path = path.rsplit("../").next().unwrap_or(path);
+    let parts = path.split(['/', '\\']).take_while(|part| *part != "**");
+    parts
+        .filter(|part| !matches!(*part, "" | "." | ".." | "~") && !part.contains('$'))
+        .collect()
+}
 
+/// Checks whether a name begins and ends as a pattern.
+fn is_like(name: &str, pattern: &str) -> bool {
+    let is_sign = |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}');
+    let before = pattern.split(is_sign).next().unwrap_or_default();
+    let behind = pattern.rsplit(is_sign).next().unwrap_or_default();
+    name == pattern
+        || pattern.contains(is_sign) && name.starts_with(before) && name.ends_with(behind)
+}
+
+impl FileRecord<'_> {
     fn is_gone(&self) -> bool {
-        matches!(self.ending, Some(Act::Removed | Act::PerhapsRemoved))
+        matches!(self.ending, REMOVED | PERHAPS_REMOVED)
     }
 
-    /// Returns the line of the file. The files that were there before and changed are first, since
-    /// many new ones are scripts to try something, and those that were only read are last.
-    pub(crate) fn into_row(self) -> Row<'t> {
-        let rank = match (self.ending, self.has_changed(), self.counts) {
-            (None, true, [0, ..]) => 0,
-            (None, false, _) => 2,
-            _ => 1,
-        };
-        let mut row = Row::new(Section::Files, self.last, self.words());
-        (row.rank, row.sources) = (rank, self.sources);
-        row
-    }
-
-    /// Returns the path with what was done. Reading is omitted for a changed file.
-    fn words(&self) -> String {
-        let is_told = |act: Act| act != Act::Read || !self.has_changed();
-        let done = COUNTED.iter().zip(self.counts).filter(|(act, count)| {
-            *count > 0 && is_told(**act) && self.ending != Some(Act::Removed)
-        });
-        let done = done.map(|(act, count)| format!("{} {count}", act.word()));
-        let done = done.chain(self.ending.map(|ending| ending.word().to_owned()));
-        format!("{} ({})", self.path, done.collect::<Vec<_>>().join(", "))
+    /// Returns the words behind the path. Notes and temporary files are not tested.
+    fn words(&self, tested: Order) -> Vec<&'static str> {
+        if self.ending == REMOVED {
+            return vec![REMOVED];
+        }
+        let is_note = list("notes").any(|extension| self.path.ends_with(extension));
+        let is_aside = is_note || any_in("temporary", &self.path);
+        let is_untested = self.changed > Some(tested) && !is_aside && self.ending.is_empty();
+        let untested = if is_untested { UNTESTED } else { "" };
+        let mut words = vec![self.done, self.ending, untested];
+        words.retain(|word| !word.is_empty());
+        words
     }
 }

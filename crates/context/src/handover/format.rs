@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use super::words::behind;
+
 /// The beginning of the first line; the digits of the seal follow.
 const HEAD: &str = "[handover ";
 /// The end of the first line.
@@ -140,21 +142,6 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
     Some(items)
 }
 
-/// The beginnings of the frames and markers that Plimsoll puts around a summary or in the place of
-/// messages, behind their bracket.
-const FRAMES: [&str; 8] = [
-    "Summary of earlier messages",
-    "End of the summary",
-    "This summary replaces ",
-    "handover ",
-    "pruned: ",
-    "truncated",
-    "shortened",
-    "cut: ",
-];
-/// The texts that form the marker of removed messages after a bracket and a number.
-const REMOVED: [&str; 2] = [" message was removed here", " messages were removed here"];
-
 /// Replaces the brackets of frames and markers in `text`, so that a quoted text can neither open
 /// nor close a frame, nor offer a recall.
 #[must_use]
@@ -171,15 +158,9 @@ pub fn without_frames(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// Checks whether a text behind a bracket is that of a frame or marker.
+/// Checks whether a text behind a bracket is that of a frame or marker of Plimsoll.
 fn is_frame(text: &str) -> bool {
-    let behind = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let starts: &[&str] = if behind.len() < text.len() {
-        &REMOVED
-    } else {
-        &FRAMES
-    };
-    starts.iter().any(|start| behind.starts_with(start))
+    behind("frames", text).is_some()
 }
 
 fn seal(body: &str) -> String {

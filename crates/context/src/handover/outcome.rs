@@ -3,22 +3,20 @@
 //!
 //! An error flag of the provider is trusted. Without one, the exit code decides, then the typical
 //! output at the end of a failed program. Searches, logs and the contents of files never count as
-//! failures. Of a long result only the beginning and the end are read.
+//! failures. Of a long result only the beginning and the end are read. The forms are data, in
+//! `words/outcomes.txt`.
 
 use std::borrow::Cow;
 
-use super::calls::{CallKind, TranscriptCall};
-use super::cues::is_machine;
-use super::replies::NOTE;
-use super::sentences::{clip, clip_start, one_line, without_escapes};
-use super::words::{any_in, behind, behind_form, is_in, list};
+use super::calls::TranscriptCall;
+use super::names::has_extension;
+use super::sentences::{clip, clip_start, is_machine, one_line, without_escapes};
+use super::words::{any_in, behind, behind_form, is_in, list, until};
 
 /// The maximum length of an outcome, in bytes.
 const OUTCOME_MAX: usize = 100;
 /// The maximum length of an error, in bytes.
 const ERROR_MAX: usize = 240;
-/// The beginning of each error of a tool of Claude Code.
-const TOOL_ERROR: &str = "<tool_use_error>";
 /// The parts of a long result that are read, in bytes.
 const HEAD: usize = 2_000;
 const TAIL: usize = 4_000;
@@ -29,8 +27,6 @@ const EDGE: usize = 240;
 const MESSAGE_MAX: usize = 1_500;
 /// The number of lines at the end of an output in which its summary is searched.
 const SUMMARY_LINES: usize = 15;
-/// The number of lines of a long output that the handover repeats.
-const LINES_TOLD: usize = 2;
 /// The maximum length of a line of text; a longer line is data.
 const LINE_MAX: usize = 1_000;
 
@@ -54,57 +50,65 @@ pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outc
     } else {
         Cow::Owned(format!("{}\n{}", clip(text, HEAD), clip_start(text, TAIL)))
     };
-    let plain = without_escapes(&ends);
-    let text = plain.trim();
-    let is_failed = is_error || is_failure(call, text);
+    let text = without_escapes(&ends);
+    let text = text.trim();
+    let output = bare(text);
+    let is_failed = is_error || is_failure(call, text, output);
     let line = if is_failed {
-        error_line(call, bare(text))
+        error_line(call, output)
     } else {
-        short_form(call, bare(text))
+        short_form(call, output)
     };
     Outcome { is_failed, line }
 }
 
-fn is_failure(call: &TranscriptCall, text: &str) -> bool {
-    let output = bare(text);
+fn is_failure(call: &TranscriptCall, text: &str, output: &str) -> bool {
     let acts = !call.is_reader;
-    if text.starts_with(TOOL_ERROR) || acts && behind("refusal_openings", text).is_some() {
+    if behind("tool_errors", text).is_some() || acts && is_refusal(text) {
         return true;
     }
-    match call.kind {
-        CallKind::Command => match exit_code(text) {
-            Some(0) => acts && output_failed(call, output),
-            // `grep` and `diff` report an empty or a differing result with this code.
-            Some(1) => acts,
-            Some(_) => true,
-            None => acts && output_failed(call, output) || shell_failed(output),
-        },
-        CallKind::Search => false,
-        CallKind::File | CallKind::Other => {
-            // The result of a change is no content: a refusal may repeat the whole text.
-            let is_message = acts || output.len() <= MESSAGE_MAX;
-            is_message && behind("failure_openings", output).is_some()
-                || acts && call.kind == CallKind::File && says_failure(call, output)
-        }
+    if !call.is_command {
+        // The result of a change is no content: a refusal may repeat the whole text.
+        let is_message = acts || output.len() <= MESSAGE_MAX;
+        let is_json = output.starts_with('{');
+        let compact = clip(output, MESSAGE_MAX)
+            .split_whitespace()
+            .collect::<String>();
+        let opening = if is_json { &compact } else { output };
+        let says_failure = behind("failure_openings", opening).is_some()
+            || is_json && any_in("json_failures", opening);
+        return is_message && says_failure || acts && call.is_of_files() && was_not_changed(output);
+    }
+    match exit_code(text) {
+        Some(0) => acts && has_failed(call, output),
+        // `grep` and `diff` report an empty or a differing result with this code.
+        Some(1) => acts,
+        Some(_) => true,
+        None => acts && has_failed(call, output) || did_not_run(output),
     }
 }
 
-/// Returns `true` if the first line of a result tells of a failure. The file may be `error.rs`, and a
-/// success may count errors.
-fn says_failure(call: &TranscriptCall, text: &str) -> bool {
+fn is_refusal(text: &str) -> bool {
+    behind("refusal_openings", text).is_some()
+}
+
+/// Returns `true` if the first line of a result tells that a file was not changed. The file may be
+/// `error.rs`, and a success may count errors.
+fn was_not_changed(text: &str) -> bool {
     let line = text.lines().next().unwrap_or_default();
-    let mut line = clip(line, ERROR_MAX).to_owned();
-    for (_, path) in &call.files {
-        let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        line = line.replace(path.as_str(), "").replace(name, "");
-    }
-    let low = line.to_lowercase();
-    any_in("refusal_words", &low) || any_in("error_words", &low) && !any_in("success_words", &low)
+    let is_path = |word: &str| {
+        word.contains(['/', '\\']) || has_extension(word.trim_matches(['.', ',', ':', '"', '`']))
+    };
+    let words = clip(line, ERROR_MAX).split(' ');
+    let words = words.filter(|word| !is_path(word));
+    let line = words.collect::<Vec<_>>().join(" ").to_lowercase();
+    any_in("refusal_words", &line)
+        || any_in("error_words", &line) && !any_in("success_words", &line)
 }
 
 /// Returns an output without the texts of hosts around it.
 pub(crate) fn bare(text: &str) -> &str {
-    let mut text = text.split(NOTE).next().unwrap_or(text);
+    let mut text = text;
     for (begin, end) in list("wrappers_of_results").filter_map(|row| row.split_once('|')) {
         if let Some(inner) = behind_form(begin, text) {
             let inner = inner.trim();
@@ -132,36 +136,34 @@ fn exit_code(text: &str) -> Option<i64> {
 
 /// Returns `true` if an output ends as that of a failed program. The last summary decides, not
 /// earlier log lines.
-fn output_failed(call: &TranscriptCall, text: &str) -> bool {
-    if behind("output_failures", text).is_some() {
-        return true;
-    }
+fn has_failed(call: &TranscriptCall, text: &str) -> bool {
     let ends = text.lines().rev().filter(|line| line.len() <= LINE_MAX);
-    let verdict = ends.take(SUMMARY_LINES).enumerate().find_map(|(n, line)| {
-        let fails = any_in("test_failures", line)
-            || behind("error_lines", line).is_some()
-            || call.is_test() && counts_failures(line)
-            || n == 0 && is_exception(line);
-        let passes = is_in("successes", line.trim()) || behind("success_lines", line).is_some();
-        (fails || passes).then_some(fails)
-    });
-    verdict.unwrap_or(false)
+    let mut verdicts = ends
+        .take(SUMMARY_LINES)
+        .enumerate()
+        .filter_map(|(n, line)| {
+            let fails = any_in("test_failures", line)
+                || behind("error_lines", line).is_some()
+                || !call.tests.is_empty() && counts_failures(line)
+                || n == 0 && is_exception(line);
+            let passes = is_in("successes", line.trim()) || behind("success_lines", line).is_some();
+            (fails || passes).then_some(fails)
+        });
+    behind("output_failures", text).is_some() || verdicts.next().unwrap_or(false)
 }
 
 /// Returns `true` for `3 failed`, `1 tests failed`, `Found 2 errors`, `failures=1` and `Failed: 1`, but
 /// not for `0 failed`.
 fn counts_failures(line: &str) -> bool {
-    let low = line.to_lowercase();
-    let words = low.split(|c: char| !c.is_ascii_alphanumeric());
+    let low = line.to_lowercase().replace([':', '='], "= ");
+    let words = low.split(|c: char| !(c.is_ascii_alphanumeric() || c == '='));
     let words = words.filter(|word| !matches!(*word, "" | "test" | "tests"));
     let words: Vec<&str> = words.collect();
-    let count = |word: &str| word.parse::<u64>().is_ok_and(|count| count > 0);
+    let counts = |word: &str| word.parse::<u64>().is_ok_and(|count| count > 0);
     let is_failed = |word: &str| is_in("failure_counts", word);
     words.windows(2).any(|pair| match pair {
-        [a, b] if count(a) => is_failed(b),
-        [a, b] if count(b) && is_failed(a) => {
-            low.contains(&format!("{a}=")) || low.contains(&format!("{a}:"))
-        }
+        [a, b] if counts(b) => a.strip_suffix('=').is_some_and(is_failed),
+        [a, b] => counts(a) && is_failed(b),
         _ => false,
     })
 }
@@ -175,7 +177,7 @@ fn is_exception(line: &str) -> bool {
 
 /// Returns `true` if the shell could not run the command: a short output with a known error
 /// message.
-fn shell_failed(text: &str) -> bool {
+fn did_not_run(text: &str) -> bool {
     let is_error = |line: &str| line.len() <= LINE_MAX && any_in("shell_failures", line);
     text.lines().count() <= 3 && text.lines().any(is_error)
 }
@@ -189,27 +191,27 @@ fn without_rules(line: &str) -> &str {
 /// exception, since a traceback ends with it, or the first error, since compilers begin with it.
 fn error_line(call: &TranscriptCall, text: &str) -> String {
     // The reason of a refusal is the last line.
-    if behind("refusal_openings", text).is_some() {
-        return one_line(text.lines().next_back().unwrap_or_default(), ERROR_MAX);
+    if is_refusal(text) {
+        let reason = until("ends_of_reasons", text).lines().next_back();
+        return one_line(reason.unwrap_or_default(), ERROR_MAX);
     }
-    let lines = text.lines().map(without_rules);
-    let lines = lines.filter(|line| !line.is_empty() && line.len() <= LINE_MAX);
-    let lines: Vec<&str> = lines
-        .filter(|line| !line.to_lowercase().starts_with("exit code"))
-        .collect();
+    let json = one_line(text, ERROR_MAX);
+    let text = if text.starts_with('{') { &json } else { text };
+    let lines = text.lines().map(without_rules).filter(|line| {
+        let is_code = line.to_lowercase().starts_with("exit code");
+        !line.is_empty() && line.len() <= LINE_MAX && !is_code
+    });
+    let lines: Vec<&str> = lines.collect();
     // "ERROR:" and "### Error" alone are useless, and "$ lint --error" is an echo.
     let is_error = |line: &&&str| {
-        let words = line.split_whitespace();
-        let mut words = words.filter(|word| !word.starts_with('#'));
+        let mut words = line.split(' ').filter(|word| !word.starts_with('#'));
         let is_told = words.nth(1).is_some() && !line.starts_with('>') && !is_machine(line);
         is_told && any_in("error_words", &line.to_lowercase())
     };
-    let mut assertions = list("assertions").filter(|_| call.is_test());
-    let has = |mark: &str| lines.iter().find(|line| line.contains(mark));
-    let exception = lines.iter().rfind(|line| is_exception(line));
+    let mut assertions = list("assertions").filter(|_| !call.tests.is_empty());
     let found = assertions
-        .find_map(has)
-        .or(exception)
+        .find_map(|mark| lines.iter().find(|line| line.contains(mark)))
+        .or_else(|| lines.iter().rfind(|line| is_exception(line)))
         .or_else(|| lines.iter().find(is_error))
         .or(lines.first());
     let found = found.copied().unwrap_or("no output");
@@ -217,10 +219,10 @@ fn error_line(call: &TranscriptCall, text: &str) -> String {
 }
 
 /// Returns a short form of a successful call's output: the whole of a short one; of a long one, the last
-/// lines with a number.
+/// short line with a number.
 fn short_form(call: &TranscriptCall, text: &str) -> String {
     // The contents of a file are no outcome.
-    if call.kind == CallKind::File || matches!(text, "ok" | "(no output)") {
+    if call.is_of_files() || matches!(text, "ok" | "(no output)") {
         return String::new();
     }
     if text.len() <= OUTCOME_MAX {
@@ -228,15 +230,9 @@ fn short_form(call: &TranscriptCall, text: &str) -> String {
         let text = text.trim_end_matches([':', '{', '(', '|', ' ']);
         return one_line(text, OUTCOME_MAX);
     }
-    if call.is_reader {
-        return String::new();
-    }
-    let lines = text.lines().rev().take(SUMMARY_LINES).map(without_rules);
-    let is_told = |line: &&str| {
-        let has = |is: fn(&u8) -> bool| line.as_bytes().iter().any(is);
-        line.len() <= OUTCOME_MAX && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
-    };
-    let mut lines: Vec<&str> = lines.filter(is_told).take(LINES_TOLD).collect();
-    lines.reverse();
-    lines.join("; ")
+    let lines = text.lines().rev().filter(|_| !call.is_reader);
+    let mut lines = lines.take(SUMMARY_LINES).map(without_rules);
+    let told =
+        lines.find(|line| line.len() <= OUTCOME_MAX && line.contains(|c: char| c.is_ascii_digit()));
+    told.unwrap_or_default().to_owned()
 }

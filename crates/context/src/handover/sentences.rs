@@ -1,4 +1,5 @@
-//! Splits texts into sentences, and formats texts as one line.
+//! Splits texts into sentences, knows them by their phrases (`words/cues.txt`), and formats texts as
+//! one line.
 
 use std::borrow::Cow;
 
@@ -32,6 +33,42 @@ pub(crate) fn sentences(text: &str) -> Vec<&str> {
     }
     found.extend(text.get(start..).filter(|rest| !rest.is_empty()));
     found
+}
+
+/// Returns the sentences of a text without marks of lists. Headings, tables and code are left out.
+pub(crate) fn prose(text: &str) -> impl Iterator<Item = &str> {
+    let mut is_code = false;
+    sentences(text).into_iter().filter_map(move |sentence| {
+        let sentence = sentence.trim();
+        is_code ^= sentence.starts_with("```");
+        let is_row = sentence.starts_with(['#', '|', '<', '`', '=', '─', '│', '┌', '└', '├']);
+        let words = sentence.trim_start_matches(['-', '*', '•', '>', ' ', '✅']);
+        (!is_code && !is_row && !words.is_empty()).then_some(words)
+    })
+}
+
+/// Returns a sentence in the form in which phrases are searched: its words in lower case, each between
+/// blanks.
+pub(crate) fn words_of(sentence: &str) -> String {
+    let plain = sentence.to_lowercase().replace('’', "'");
+    let is_end = |c: char| !(c.is_alphanumeric() || c == '\'');
+    let words = plain.split(is_end).filter(|word| !word.is_empty());
+    words.fold(" ".to_owned(), |words, word| words + word + " ")
+}
+
+/// Returns `true` if the line was written by a machine rather than a person: a log, a stack trace,
+/// code.
+pub(crate) fn is_machine(line: &str) -> bool {
+    let line = line.trim();
+    let is_sign = |c: &char| !c.is_alphanumeric() && !c.is_whitespace();
+    let signs = line.chars().filter(is_sign).count();
+    signs * 4 > line.chars().count().max(24)
+        || line.starts_with("at ")
+        || line.starts_with("File \"")
+        || line.ends_with(['{', ';', '}', '('])
+        || line.ends_with(',') && line.contains(": ")
+        || line.starts_with("@@")
+        || line.starts_with(['<', '{', '}', '|', '$', '+'])
 }
 
 /// Returns `text` on one line of at most `max` bytes. Whitespace and control characters become

@@ -1,55 +1,62 @@
-//! Shell commands: the files that they write, move and remove, and the test that they run. The forms
+//! Shell commands: the files that they write, move and remove, and the tests that they run. The forms
 //! are data, in `words/commands.txt`.
+//!
+//! No shell is simulated. A listed command does something certain to paths that are plain words. Any
+//! other command with a word that removes files may have removed the files that its words name, or, if
+//! they name none, any file.
 
-use super::calls::{Act, CallKind, SIGNATURE_MAX, TranscriptCall, patched};
+use super::calls::{
+    Act, EDITED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
+};
 use super::names::has_extension;
 use super::sentences::one_line;
+use super::state::TestRun;
 use super::words::{any_in, is_in, list};
 
 /// The maximum number of lines of a here-document whose end is searched.
 const BODY_MAX: usize = 4_000;
 /// The number of words behind a program that may name a test.
 const WORDS_MAX: usize = 3;
-/// The folder of relative paths if it cannot be known.
-const UNKNOWN: &str = "?";
+/// The maximum number of words of an unclear command that are compared with paths.
+const UNCLEAR_MAX: usize = 200;
 
 /// Reads a command that runs in `folder`.
 pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
-    let shell = without_bodies(command);
+    let shell = without_bodies(&command.replace("\\\n", " "));
+    let (first_folder, shown) = shown(&shell);
     let mut call = TranscriptCall {
-        signature: one_line(shown(&shell), SIGNATURE_MAX),
-        kind: CallKind::Command,
+        signature: one_line(shown, SIGNATURE_MAX),
+        folder: in_folder(folder, first_folder),
+        is_command: true,
         is_reader: true,
         ..TranscriptCall::default()
     };
-    let known = |folder: Option<String>| folder.unwrap_or_else(|| UNKNOWN.to_owned());
     let mut current = folder.to_owned();
-    let mut is_certain = true;
-    for stage in stages(&shell).into_iter().map(Stage::of) {
+    let (mut is_certain, mut pipeline) = (true, Vec::new());
+    for (link, words) in stages(&shell) {
+        if link != '|' {
+            pipeline.clear();
+        }
+        pipeline.extend(words.iter().cloned());
+        let removes = any_in("removing", &padded(&words));
+        let stage = Stage::of(words);
         let (program, to) = (stage.word(0), stage.word(1));
-        let folder = match &stage.folder {
-            Some(other) => known(in_folder(&current, other)),
-            None => current.clone(),
-        };
-        if matches!(program, "cd" | "pushd") && to != "." {
-            current = known(in_folder(&folder, to));
+        let folder = in_folder(&current, stage.folder.as_deref().unwrap_or_default());
+        if matches!(program, "cd" | "pushd") {
+            current = in_folder(&folder, to);
         }
         is_certain &= !is_in("conditions", program);
-        let acts = stage.acts();
+        // What stands behind `||` may not run.
+        let is_sure = is_certain && link != '!';
+        let acts = stage.acts(&folder, is_sure, if removes { &pipeline } else { &[] });
         let reads = acts.is_empty() && stage.is_listed("readers");
         let is_aside = program.is_empty() || stage.is_listed("aside_programs");
-        call.is_reader &= reads || is_aside;
-        for (act, path) in acts {
-            let is_perhaps = act == Act::Removed && !is_certain;
-            let act = if is_perhaps { Act::PerhapsRemoved } else { act };
-            let path = in_folder(&folder, path).filter(|path| !path.starts_with("/dev/"));
-            let file = path.map(|path| (act, one_line(&path, SIGNATURE_MAX)));
-            call.files.extend(file);
+        if !matches!(link, '|' | '!') {
+            call.is_reader &= reads || is_aside;
+            let is_test = !reads && !is_aside && stage.tests();
+            call.tests.extend(is_test.then(|| stage.test(&folder)));
         }
-        if stage.tests() && !reads && !is_aside {
-            call.test = [stage.variables, stage.words].concat();
-            call.test_folder = folder;
-        }
+        call.files.extend(acts);
     }
     call.files.extend(patched(command));
     call
@@ -58,9 +65,8 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
 /// One program with its arguments.
 #[derive(Default)]
 struct Stage {
-    /// The program without its folder, and its arguments without options.
+    /// The program without its folder, its arguments and its options.
     words: Vec<String>,
-    options: Vec<String>,
     /// The variables that make another test of a test.
     variables: Vec<String>,
     /// The folder of `-C`.
@@ -76,79 +82,96 @@ impl Stage {
         while let Some(word) = words.next() {
             let is_first = stage.words.is_empty();
             match word.as_str() {
+                ">" => stage.output = words.next().map(|path| (WRITTEN, path)),
+                ">>" => stage.output = words.next().map(|path| (EDITED, path)),
                 "-C" => stage.folder = words.next(),
-                ">" => stage.output = words.next().map(|path| (Act::Written, path)),
-                ">>" => stage.output = words.next().map(|path| (Act::Edited, path)),
-                // `python -m pytest` runs pytest.
-                "-m" if stage.words.len() == 1 && stage.word(0).starts_with("python") => {
-                    stage.words.clear();
-                }
-                _ if word.starts_with('#') => break,
-                // `2>&1`, `<a` and `$(`.
-                _ if word.starts_with(['<', '$', '(']) || word.contains('>') => {}
-                _ if word.starts_with('-') => stage.options.push(word),
-                _ if is_first && word.contains('=') => {
+                _ if word.starts_with('<') => {}
+                _ if !is_first => stage.words.push(word),
+                // `timeout 60 make` runs make, and `python -m pytest` runs pytest.
+                _ if is_in("wrappers", &word) => {}
+                _ if word.starts_with(['-', '$', '(']) || word.starts_with(char::is_numeric) => {}
+                _ if word.contains('=') => {
                     let name = word.split('=').next().unwrap_or_default();
-                    if !is_in("plain_variables", name) {
-                        stage.variables.push(word);
-                    }
+                    let is_plain = is_in("plain_variables", name);
+                    stage.variables.extend((!is_plain).then_some(word));
                 }
-                // `timeout 60 make` runs make.
-                _ if is_first && is_in("wrappers", &word) => {}
-                _ if is_first && word.starts_with(char::is_numeric) => {}
-                _ if is_first => {
-                    let program = word.rsplit('/').next();
-                    stage.words.extend(program.map(str::to_owned));
-                }
-                _ => stage.words.push(word),
+                _ => stage
+                    .words
+                    .extend(word.rsplit('/').next().map(str::to_owned)),
             }
         }
         stage
     }
 
-    fn word(&self, n: usize) -> &str {
-        self.words.get(n).map_or("", String::as_str)
+    /// Returns the program and its arguments.
+    fn arguments(&self) -> impl Iterator<Item = &str> {
+        let words = self.words.iter().map(String::as_str);
+        words.filter(|word| !word.starts_with('-'))
     }
 
-    /// Returns the actions on files.
-    fn acts(&self) -> Vec<(Act, &str)> {
-        let output = self.output.iter().map(|(act, path)| (*act, path.as_str()));
-        let mut acts: Vec<(Act, &str)> = output.collect();
-        let Some((effects, words)) = list("effects").find_map(|row| self.effects(row)) else {
-            return acts;
-        };
-        let mut effects = effects.split('|').map(Act::from_word);
-        let [before, last, all] = [(); 3].map(|()| effects.next().flatten());
-        acts.extend(all.map(|act| (act, ".")));
-        if let Some((to, from)) = words.split_last() {
-            acts.extend(
-                from.iter()
-                    .filter_map(|path| Some((before?, path.as_str()))),
-            );
-            // `mv a.rs src` names a folder.
-            let last = last.filter(|act| *act != Act::Written || has_extension(to));
-            acts.extend(last.map(|act| (act, to.as_str())));
+    fn word(&self, n: usize) -> &str {
+        self.arguments().nth(n).unwrap_or_default()
+    }
+
+    /// Returns the actions on files. `removing` are the words of the stage and of those that it reads from,
+    /// if one removes files.
+    fn acts(&self, folder: &str, is_certain: bool, removing: &[String]) -> Vec<(Act, String)> {
+        let mut acts: Vec<(Act, String)> = Vec::new();
+        let is_harmless = self.is_listed("speakers") && !removing.iter().any(|word| runs(word));
+        let mut is_clear = is_harmless || removing.is_empty();
+        if let Some((effects, words)) = list("effects").find_map(|row| self.effects(row)) {
+            is_clear = true;
+            let mut effects = effects.split('|');
+            let [before, last, all] = [(); 3].map(|()| effects.next().unwrap_or_default());
+            let words: Vec<String> = words.into_iter().flat_map(expanded).collect();
+            for (n, word) in words.iter().enumerate() {
+                let act = if n + 1 < words.len() { before } else { last };
+                let is_pattern = word.contains(['*', '?', '[']);
+                let is_change = matches!(act, WRITTEN | EDITED);
+                // `mv a.rs src` names a folder.
+                let is_folder = act == WRITTEN && !has_extension(word);
+                match act {
+                    "" => {}
+                    _ if is_change && (is_folder || is_pattern) => {}
+                    _ if any_in("no_paths", word) => is_clear &= is_change,
+                    REMOVED if is_pattern || !is_certain => {
+                        acts.push((PERHAPS_REMOVED, in_folder(folder, word)))
+                    }
+                    _ => acts.push((act, in_folder(folder, word))),
+                }
+            }
+            acts.extend((!all.is_empty()).then(|| (all, unclear(folder, &words))));
         }
+        if !is_clear {
+            acts.extend(perhaps_removed(folder, removing));
+        }
+        let output = self.output.iter();
+        let output =
+            output.filter(|(_, path)| !any_in("no_paths", path) && !path.starts_with("/dev/"));
+        acts.extend(output.map(|(act, path)| (*act, in_folder(folder, path))));
         acts
     }
 
     /// Returns the effects of a line of the list and the arguments, if the program is that of the line.
-    fn effects(&self, row: &'static str) -> Option<(&'static str, &[String])> {
+    fn effects(&self, row: &'static str) -> Option<(&'static str, Vec<&str>)> {
         let (form, effects) = row.split_once('|')?;
-        let parts = form.split(' ');
         let (options, names): (Vec<&str>, Vec<&str>) =
-            parts.partition(|part| part.starts_with('-'));
-        let (program, arguments) = self.words.split_at_checked(names.len())?;
-        let is_met = program == names && options.iter().all(|option| self.has(option));
-        is_met.then_some((effects, arguments))
+            form.split(' ').partition(|part| part.starts_with('-'));
+        let arguments: Vec<&str> = self.arguments().collect();
+        let arguments = arguments.strip_prefix(names.as_slice())?;
+        let is_met = options.iter().all(|option| self.has(option));
+        is_met.then(|| (effects, arguments.to_vec()))
     }
 
     /// Checks for an option. `-rf` contains `-r`.
     fn has(&self, option: &str) -> bool {
-        let letter = option.strip_prefix('-').filter(|rest| rest.len() == 1);
-        self.options.iter().any(|one| match letter {
+        let letter = option
+            .strip_prefix('-')
+            .filter(|rest| rest.len() == 1 && *rest != "-");
+        let mut options = self.words.iter().filter(|word| word.starts_with('-'));
+        options.any(|one| match letter {
             Some(letter) => !one.starts_with("--") && one.contains(letter),
-            None => one == option,
+            None => one.split('=').next() == Some(option),
         })
     }
 
@@ -158,20 +181,42 @@ impl Stage {
         is_in(name, program) || is_in(name, &format!("{program} {}", self.word(1)))
     }
 
-    /// Returns `true` for a build, a check or a test: by the program, by one of the words behind it that
-    /// is no file, or by the script that an interpreter runs, such as `tests/test_lexer.py`.
+    /// Returns `true` for a build, a check or a test: by the program, or by one of the words behind it that
+    /// is no file.
     fn tests(&self) -> bool {
         let program = self.word(0);
-        let is_interpreter = is_in("interpreters", program);
-        let mut words = self.words.iter().skip(1).take(WORDS_MAX);
-        let is_test = is_test_word(program)
-            || words.any(|word| {
-                let name = word.rsplit('/').next().unwrap_or(word);
-                let is_file = word.contains('/') || has_extension(name);
-                (!is_file || is_interpreter && has_extension(name)) && is_test_word(name)
-            });
-        let asks_only = self.options.iter().any(|word| is_in("asks_only", word));
+        let words = self.arguments().skip(1).take(WORDS_MAX);
+        let mut words = words.filter(|word| !word.contains('/') && !has_extension(word));
+        let is_test = is_test_word(program) || words.any(is_test_word);
+        let asks_only = self.words.iter().any(|word| is_in("asks_only", word));
         is_test && !asks_only && program != "git"
+    }
+
+    /// Returns what the test runs. An option and its value are one word.
+    fn test(&self, folder: &str) -> TestRun {
+        let mut words: Vec<String> = Vec::new();
+        let told = self
+            .words
+            .iter()
+            .filter(|word| !is_in("plain_options", word));
+        for word in told.map(|word| word.trim_start_matches("./").trim_end_matches('/')) {
+            match words.last_mut() {
+                Some(option)
+                    if option.starts_with('-')
+                        && !option.contains(' ')
+                        && !word.starts_with('-') =>
+                {
+                    option.extend([' '].into_iter().chain(word.chars()));
+                }
+                _ if word.starts_with('-') => words.push(word.replace('=', " ")),
+                _ => words.push(word.to_owned()),
+            }
+        }
+        let place = [self.variables.as_slice(), &[folder.to_owned()]].concat();
+        TestRun {
+            place: place.join(" "),
+            words,
+        }
     }
 }
 
@@ -181,20 +226,105 @@ fn is_test_word(word: &str) -> bool {
         .any(|part| is_in("tests", part))
 }
 
-/// Returns a path relative to a folder, or `None` if it depends on variables or commands.
-fn in_folder(folder: &str, path: &str) -> Option<String> {
-    let path = path.trim_start_matches("./").trim_end_matches('/');
-    let is_path = !path.is_empty() && !any_in("no_paths", path);
-    is_path.then(|| match path {
-        _ if folder.is_empty() || path.starts_with(['/', '~']) => path.to_owned(),
-        "." => folder.to_owned(),
-        _ => format!("{folder}/{path}"),
+/// Checks for a command in a word.
+fn runs(word: &str) -> bool {
+    word.contains(['`', '$'])
+}
+
+/// Returns the names and numbers in words that may contain code.
+fn parts(words: &[String]) -> impl Iterator<Item = &str> {
+    let is_of_part = |c: char| c.is_alphanumeric() || "_./-*?[]{}~\\:".contains(c);
+    words
+        .iter()
+        .flat_map(move |word| word.split(move |c| !is_of_part(c)))
+}
+
+/// Returns the parts of words in lower case, each between blanks.
+fn padded(words: &[String]) -> String {
+    let parts = parts(words).filter(|part| !part.is_empty());
+    parts.fold(" ".to_owned(), |text, part| {
+        text + &part.to_lowercase() + " "
     })
 }
 
-/// Returns a command without the bodies of here-documents, which are content.
+/// Returns the files that an unclear command may have removed.
+fn perhaps_removed(folder: &str, pipeline: &[String]) -> Vec<(Act, String)> {
+    let is_pattern = |word: &&String| word.contains(['*', '?', '[']);
+    let mut program = pipeline.iter().skip_while(|word| is_in("wrappers", word));
+    let is_search = program.next().is_some_and(|program| program == "find");
+    let has_unknown = pipeline.iter().any(|word| runs(word));
+    let is_fed = pipeline
+        .iter()
+        .any(|word| word == "xargs" || word == "parallel");
+    if is_search && !has_unknown {
+        // `find src -name '*.py'`: the patterns, or the folders before the options.
+        let options = pipeline.iter().filter(|word| word.starts_with(['-', '!']));
+        let excludes = options.clone().any(|option| is_in("excluding", option));
+        let patterns: Vec<&String> = pipeline
+            .iter()
+            .filter(is_pattern)
+            .filter(|_| !excludes)
+            .collect();
+        let folders = program.take_while(|word| !word.starts_with(['-', '(', '!']));
+        let paths: Vec<&String> = if patterns.is_empty() {
+            folders.collect()
+        } else {
+            patterns
+        };
+        return paths
+            .into_iter()
+            .map(|path| (PERHAPS_REMOVED, in_folder(folder, path)))
+            .collect();
+    }
+    let is_listed = pipeline
+        .first()
+        .is_some_and(|program| is_in("listers", program));
+    let is_told = !has_unknown && (!is_fed || is_listed);
+    let words = parts(pipeline).filter(|part| is_told && !part.starts_with('-'));
+    let words = words.filter(|part| part.contains(char::is_alphanumeric) || part.contains('*'));
+    vec![(PERHAPS_REMOVED, unclear(folder, words.take(UNCLEAR_MAX)))]
+}
+
+/// Returns the path of an action on the files that words name, or, if they name none, on those of a folder.
+fn unclear(folder: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
+    let mut path = in_folder(folder, ".");
+    for word in words {
+        path.extend(["\n", &word.as_ref().replace('\n', " ")]);
+    }
+    if path.contains('\n') {
+        path
+    } else {
+        path + "\n"
+    }
+}
+
+/// Returns the words that a word in braces stands for: `src/{a,b}.rs`.
+fn expanded(word: &str) -> Vec<String> {
+    let split = word.split_once('{');
+    let split = split.and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
+    match split {
+        Some((before, (inner, behind))) if inner.contains(',') => {
+            let words = inner.split(',').map(|one| format!("{before}{one}{behind}"));
+            words.flat_map(|word| expanded(&word)).collect()
+        }
+        _ => vec![word.to_owned()],
+    }
+}
+
+/// Returns a path relative to a folder.
+fn in_folder(folder: &str, path: &str) -> String {
+    let path = one_line(path, SIGNATURE_MAX);
+    let path = path.trim_start_matches("./").trim_end_matches('/');
+    match path {
+        "" => folder.to_owned(),
+        "." if !folder.is_empty() => folder.to_owned(),
+        _ if matches!(folder, "" | ".") || path.starts_with(['/', '~']) => path.to_owned(),
+        _ => format!("{folder}/{path}"),
+    }
+}
+
+/// Returns a command without the bodies of here-documents, which are content, unless a program runs them.
 fn without_bodies(command: &str) -> String {
-    let command = command.replace("\\\n", " ");
     let mut shell: Vec<String> = Vec::new();
     let mut lines = command.lines();
     while let Some(line) = lines.next() {
@@ -202,61 +332,88 @@ fn without_bodies(command: &str) -> String {
         let behind = behind.trim_start_matches(['-', ' ']);
         let end = behind.find([' ', ')', ';', '&', '|', '>']);
         let (word, rest) = behind.split_at(end.unwrap_or(behind.len()));
-        let end = word.trim_matches(['\'', '"']);
+        let end = word.trim_matches(['\'', '"', '\\']);
         let mut ahead = lines.clone();
-        let mut body = ahead.by_ref().take(BODY_MAX);
-        if !end.is_empty() && body.any(|line| line.trim() == end) {
-            shell.push(format!("{}{rest}", before.trim_end()));
-            lines = ahead;
-        } else {
+        let body: Vec<&str> = ahead
+            .by_ref()
+            .take(BODY_MAX)
+            .take_while(|line| line.trim() != end)
+            .collect();
+        if end.is_empty() || body.len() == lines.clone().take(BODY_MAX).count() {
             shell.push(line.to_owned());
+            continue;
         }
+        let is_code = before
+            .split_whitespace()
+            .any(|word| is_in("interpreters", word));
+        let code = body.join("\n").replace('\'', "\"");
+        let code = if is_code {
+            format!(" '{code}'")
+        } else {
+            String::new()
+        };
+        shell.push(format!("{}{code}{rest}", before.trim_end()));
+        lines = ahead;
     }
     shell.join("\n")
 }
 
-/// Returns the part of a command that a signature shows: without the text of a commit, a leading change
-/// to an absolute folder, which agents repeat, and a trailing redirection.
-fn shown(shell: &str) -> &str {
-    let command = shell.split("\"$(cat").next().unwrap_or_default().trim();
-    let behind = command
+/// Splits a command into the folder to which it first changes, which agents repeat, and the part that a
+/// signature shows.
+fn shown(shell: &str) -> (&str, &str) {
+    let command = shell.trim();
+    let split = command
         .strip_prefix("cd ")
-        .filter(|rest| rest.trim_start_matches(['"', '\'']).starts_with(['/', '~']))
-        .and_then(|rest| rest.split_once("&&"));
-    let command = behind.map_or(command, |(_, rest)| rest.trim());
-    command.strip_suffix("2>&1").unwrap_or(command).trim()
+        .and_then(|rest| rest.split_once("&&"))
+        .map(|(folder, rest)| (folder.trim().trim_matches(['"', '\'']), rest.trim()));
+    let split = split.filter(|(folder, _)| folder.starts_with(['/', '~']));
+    split.unwrap_or(("", command))
 }
 
-/// Splits a command into its stages, each as words without quotes. Omits the stages behind a pipe,
-/// which read, and those behind `||`, which may not run.
-fn stages(shell: &str) -> Vec<Vec<String>> {
-    let mut stages: Vec<Vec<String>> = Vec::new();
-    let mut stage: Vec<String> = Vec::new();
+/// Splits a command into its stages, each as words without quotes, and with the sign before it: `|`, `!`
+/// for `||`, or any other.
+fn stages(shell: &str) -> Vec<(char, Vec<String>)> {
+    let mut stages: Vec<(char, Vec<String>)> = Vec::new();
+    let mut words: Vec<String> = Vec::new();
     let (mut word, mut is_word) = (String::new(), false);
-    let (mut quote, mut is_piped) = (None, false);
-    let mut before = ' ';
-    for c in shell.chars().chain(['\n']) {
-        let is_escaped = before == '\\' && quote != Some('\'');
-        let ends = c.is_whitespace() || matches!(c, ';' | '|') || c == '&' && before != '>';
+    let (mut link, mut quote) = (';', None);
+    let mut chars = shell.chars().chain(['\n']).peekable();
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied().unwrap_or('\n');
+        let ends = c.is_whitespace() || matches!(c, ';' | '|' | '&' | '>');
         match quote {
-            _ if is_escaped => word.push(c),
-            _ if c == '\\' => {}
+            // Before a letter, it belongs to a path of Windows.
+            _ if c == '\\' && quote != Some('\'') && !next.is_alphanumeric() => {
+                word.extend(chars.next());
+            }
             Some(open) if open == c => quote = None,
             Some(_) => word.push(c),
             None if c == '\'' || c == '"' => (quote, is_word) = (Some(c), true),
-            None if ends => {
-                let word = std::mem::take(&mut word);
-                stage.extend((is_word || !word.is_empty()).then_some(word));
+            None if c == '#' && word.is_empty() && !is_word => {
+                while chars.next_if(|c| *c != '\n').is_some() {}
+            }
+            None if !ends || c == '&' && next == '>' => word.push(c),
+            None => {
+                let last = std::mem::take(&mut word);
+                let is_sign = c == '>' && last.chars().all(|c| c.is_ascii_digit() || c == '&');
+                words.extend((is_word || !last.is_empty() && !is_sign).then_some(last));
                 is_word = false;
-                if !matches!(c, ' ' | '\t') {
-                    let whole = std::mem::take(&mut stage);
-                    stages.extend((!is_piped).then_some(whole));
-                    is_piped = c == '|';
+                let is_double = matches!(c, '>' | '|') && chars.next_if_eq(&c).is_some();
+                match c {
+                    ' ' | '\t' => {}
+                    // `2>&1`
+                    '>' if chars.next_if_eq(&'&').is_some() => {
+                        while chars.next_if(char::is_ascii_digit).is_some() {}
+                    }
+                    '>' => words.push(if is_double { ">>" } else { ">" }.to_owned()),
+                    _ if words.is_empty() => {}
+                    _ => {
+                        stages.push((link, std::mem::take(&mut words)));
+                        link = if is_double { '!' } else { c };
+                    }
                 }
             }
-            None => word.push(c),
         }
-        before = if is_escaped { ' ' } else { c };
     }
     stages
 }

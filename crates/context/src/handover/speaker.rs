@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use foldhash::HashMap;
 
 use super::entries::Text;
-use super::words::{behind, list};
+use super::words::{behind, behind_form, list, until};
 
 /// The maximum number of elements that are tried as the first of those at the end of a text.
 const ENDS_MAX: usize = 100;
@@ -28,8 +28,8 @@ pub(crate) fn speech(text: &str) -> Text<'_> {
         None => Cow::Borrowed(text),
     };
     let words = match words {
-        Cow::Borrowed(words) => Cow::Borrowed(without_ending(words).trim()),
-        Cow::Owned(words) => Cow::Owned(without_ending(&words).trim().to_owned()),
+        Cow::Borrowed(words) => Cow::Borrowed(without_ending(words.trim()).trim()),
+        Cow::Owned(words) => Cow::Owned(without_ending(words.trim()).trim().to_owned()),
     };
     if words.is_empty() || begins_as_hosts(&words) {
         return Text::Host(text);
@@ -40,8 +40,13 @@ pub(crate) fn speech(text: &str) -> Text<'_> {
 
 /// Returns `true` if a text begins as those that a host writes completely.
 fn begins_as_hosts(text: &str) -> bool {
-    let lists = ["host_openings", "body_openings", "result_headings"];
-    lists.iter().any(|list| behind(list, text).is_some())
+    let mut forms = list("host_openings").map(|row| row.split_once('|').unwrap_or((row, "")));
+    let is_form = |(opening, after): (&str, &str)| {
+        behind_form(opening, text).is_some_and(|text| text.contains(after))
+    };
+    forms.any(is_form)
+        || behind("body_openings", text).is_some()
+        || behind("result_headings", text).is_some()
 }
 
 /// Returns the words that a person typed in a text in the user's role. Returns `None` if a host
@@ -74,17 +79,19 @@ fn task_of_template(text: &str) -> Option<&str> {
 
 /// Returns a summary of a host without the host's own texts around it.
 pub(crate) fn summary_body(text: &str) -> &str {
-    let text = without_ending(text);
     let is_opened = behind("summary_openings", text).is_some();
     let body = text.split_once('\n').filter(|_| is_opened);
-    body.map_or(text, |(_, body)| body)
+    body.map_or(text, |(_, body)| until("ends_of_summaries", body))
 }
 
 /// Removes the texts that hosts append.
 fn without_ending(text: &str) -> &str {
-    let cut = list("endings").filter_map(|ending| text.find(ending)).min();
-    let typed = cut.and_then(|at| text.get(..at));
-    typed.unwrap_or(text).trim_end()
+    let typed = list("endings").filter_map(|row| {
+        let (begin, form) = row.split_once('|')?;
+        let (typed, end) = text.split_once(begin)?;
+        behind_form(form, end).map(|_| typed)
+    });
+    typed.min_by_key(|typed| typed.len()).unwrap_or(text)
 }
 
 /// Returns `true` if the texts behind this one are its body: that of a user's command, a result, or a
@@ -98,11 +105,11 @@ pub(crate) fn brings_a_body(text: &str) -> bool {
         || is_heading && text.ends_with("] Result:")
 }
 
-/// Returns `true` if a text is the output of a command that stands in the agent's text, or of code there.
-pub(crate) fn is_output(text: &str, has_coded: bool) -> bool {
+/// Returns `true` if a text is the output of an agent's text, or of the command there.
+pub(crate) fn is_output(text: &str, has_command: bool) -> bool {
     let text = text.trim();
-    let is_of_code = has_coded && behind("outputs_of_code", text).is_some();
-    is_of_code || behind("output_openings", text).is_some() || is_shell(text)
+    let is_of_command = has_command && behind("outputs_of_commands", text).is_some();
+    is_of_command || behind("output_openings", text).is_some() || is_shell(text)
 }
 
 /// Returns `true` if a text ends with the prompt of the shell that SWE-agent drives.
@@ -110,25 +117,14 @@ fn is_shell(text: &str) -> bool {
     text.ends_with("\nbash-$") && text.contains("\n(Current directory: ")
 }
 
-/// A known element.
-struct Tag {
-    /// The texts that replace the tags if a person typed the content.
-    typed: Option<(&'static str, &'static str)>,
-    /// Whether the host wrote all that follows the element.
-    is_endless: bool,
-}
-
-static TAGS: LazyLock<HashMap<&str, Tag>> = LazyLock::new(|| {
-    let tags = list("tags").map(|row| {
-        let (name, around) = row.split_once('|').unwrap_or((row, ""));
-        let tag = Tag {
-            typed: around.split_once('|'),
-            is_endless: name.ends_with('+'),
-        };
-        (name.trim_end_matches('+'), tag)
-    });
+/// What is listed behind the names of known elements: nothing; `+` if the host wrote all that follows the
+/// element; or, if a person typed the content, `=` and what stands for the start tag.
+static TAGS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
+    let tags = list("tags").map(|row| row.split_at(row.find(['+', '=']).unwrap_or(row.len())));
     tags.collect()
 });
+const ENDLESS: &str = "+";
+const TYPED: char = '=';
 
 /// Splits the name of an element from the text behind it.
 fn name(text: &str) -> Option<(&str, &str)> {
@@ -137,9 +133,9 @@ fn name(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the start tag of a known element with which a text begins, its name and the text behind it.
-fn start_tag(text: &str) -> Option<(&'static Tag, &str, &str)> {
+fn start_tag(text: &str) -> Option<(&'static str, &str, &str)> {
     let (name, behind) = name(text.strip_prefix('<')?)?;
-    let tag = TAGS.get(name)?;
+    let tag = *TAGS.get(name)?;
     let (_, inner) = behind.split_once('>')?;
     Some((tag, name, inner))
 }
@@ -148,7 +144,7 @@ fn start_tag(text: &str) -> Option<(&'static Tag, &str, &str)> {
 fn behind_last_end(text: &str) -> Option<&str> {
     text.rmatch_indices("</").find_map(|(at, end)| {
         let (name, behind) = name(text.get(at + end.len()..)?)?;
-        let is_hosts = TAGS.get(name)?.typed.is_none();
+        let is_hosts = !TAGS.get(name)?.starts_with(TYPED);
         behind.strip_prefix('>').filter(|_| is_hosts)
     })
 }
@@ -163,7 +159,7 @@ fn is_plain(name: &str) -> bool {
 /// tag of such elements, because a file in one of them may contain any tag; without an end tag, or as a
 /// message of another agent, to the end.
 fn behind_host_elements(text: &str) -> Option<&str> {
-    let (tag, name, inner) = start_tag(text).filter(|(tag, ..)| tag.typed.is_none())?;
+    let (tag, name, inner) = start_tag(text).filter(|(tag, ..)| !tag.starts_with(TYPED))?;
     let begins_line = |text: &str| text.starts_with(['\n', '\r', '<']);
     let ended = inner.split_once(&format!("</{name}>"));
     let is_hosts = match ended {
@@ -173,7 +169,7 @@ fn behind_host_elements(text: &str) -> Option<&str> {
         None => !is_plain(name) && !inner.starts_with(' '),
     };
     let behind = match ended {
-        Some(_) if !tag.is_endless => behind_last_end(inner),
+        Some(_) if tag.is_empty() => behind_last_end(inner),
         _ => Some(""),
     };
     behind.filter(|_| is_hosts)
@@ -182,42 +178,32 @@ fn behind_host_elements(text: &str) -> Option<&str> {
 /// Removes the host's elements at the beginning and the end, and the tags around typed text at the
 /// beginning. Elements in the middle of a person's text are the person's.
 fn without_host_elements(text: &str) -> String {
-    let mut words = String::new();
+    let mut words: Vec<String> = Vec::new();
     let mut rest = text.trim_start();
     loop {
         if let Some(behind) = behind_host_elements(rest) {
             rest = behind.trim_start();
-        } else if let Some((before, content, after, behind)) = typed_element(rest) {
-            separate(&mut words);
-            words.extend([before, content.trim(), after]);
+        } else if let Some((content, behind)) = typed_element(rest) {
+            words.push(content);
             rest = behind.trim_start();
         } else {
             break;
         }
     }
-    let rest = without_last_elements(rest);
-    if !rest.is_empty() {
-        separate(&mut words);
-    }
-    words.push_str(rest);
-    words.trim().to_owned()
+    words.push(without_last_elements(rest).to_owned());
+    words.retain(|words| !words.is_empty());
+    words.join(" ")
 }
 
-/// Ends a line, unless there is none or a blank separates it from what follows.
-fn separate(words: &mut String) {
-    if !words.is_empty() && !words.ends_with(char::is_whitespace) {
-        words.push('\n');
-    }
-}
-
-/// Splits the element with typed text with which a text begins: the text that replaces the start tag, the
-/// content, the text for the end tag, and what follows.
-fn typed_element(text: &str) -> Option<(&str, &str, &str, &str)> {
+/// Returns the content of the element with typed text with which a text begins, and what follows.
+fn typed_element(text: &str) -> Option<(String, &str)> {
     let (tag, name, inner) = start_tag(text)?;
-    let (before, after) = tag.typed?;
+    let sign = tag.strip_prefix(TYPED)?;
     let ended = inner.split_once(&format!("</{name}>"));
     let (content, behind) = ended.or((!is_plain(name)).then_some((inner, "")))?;
-    Some((before, content, after, behind))
+    let content = content.trim();
+    let sign = if content.is_empty() { "" } else { sign };
+    Some((format!("{sign}{content}"), behind))
 }
 
 /// Removes the host's elements with which a text ends, and the messages of other agents behind a text.
@@ -229,7 +215,7 @@ fn without_last_elements(text: &str) -> &str {
     let starts = starts.filter(|(before, element)| {
         let begins_line = before.is_empty() || before.ends_with('\n');
         start_tag(element).is_some_and(|(tag, name, _)| {
-            let may_end = is_ended || tag.is_endless;
+            let may_end = is_ended || tag == ENDLESS;
             may_end && (begins_line || !is_plain(name))
         })
     });

@@ -1,18 +1,15 @@
-//! The state of the work at the end: the last failure, the open question, untested changes, the
-//! todo list.
+//! The state of the work at the end: the last failure, the open question, the todo list.
 
 use serde_json::Value;
 
 use super::calls::TranscriptCall;
 use super::sentences::one_line;
-use super::words::{is_in, list};
+use super::words::{self, is_in};
 
 /// The maximum length of an entry of a todo list, in bytes.
 const TODO_MAX: usize = 160;
 /// The maximum number of open entries of a todo list.
 const TODOS_MAX: usize = 40;
-/// The maximum number of changed files that are listed.
-const CHANGED_MAX: usize = 12;
 /// The maximum length of a question, in bytes.
 const LINE_MAX: usize = 400;
 
@@ -21,154 +18,147 @@ const CURRENT: &str = " (in progress)";
 const FAILED: &str = "Last failure: ";
 const FAILED_ARROW: &str = " → failed: ";
 const QUESTION: &str = "Open question: ";
-const CHANGED: &str = "Changed, not tested since: ";
+
+/// A build, a check or a test.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TestRun {
+    /// The variables that make another test of it, and the folder.
+    pub(crate) place: String,
+    /// The program, its arguments, and its options with their values.
+    pub(crate) words: Vec<String>,
+}
+
+impl TestRun {
+    /// Checks whether this run tests all that another one did: it has the same program in the same folder,
+    /// names nothing that the other one does not, and lacks at most options that choose some tests.
+    fn covers(&self, other: &Self) -> bool {
+        let is_option = |word: &&String| word.starts_with('-');
+        let chooses = |word: &String| {
+            let option = word.split(' ').next().unwrap_or_default();
+            is_in("choosing_options", option)
+        };
+        let names = |word: &String| other.words.iter().any(|other| includes(word, other));
+        let mut options = other.words.iter().filter(is_option);
+        self.place == other.place
+            && self.words.first() == other.words.first()
+            && self.words.iter().all(names)
+            && options.all(|option| chooses(option) || self.words.contains(option))
+    }
+}
+
+/// Checks whether a word of a test means another one, too: `a.py` means `a.py::t`, and `./...` means `./a`.
+fn includes(word: &str, other: &str) -> bool {
+    let all = word.strip_suffix("...");
+    let rest = other.strip_prefix(all.unwrap_or(word));
+    rest.is_some_and(|rest| match all {
+        Some(_) => true,
+        None => rest.is_empty() || rest.starts_with(['/', ':', '[']) && !rest.ends_with("..."),
+    })
+}
 
 /// The state of the work.
 #[derive(Debug, Default)]
 pub(crate) struct WorkState {
-    /// The open entries of the todo list.
-    todos: Vec<Todo>,
+    /// The numbers and texts of the open entries of the todo list.
+    todos: Vec<(String, String)>,
     /// The last failed build or test that no success followed, and the line that says why.
-    failed: Option<(TranscriptCall, String)>,
-    question: Option<String>,
-}
-
-#[derive(Debug)]
-struct Todo {
-    id: String,
-    text: String,
-    is_current: bool,
-}
-
-impl Todo {
-    /// Returns an open entry; `None` if its status says that it is done.
-    fn open(id: &str, text: &str, status: &str) -> Option<Self> {
-        (!is_in("todo_done", status)).then(|| Self {
-            id: id.to_owned(),
-            text: one_line(text, TODO_MAX),
-            is_current: is_in("todo_current", status),
-        })
-    }
-
-    /// Parses an entry of a todo list: an object with a text and a status. Returns `None` for any
-    /// other value.
-    fn read(number: usize, entry: &Value) -> Option<Option<Self>> {
-        let text = |key: &str| entry.get(key).and_then(Value::as_str);
-        let status = text("status").or_else(|| text("state"))?;
-        let subject = list("todo_texts").find_map(text)?;
-        let id = text("id").map_or_else(|| number.to_string(), str::to_owned);
-        Some(Self::open(&id, subject, status))
-    }
+    pub(crate) failed: Option<(TranscriptCall, String)>,
+    pub(crate) question: Option<String>,
 }
 
 impl WorkState {
-    /// Updates the todo list with a call of a planning tool: a new list, a change of an entry, or a new
-    /// entry. `result` contains the number of a new entry.
+    /// Updates the todo list with a call of a planning tool: a change of an entry, a new entry, or a new
+    /// list. `result` contains the number of a new entry.
     pub(crate) fn plan(&mut self, call: &TranscriptCall, result: &str) {
         let text = |key: &str| call.arguments.get(key).and_then(Value::as_str);
         let values = call.arguments.as_object().into_iter().flatten();
         let mut lists = values.filter_map(|(_, value)| value.as_array());
-        let is_entry = |entry: &Value| Todo::read(0, entry).is_some();
-        let is_of_one = text("taskId").is_some() || text("subject").is_some();
-        let is_list =
-            |list: &Vec<Value>| list.is_empty() && !is_of_one || list.iter().any(is_entry);
-        if let Some(list) = lists.find(|list| is_list(list)) {
-            let todos = list.iter().enumerate();
-            let todos = todos.filter_map(|(n, entry)| Todo::read(n + 1, entry)?);
-            self.todos = todos.take(TODOS_MAX).collect();
-        } else if let Some(id) = text("taskId") {
-            if let Some(at) = self.todos.iter().position(|todo| todo.id == id) {
-                let old = self.todos.remove(at);
-                let status = if old.is_current { "active" } else { "" };
-                let status = text("status").unwrap_or(status);
-                let new = Todo::open(id, text("subject").unwrap_or(&old.text), status);
-                new.into_iter().for_each(|new| self.todos.insert(at, new));
-            }
+        if let Some(id) = text("taskId") {
+            let Some(at) = self.todos.iter().position(|(known, _)| known == id) else {
+                return;
+            };
+            let (_, old) = self.todos.remove(at);
+            let subject = text("subject").unwrap_or(old.trim_end_matches(CURRENT));
+            let was = if old.ends_with(CURRENT) { "active" } else { "" };
+            let todo = todo(id, subject, text("status").unwrap_or(was));
+            todo.into_iter()
+                .for_each(|todo| self.todos.insert(at, todo));
         } else if let Some(subject) = text("subject") {
             let number = result.split_once('#').map_or("", |(_, behind)| behind);
             let id = number.split(|c: char| !c.is_ascii_digit()).next();
-            let todo = Todo::open(id.unwrap_or_default(), subject, "");
-            self.todos.extend(todo);
-        }
-        if self.todos.len() > TODOS_MAX {
-            self.todos.remove(0);
+            self.todos.extend(todo(id.unwrap_or_default(), subject, ""));
+            let extra = self.todos.len().saturating_sub(TODOS_MAX);
+            self.todos.drain(..extra);
+        } else if let Some(list) = lists.find(|list| list.iter().all(|one| status(one).is_some())) {
+            let todos = list.iter().enumerate().filter_map(|(n, entry)| {
+                let text = |key: &str| entry.get(key).and_then(Value::as_str);
+                let id = text("id").map_or_else(|| (n + 1).to_string(), str::to_owned);
+                todo(
+                    &id,
+                    words::list("todo_texts").find_map(text)?,
+                    status(entry)?,
+                )
+            });
+            self.todos = todos.take(TODOS_MAX).collect();
         }
     }
 
-    /// Records a failed build or test.
-    pub(crate) fn fail(&mut self, call: TranscriptCall, line: &str) {
-        self.failed = Some((call, line.to_owned()));
-    }
-
-    /// Records a successful build or test. It settles the failure of the same one, or of a part of
-    /// it: `pytest` settles `pytest tests/test_crane.py`.
+    /// Records a successful command. It settles the failure of tests that it covers: `pytest` settles
+    /// `pytest tests/test_crane.py`.
     pub(crate) fn succeed(&mut self, call: &TranscriptCall) {
         let _settled = self.failed.take_if(|(failed, _)| {
-            let folders = [&failed.test_folder, &call.test_folder];
-            let is_here = folders.iter().any(|folder| folder.is_empty());
-            let is_same = failed.signature == call.signature || includes(&call.test, &failed.test);
-            is_same && (is_here || failed.test_folder == call.test_folder)
+            let covers = |other: &mut TestRun| !call.tests.iter().any(|test| test.covers(other));
+            failed.tests.retain_mut(covers);
+            failed.tests.is_empty()
         });
     }
 
-    /// Records the last question of the agent, or that it was answered.
-    pub(crate) fn ask(&mut self, question: Option<String>) {
-        self.question = question.map(|question| one_line(&question, LINE_MAX));
-    }
-
-    /// Returns the lines of the state, the most important first. `untested` are the changed files
-    /// that no test followed, the newest first.
-    pub(crate) fn items(&self, untested: &[&str]) -> Vec<String> {
+    /// Returns the lines of the state, the most important first.
+    pub(crate) fn items(&self) -> impl Iterator<Item = String> {
         let failed = self.failed.iter().map(|(call, line)| {
-            let signature = &call.signature;
-            format!("{FAILED}{signature}{FAILED_ARROW}{line}")
+            let place = match call.folder.as_str() {
+                "" => String::new(),
+                folder => format!("cd {folder} && "),
+            };
+            format!("{FAILED}{place}{}{FAILED_ARROW}{line}", call.signature)
         });
         let question = self.question.iter();
-        let question = question.map(|question| format!("{QUESTION}{question}"));
-        let mut items: Vec<String> = failed.chain(question).collect();
-        let todos = self.todos.iter().map(|todo| {
-            let current = if todo.is_current { CURRENT } else { "" };
-            format!("#{} {}{current}", todo.id, todo.text)
-        });
-        let todos: Vec<String> = todos.collect();
-        if !todos.is_empty() {
-            items.push(format!("{TODO}{}", todos.join("; ")));
-        }
-        // The files stand in their own list, too.
-        if !untested.is_empty() {
-            let newest: Vec<&str> = untested.iter().take(CHANGED_MAX).copied().collect();
-            items.push(format!("{CHANGED}{}", newest.join(", ")));
-        }
-        items
+        let question = question.map(|text| format!("{QUESTION}{}", one_line(text, LINE_MAX)));
+        let todos = self.todos.iter().map(|(id, text)| format!("#{id} {text}"));
+        let todos = todos.collect::<Vec<_>>().join("; ");
+        let todos = (!todos.is_empty()).then(|| format!("{TODO}{todos}"));
+        failed.chain(question).chain(todos)
     }
 
-    /// Restores a line that [`WorkState::items`] wrote. Returns the untested files.
-    pub(crate) fn carry<'t>(&mut self, line: &'t str) -> Option<&'t str> {
+    /// Restores a line that [`WorkState::items`] wrote.
+    pub(crate) fn carry(&mut self, line: &str) {
         if let Some(failure) = line.strip_prefix(FAILED) {
-            let (signature, line) = failure.split_once(FAILED_ARROW)?;
-            self.fail(TranscriptCall::new("", signature), line);
+            let (signature, line) = failure.split_once(FAILED_ARROW).unwrap_or((failure, ""));
+            self.failed = Some((TranscriptCall::new("", signature), line.to_owned()));
         } else if let Some(question) = line.strip_prefix(QUESTION) {
             self.question = Some(question.to_owned());
         } else if let Some(todos) = line.strip_prefix(TODO) {
-            let todos = todos.strip_prefix('#')?.split("; #");
-            let todos = todos.filter_map(|todo| {
-                let (id, text) = todo.split_once(' ')?;
-                let current = text.strip_suffix(CURRENT);
-                let status = if current.is_some() { "active" } else { "" };
-                Todo::open(id, current.unwrap_or(text), status)
-            });
-            self.todos = todos.collect();
+            let todos = todos.trim_start_matches('#').split("; #");
+            let todos = todos.filter_map(|todo| todo.split_once(' '));
+            self.todos = todos
+                .map(|(id, text)| (id.to_owned(), text.to_owned()))
+                .collect();
         }
-        line.strip_prefix(CHANGED)
     }
 }
 
-/// Checks whether a test runs another one, too: `pytest a.py` runs `pytest a.py::t`, and `go test ./...` runs
-/// `go test ./a`.
-fn includes(test: &[String], part: &[String]) -> bool {
-    let (test, part) = (test.join(" "), part.join(" "));
-    let test = test.strip_suffix("...").unwrap_or(&test);
-    part.strip_prefix(test).is_some_and(|rest| {
-        rest.is_empty() || test.ends_with('/') || rest.starts_with([' ', ':', '/'])
-    })
+/// Returns the status of an entry of a todo list.
+fn status(entry: &Value) -> Option<&str> {
+    entry.get("status").or_else(|| entry.get("state"))?.as_str()
+}
+
+/// Returns an open entry of a todo list; `None` if its status says that it is done.
+fn todo(id: &str, text: &str, status: &str) -> Option<(String, String)> {
+    let current = if is_in("todo_current", status) {
+        CURRENT
+    } else {
+        ""
+    };
+    let text = format!("{}{current}", one_line(text, TODO_MAX));
+    (!is_in("todo_done", status)).then(|| (id.to_owned(), text))
 }

@@ -1,37 +1,36 @@
-//! Sentences of the agent that state a result or a decision.
+//! Sentences that do not come from the user: results and decisions of the agent, its open question, and
+//! rules from files of instructions and the agent's notes.
 
-use super::cues::{Cues, is_machine};
-use super::sentences::sentences;
+use super::sentences::{clip, is_machine, one_line, prose, sentences, words_of};
+use super::words::{any_in, behind, is_in};
 
 /// The minimum length of a statement: words, or characters in scripts without blanks.
 const WORDS_MIN: usize = 4;
 const CHARS_MIN: usize = 8;
 /// The maximum number of sentences of one message that are examined.
 const SENTENCES_MAX: usize = 400;
+/// The maximum length of a rule, in bytes.
+const RULE_MAX: usize = 240;
+/// The length up to which a file is read, in bytes.
+const FILE_MAX: usize = 60_000;
+/// The folder of a host's notes for the agent.
+const MEMORY: &str = "/memory/";
 
 /// Returns the statements of a text: decisions, causes and results. Passing states ("2 tests still
 /// fail") may end later. They are left out, except in the last text of the agent, where every sentence
 /// counts.
 pub(crate) fn statements(text: &str, is_last: bool) -> Vec<&str> {
-    let mut is_fenced = false;
-    let mut found = Vec::new();
-    for sentence in sentences(text).into_iter().take(SENTENCES_MAX) {
-        is_fenced ^= sentence.trim_start().starts_with("```");
-        let sentence = sentence.trim_start_matches(['-', '*', '•', ' ', '✅']);
-        let sentence = sentence.strip_prefix("THOUGHT:").unwrap_or(sentence).trim();
-        if is_fenced || !is_sentence(sentence) {
-            continue;
-        }
-        let cues = Cues::of(sentence);
-        let is_result = cues.has("finding") && !cues.has("passing");
-        if !cues.begins("lead_in") && (is_result || is_last) {
-            found.push(sentence);
-        }
-    }
-    found
+    let sentences = prose(text).take(SENTENCES_MAX);
+    let sentences = sentences.map(|text| text.trim_start_matches("THOUGHT:").trim_start());
+    let stated = sentences.filter(|text| {
+        let words = words_of(text);
+        let is_result = any_in("finding", &words) && !any_in("passing", &words);
+        is_sentence(text) && behind("lead_in", &words).is_none() && (is_result || is_last)
+    });
+    stated.collect()
 }
 
-/// Returns `true` unless the text is a heading, a row, a question, a lead-in, or a fragment.
+/// Returns `true` unless the text is a question, a lead-in, a fragment, or written by a machine.
 fn is_sentence(text: &str) -> bool {
     let is_wide = text.chars().any(|c| u32::from(c) >= 0x2e80);
     let is_long = if is_wide {
@@ -39,10 +38,9 @@ fn is_sentence(text: &str) -> bool {
     } else {
         text.split_whitespace().count() >= WORDS_MIN
     };
-    let is_row = text.starts_with(['#', '>', '`', '=', '─', '│', '┌', '└', '├']);
     let is_open =
         text.ends_with(['?', '？', ':', '：', ',', '|', '、', '，']) || text.ends_with("...");
-    is_long && !is_row && !is_open && !is_machine(text)
+    is_long && !is_open && !is_machine(text)
 }
 
 /// Returns the question with which a text ends, with the list of options around it.
@@ -64,4 +62,55 @@ pub(crate) fn open_question(text: &str) -> Option<String> {
 fn is_option(line: &str) -> bool {
     let number = line.split(['.', ')', ':', ' ']).next().unwrap_or_default();
     line.starts_with(['-', '*', '(']) || number.len() <= 2 && number.len() < line.len()
+}
+
+/// Returns the name of a file of instructions.
+pub(crate) fn instructions(path: &str) -> Option<&str> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let is_listed = is_in("instruction_files", &name.to_lowercase());
+    (is_listed || path.contains(MEMORY) || path.starts_with("memory/")).then_some(name)
+}
+
+/// Returns the rules in a text from this file: whole sentences that oblige or forbid something.
+pub(crate) fn rules_of_file(source: &str, text: &str) -> Vec<String> {
+    let mut joined = String::new();
+    for line in clip(text, FILE_MAX).replace("**", "").lines() {
+        // Tools print the number of each line.
+        let is_digit = |c: char| c.is_ascii_digit();
+        let numbered = line.trim_start().trim_start_matches(is_digit);
+        let line = numbered
+            .strip_prefix(['→', '\t', ':'])
+            .unwrap_or(line)
+            .trim();
+        let is_item = line.is_empty() || line.starts_with(['-', '*', '#', '|', '<', '>', '`']);
+        let is_wrapped = !is_item && !line.starts_with(is_digit);
+        joined.extend([if is_wrapped { " " } else { "\n" }, line]);
+    }
+    prose(&joined)
+        .filter_map(|line| rule(source, line))
+        .collect()
+}
+
+/// Returns the obligations that the agent notes in its own text.
+pub(crate) fn rules_of_agent(text: &str) -> Vec<String> {
+    if !any_in("own", text) {
+        return Vec::new();
+    }
+    let notes = prose(text).filter(|line| any_in("own", line));
+    notes
+        .filter_map(|line| rule("agent's note", line))
+        .collect()
+}
+
+/// Returns a sentence with its source if it obliges or forbids something, and is no lead-in, word, or
+/// rest of another one.
+fn rule(source: &str, line: &str) -> Option<String> {
+    let line = one_line(line, RULE_MAX);
+    let mut words = line.split(' ');
+    let first = words.next().unwrap_or_default().to_lowercase();
+    let is_long = words.next().is_some() || !line.is_ascii();
+    let is_torn = line.starts_with(char::is_lowercase) || line.ends_with([':', '：']);
+    let is_whole = is_long && !is_torn && !is_in("leans", &first);
+    let is_rule = is_whole && any_in("must", &words_of(&line));
+    is_rule.then(|| format!("{source}: {line}"))
 }

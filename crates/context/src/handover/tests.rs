@@ -10,10 +10,7 @@ fn a_written_text_is_read_back() {
         (Section::Transcript, SectionItem::new(true, "never X")),
         (Section::Transcript, SectionItem::new(true, text)),
         (Section::Transcript, SectionItem::new(false, "ran a")),
-        (
-            Section::Files,
-            SectionItem::new(false, "a.rs (read 1): b, c"),
-        ),
+        (Section::Files, SectionItem::new(false, "a.rs (read): b, c")),
     ];
     let text = write(&items);
     assert_eq!(read(&text).unwrap(), items);

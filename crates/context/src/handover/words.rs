@@ -17,26 +17,25 @@ const FILES: [&str; 5] = [
     include_str!("words/tools.txt"),
 ];
 
-/// The lists by name. A list has one entry a line, or, if its heading ends with `|`, several. `\n`
-/// stands for the end of a line.
+/// The lists by name. A list has one entry a line, or, if its heading ends with `|`, several, or, if it
+/// ends with `" "`, several phrases that match as whole words. `\n` stands for the end of a line.
 static LISTS: LazyLock<HashMap<&str, Vec<String>>> = LazyLock::new(|| {
     let mut lists: HashMap<&str, Vec<String>> = HashMap::default();
-    let (mut name, mut has_several) = ("", false);
+    let (mut name, mut form) = ("", "");
     let lines = FILES.iter().flat_map(|file| file.lines());
     for line in lines.filter(|line| !line.is_empty() && !line.starts_with("; ")) {
         let heading = line
             .strip_prefix('[')
             .and_then(|line| line.strip_suffix(']'));
         if let Some(heading) = heading {
-            has_several = heading.ends_with('|');
-            name = heading.trim_end_matches([' ', '|']);
+            (name, form) = heading.split_once(' ').unwrap_or((heading, ""));
             continue;
         }
         let list = lists.entry(name).or_default();
-        if has_several {
-            list.extend(line.split('|').map(str::to_owned));
-        } else {
-            list.push(line.replace("\\n", "\n"));
+        match form {
+            "" => list.push(line.replace("\\n", "\n")),
+            "|" => list.extend(line.split('|').map(str::to_owned)),
+            _ => list.extend(line.split('|').map(|phrase| format!(" {phrase} "))),
         }
     }
     lists
@@ -63,14 +62,23 @@ pub(crate) fn behind<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     list(name).find_map(|form| behind_form(form, text))
 }
 
-/// Returns `text` behind a form with which it begins: `*` stands for any text on the line, and `%` for
-/// one word.
+/// Returns a text up to the first entry of a list.
+pub(crate) fn until<'t>(name: &str, text: &'t str) -> &'t str {
+    let end = list(name).filter_map(|end| text.find(end)).min();
+    end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+/// Returns `text` behind a form with which it begins: `*` stands for any text on the line, `%` for one
+/// word, and `$` for the end of the text.
 pub(crate) fn behind_form<'t>(form: &str, text: &'t str) -> Option<&'t str> {
-    let Some(at) = form.find(['*', '%']) else {
+    let Some(at) = form.find(['*', '%', '$']) else {
         return text.strip_prefix(form);
     };
     let (before, rest) = form.split_at(at);
     let text = text.strip_prefix(before)?;
+    if rest == "$" {
+        return text.is_empty().then_some(text);
+    }
     let is_end = |c: char| c == '\n' || c.is_whitespace() && rest.starts_with('%');
     let near = clip(text, FORM_MAX);
     let end = near.find(is_end).unwrap_or(near.len());

@@ -2,21 +2,18 @@
 
 use foldhash::HashMap;
 
-use super::calls::{Act, CallKind, TranscriptCall};
+use super::calls::{Act, PERHAPS_REMOVED, READ, REMOVED, TranscriptCall};
 use super::entries::Text;
-use super::files::{FileList, FileRecord};
+use super::files::FileList;
 use super::format::{Section, SectionItem};
 use super::outcome::{bare, has_not_ended, outcome};
 use super::replies;
-use super::rows::{NAMES, Row};
-use super::rules;
-use super::sentences::one_line;
+use super::rows::{Order, Row};
+use super::select::NAMES;
+use super::sentences::{one_line, prose};
 use super::state::WorkState;
-use super::statements::{open_question, statements};
+use super::statements::{instructions, open_question, rules_of_agent, rules_of_file, statements};
 use super::words::{any_in, is_in};
-
-/// A position in the transcript: a text, and a line in it.
-pub(crate) type Order = (usize, usize);
 
 /// The maximum length of a line from the agent's text or a former summary, in bytes.
 const LINE_MAX: usize = 320;
@@ -34,7 +31,7 @@ const ARROW: &str = " → ";
 pub(crate) fn read<'t>(texts: &'t [Text<'_>], most: usize) -> Vec<Row<'t>> {
     let mut reader = WorkReader::default();
     for (n, text) in texts.iter().enumerate() {
-        reader.read(texts, n, text);
+        reader.read(n, text);
     }
     reader.statements(texts, most);
     reader.finish()
@@ -54,35 +51,36 @@ struct WorkReader<'t> {
 }
 
 impl<'t> WorkReader<'t> {
-    fn read(&mut self, texts: &'t [Text<'_>], n: usize, text: &'t Text<'_>) {
+    fn read(&mut self, n: usize, text: &'t Text<'_>) {
         let order = (n, 0);
         match text {
             Text::Person { words, is_answer } => {
-                self.state.ask(None);
+                self.state.question = None;
                 self.person(order, words, *is_answer);
             }
             Text::Host(text) => {
                 let first = text.trim_start().lines().next().unwrap_or_default();
-                if let Some(source) = first.split_whitespace().find_map(rules::source) {
-                    self.rules(rules::of_file(source, text));
+                if let Some(source) = first.split_whitespace().find_map(instructions) {
+                    self.rules(rules_of_file(source, text));
                 }
                 self.host(order, one_line(text, HOST_MAX));
             }
             Text::Agent(text) => {
-                self.state.ask(open_question(text));
-                self.rules(rules::of_agent(text));
+                self.state.question = open_question(text);
+                self.rules(rules_of_agent(text));
             }
-            Text::Call { name, arguments } => self.state.ask(replies::asked(name, arguments)),
+            Text::Call((name, arguments)) => {
+                self.state.question = replies::asked(name, arguments);
+            }
             Text::Result {
-                call,
+                call: (name, arguments),
                 text,
                 is_error,
-            } => {
-                if let Some(Text::Call { name, arguments }) = call.and_then(|n| texts.get(n)) {
-                    let call = TranscriptCall::new(name, arguments);
-                    self.result(order, call, [text, arguments], *is_error);
-                }
+            } if !(name.is_empty() && arguments.is_empty()) => {
+                let call = TranscriptCall::new(name, arguments);
+                self.result(order, call, [text, arguments], *is_error);
             }
+            Text::Result { .. } => {}
             Text::Handover(items) => self.handover(n, items),
             Text::Foreign(text) => self.foreign(n, text),
         }
@@ -99,9 +97,14 @@ impl<'t> WorkReader<'t> {
     }
 
     fn person(&mut self, order: Order, text: &str, is_answer: bool) {
-        let mut row = Row::new(Section::Transcript, order, text.trim().to_owned());
-        (row.is_user, row.is_answer) = (true, is_answer);
-        self.once(format!("» {}", row.text), row);
+        let text = text.trim().to_owned();
+        let key = format!("» {text}");
+        let row = Row {
+            is_user: true,
+            is_answer,
+            ..Row::new(Section::Transcript, order, text)
+        };
+        self.once(key, row);
     }
 
     /// Adds a text of the host. Those that differ in numbers are the same.
@@ -159,17 +162,21 @@ impl<'t> WorkReader<'t> {
             return;
         }
         // The section of files covers reads and changes.
-        if is_failed || call.kind != CallKind::File {
+        if is_failed || !call.is_of_files() {
             let failed = if is_failed { "failed: " } else { "" };
             let told = format!("{failed}{}", outcome.line);
-            let sources = vec![arguments, bare(result.trim())];
-            self.call(at, &call.signature, &told, sources);
+            self.call(
+                at,
+                &call.signature,
+                &told,
+                vec![arguments, bare(result.trim())],
+            );
         }
-        let has_not_run = is_failed && any_in("not_run", &outcome.line);
-        if call.is_test() && !has_not_run && !has_not_ended(result) {
+        let has_not_run = is_failed && any_in("not_run", &outcome.line) || has_not_ended(result);
+        if !call.tests.is_empty() && !has_not_run {
             self.tested = at;
             if is_failed {
-                self.state.fail(call, &outcome.line);
+                self.state.failed = Some((call, outcome.line));
             } else {
                 self.state.succeed(&call);
             }
@@ -178,29 +185,23 @@ impl<'t> WorkReader<'t> {
 
     /// Records the actions of a call on files.
     fn act(&mut self, at: Order, call: &TranscriptCall, texts: [&'t str; 2], is_failed: bool) {
-        let is_command = call.kind == CallKind::Command;
         let [result, arguments] = texts;
         // A command may have removed some files before it failed.
-        let is_torn = is_command && (is_failed || complains(result));
+        let is_torn = call.is_command && (is_failed || complains(result));
         for (act, path) in &call.files {
-            let act = match act {
-                Act::Removed if is_torn => Act::PerhapsRemoved,
-                act if is_failed && *act != Act::PerhapsRemoved => continue,
-                act => *act,
+            let act: Act = match *act {
+                REMOVED if is_torn => PERHAPS_REMOVED,
+                act if is_failed && act != PERHAPS_REMOVED => continue,
+                act => act,
             };
-            if let Some(file) = self.files.note(act, path, at)
-                && !is_command
-            {
-                if act == Act::Read {
-                    file.sources.push(result);
-                }
-                file.sources.push(arguments);
-            }
-            if act == Act::Read
-                && let Some(source) = rules::source(path)
-            {
-                self.rules(rules::of_file(source, result));
-            }
+            let sources: &[&str] = match act {
+                _ if call.is_command => &[],
+                READ => &[result, arguments],
+                _ => &[arguments],
+            };
+            self.files.note(act, path, at, sources);
+            let source = instructions(path).filter(|_| act == READ);
+            self.rules(source.map_or_else(Vec::new, |source| rules_of_file(source, result)));
         }
     }
 
@@ -208,8 +209,10 @@ impl<'t> WorkReader<'t> {
     fn call(&mut self, at: Order, signature: &str, outcome: &str, sources: Vec<&'t str>) {
         let arrow = if outcome.is_empty() { "" } else { ARROW };
         let text = format!("{signature}{arrow}{outcome}");
-        let mut row = Row::new(Section::Transcript, at, text);
-        row.sources = sources;
+        let row = Row {
+            sources,
+            ..Row::new(Section::Transcript, at, text)
+        };
         self.once(signature.to_owned(), row);
     }
 
@@ -224,14 +227,7 @@ impl<'t> WorkReader<'t> {
                     self.rows.push(row);
                 }
                 Section::Transcript => self.carry(order, &item.text),
-                Section::State => {
-                    let untested = self.state.carry(&item.text);
-                    // The newest is listed first.
-                    let paths = untested.into_iter().flat_map(|paths| paths.rsplit(", "));
-                    for (newer, path) in paths.enumerate() {
-                        self.files.carry_untested(path, (n, at + 1 + newer));
-                    }
-                }
+                Section::State => self.state.carry(&item.text),
                 Section::Rules => self.rules(vec![item.text.clone()]),
                 Section::Files => {
                     self.files.carry(&item.text, (n, items.len() - at));
@@ -240,7 +236,7 @@ impl<'t> WorkReader<'t> {
         }
     }
 
-    /// Restores a line that [`Row::item`] wrote.
+    /// Restores a line about a call, the host or the agent's text.
     fn carry(&mut self, order: Order, text: &'t str) {
         if let Some(text) = text.strip_prefix(HOST) {
             return self.host(order, text.to_owned());
@@ -258,27 +254,29 @@ impl<'t> WorkReader<'t> {
         let former = self.rows.iter_mut();
         let former = former.filter(|row| row.section == Section::Former);
         former.for_each(|row| row.text.clear());
-        let mut is_fenced = false;
-        for (at, line) in text.lines().map(str::trim).enumerate() {
-            is_fenced ^= line.starts_with("```");
-            let bare = line.trim_start_matches(['-', '*', '•', ' ']);
-            let letters = bare.chars().filter(|c| c.is_alphanumeric()).count();
-            let is_row = line.starts_with(['<', '|', '#', '`']) || line.ends_with(':');
-            if !is_fenced && !is_row && letters >= LETTERS_MIN {
-                let line = one_line(&bare.replace("**", ""), LINE_MAX);
+        for (at, sentence) in prose(text).enumerate() {
+            let letters = sentence.chars().filter(|c| c.is_alphanumeric()).count();
+            if letters >= LETTERS_MIN && !sentence.ends_with(':') {
+                let line = one_line(&sentence.replace("**", ""), LINE_MAX);
                 self.rows.push(Row::new(Section::Former, (n, at), line));
             }
         }
     }
 
     fn finish(mut self) -> Vec<Row<'t>> {
-        let untested = self.files.untested(self.tested);
-        let state = self.state.items(&untested).into_iter().enumerate();
+        let state = self.state.items().enumerate();
         let state = state.map(|(n, item)| Row::ranked(Section::State, n, item));
         self.rows.extend(state);
         self.rows.retain(|row| !row.text.is_empty());
-        let files = self.files.all.into_iter().map(FileRecord::into_row);
-        self.rows.extend(files);
+        for row in self
+            .rows
+            .iter_mut()
+            .filter(|row| row.repeated > 0 && !row.is_user)
+        {
+            row.text
+                .push_str(&format!(" (×{})", row.repeated.saturating_add(1)));
+        }
+        self.rows.extend(self.files.into_rows(self.tested));
         self.rows.sort_by_key(|row| row.order);
         self.rows
     }

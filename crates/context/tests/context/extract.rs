@@ -257,7 +257,7 @@ fn facts_of_the_first_compaction_stand_in_the_fifth() {
             "{round}: {former}"
         );
         assert!(
-            former.contains("src/first_file.rs (written 1)"),
+            former.contains("src/first_file.rs (written, not tested)"),
             "{round}: {former}"
         );
         assert!(former.contains("The port is 8431."), "{round}: {former}");
