@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use plimsoll::config::{self, AgentConfig, CONFIG_FILE, Config, ConfigError, Import, Origin};
+use plimsoll::config::{self, AgentConfig, CONFIG_FILE, ConfigError, Import, Origin};
 use plimsoll::context::{Counts, FALLBACK_WINDOW, Threshold, ViewLimits};
 use plimsoll::providers::{ModelFacts, ModelRef};
 use plimsoll::tokens::Calibration;
@@ -14,7 +14,7 @@ use crate::error::{CliError, DONE};
 use crate::input;
 use crate::model_choice::resolved_window;
 use crate::paths;
-use crate::settings::{Sources, notes_of, users_file};
+use crate::settings::{Sources, users_file};
 use crate::terminal::text::counted;
 use crate::trust;
 use crate::write;
@@ -22,7 +22,7 @@ use crate::write;
 /// Runs `plimsoll config`.
 pub(crate) fn run(args: &ConfigArgs) -> Result<u8, CliError> {
     match &args.command {
-        ConfigCommand::Check { file } => check(&checked(file.as_deref())?),
+        ConfigCommand::Check { file } => check(file.as_deref()),
         ConfigCommand::Trust { folder, revoke } => trust::run(folder.as_deref(), *revoke),
         ConfigCommand::Show {
             sources,
@@ -38,9 +38,9 @@ pub(crate) fn run(args: &ConfigArgs) -> Result<u8, CliError> {
     }
 }
 
-/// Reads a configuration like `plimsoll run --config FILE`. Without a file, reads the one in the
-/// root, whether or not it is trusted.
-fn checked(file: Option<&Path>) -> Result<Config, CliError> {
+/// Checks a configuration like `plimsoll run --config FILE`, and prints it. Without a file, checks the one
+/// in the root, whether or not it is trusted.
+fn check(file: Option<&Path>) -> Result<u8, CliError> {
     let mut sources = Sources {
         config: file.map(Path::to_owned),
         ..Sources::default()
@@ -68,30 +68,21 @@ fn checked(file: Option<&Path>) -> Result<Config, CliError> {
             path.display()
         )));
     }
-    let config = sources.read().map_err(|error| read_fault(path, error))?;
-    for note in notes_of(&config) {
-        crate::say(&note);
+    let config = sources.draft();
+    let agents = config.check_runs();
+    let agents = agents.map_err(|error| read_fault(path, error))?;
+    for note in config.warnings() {
+        crate::say(&note.to_string());
     }
-    Ok(config)
-}
-
-/// Prints a configuration.
-fn check(config: &Config) -> Result<u8, CliError> {
-    let defaults = config.defaults().map_err(CliError::failed)?;
-    let all = described(&defaults)?;
-    let agents = config.agents().map(|name| {
-        let agent = config.agent(name).map_err(CliError::failed)?;
-        Ok(format!("\nagent {name}\n{}", described(&agent)?))
-    });
-    let agents: Vec<String> = agents.collect::<Result<_, CliError>>()?;
-    let users_file = users_file();
-    let path = config.path().or(users_file.as_deref());
-    out!("{} is good", path.unwrap_or(CONFIG_FILE.as_ref()).display());
-    out!("{all}");
-    for agent in agents {
-        out!("{agent}");
+    let shown = config.path().or(users.as_deref());
+    let mut lines = vec![format!("{} is good", shown.unwrap_or(path).display())];
+    for agent in &agents {
+        let name = agent.settings().name.iter();
+        lines.extend(name.map(|name| format!("\nagent {name}")));
+        lines.extend(described(agent)?);
     }
-    let models = defaults.own_models().len();
+    out!("{}", lines.join("\n"));
+    let models = agents.first().map_or(0, |all| all.own_models().len());
     if models > 0 {
         out!("models: {models} of your own");
     }
@@ -171,8 +162,7 @@ fn import(file: &Path) -> Result<u8, CliError> {
 
 /// Describes an agent: the sizes that a run computes, its stages, and the settings that are not the
 /// defaults.
-fn described(agent: &AgentConfig) -> Result<String, CliError> {
-    agent.check_run().map_err(CliError::failed)?;
+fn described(agent: &AgentConfig) -> Result<Vec<String>, CliError> {
     let run = agent.trial().map_err(CliError::failed)?;
     let stages = run.policy().stages().iter();
     let stages: Vec<&str> = stages.map(|stage| stage.name()).collect();
@@ -183,7 +173,7 @@ fn described(agent: &AgentConfig) -> Result<String, CliError> {
     let settings = agent.effective();
     let set = settings.filter(|setting| setting.origin != Origin::Default);
     lines.extend(set.map(|setting| setting.line()));
-    Ok(lines.join("\n"))
+    Ok(lines)
 }
 
 /// Describes when the context is compacted.

@@ -2,7 +2,7 @@
 //! `settings.rs` combines them with the file and the environment.
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use plimsoll::config::{self, Overrides, Preset, SettingKey, SettingKind};
+use plimsoll::config::{self, Overrides, SettingKey, SettingKind};
 use serde::{Deserialize, Serialize};
 
 /// The flags of settings that `-h` lists. `--help` lists all.
@@ -210,11 +210,12 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
         };
         return arg.action(ArgAction::SetTrue).help(help);
     }
-    let default = match &key.default {
-        Preset::Value(text) if ["[]", "{}"].contains(&text.as_str()) => String::new(),
-        Preset::Words(text) if text == "none" => String::new(),
-        Preset::Value(text) => format!(" [default: {}]", text.replace(['"', '[', ']'], "")),
-        Preset::Words(text) => format!(" [default: {text}]"),
+    let default = match key.default.as_str() {
+        "[]" | "{}" | "none" => String::new(),
+        text if key.value.is_some() => {
+            format!(" [default: {}]", text.replace(['"', '[', ']'], ""))
+        }
+        text => format!(" [default: {text}]"),
     };
     let names = match key.kind.choices() {
         [] => String::new(),

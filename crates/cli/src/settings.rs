@@ -109,20 +109,25 @@ impl Sources {
     /// Reads the configuration that was named, otherwise the one in the root. Merges it over the
     /// user's own one, and adds the agents that are defined in files of their own.
     pub(crate) fn read(&self) -> Result<Config, ConfigError> {
+        self.draft().checked()
+    }
+
+    /// Like [`Self::read`]; the faults are reported later.
+    pub(crate) fn draft(&self) -> Config {
         self.name_config();
         if self.no_config {
-            return Ok(Config::default());
+            return Config::default();
         }
         let project = trust::project(&self.root());
         let config = match &self.config {
-            Some(path) => Config::read(path)?,
-            None => project.config()?.unwrap_or_default(),
+            Some(path) => Config::draft(path),
+            None => project.config().unwrap_or_default(),
         };
-        let config = match users_file().filter(|path| path.is_file()) {
-            Some(users) => config.over(Config::read(users)?)?,
+        let users = users_file().filter(|path| path.is_file());
+        project.add_agents(match users {
+            Some(users) => config.over(Config::draft(&users)),
             None => config,
-        };
-        Ok(project.add_agents(config))
+        })
     }
 
     /// Returns the root of the workspace, unless a configuration sets another. Empty for the
@@ -167,9 +172,4 @@ fn announce(config: &Config) {
     ANNOUNCED.call_once(|| {
         say!("using the settings of {path}, which you trust; --no-config ignores them");
     });
-}
-
-/// Returns the warnings of a configuration, with their places.
-pub(crate) fn notes_of(config: &Config) -> Vec<String> {
-    config.warnings().iter().map(ToString::to_string).collect()
 }

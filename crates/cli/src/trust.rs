@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll::config::{FoundFiles, ProjectFiles, TRUST_FILE, TrustError, TrustStore};
+use plimsoll::config::{Config, FoundFiles, ProjectFiles, TRUST_FILE, TrustError, TrustStore};
 
 use crate::ask;
 use crate::error::{CliError, DONE};
@@ -117,10 +117,9 @@ pub(crate) fn run(folder: Option<&Path>, revoke: bool) -> Result<u8, CliError> {
     }
     let root = root.to_owned();
     // A faulty configuration is reported now rather than by the next run.
-    paths::project(&root)
-        .trusting(found.clone())
-        .config()
-        .map_err(CliError::failed)?;
+    let config = paths::project(&root).trusting(found.clone()).config();
+    let checked = config.map(Config::checked).transpose();
+    checked.map_err(CliError::failed)?;
     store().trust(&found).map_err(wrong)?;
     out!("trusted as they are now; after a change, trust them again:");
     for (path, _) in found.files() {

@@ -116,7 +116,7 @@ fn everything_wrong_is_said_at_once() {
         "plimsoll: 5 settings are faulty",
         "- plimsoll.toml:1:1: `max_history_messages` is 0; give a whole number, 1 or more",
         "- plimsoll.toml:2:1: `argument_digest` is 3; give true, false or ",
-        "- plimsoll.toml:4:1: `compact_at_pct` is NaN; give a fraction from 0 to 1",
+        "- plimsoll.toml:4:1: `compact_at_pct` is not a finite number; give a fraction from 0 to 1",
         "- plimsoll.toml:5:1: there is no `keep_recnt_turns` in [compaction]; did you mean",
         "- plimsoll.toml:6:1: the trigger (81000) is not above the target (90000)",
     ];

@@ -48,7 +48,7 @@ impl AgentConfig {
     /// Returns the warnings for the author of the settings.
     #[must_use]
     pub fn warnings(&self) -> &[ConfigFault] {
-        &self.config.warnings
+        &self.config.faults.warnings
     }
 
     /// Returns the origin of a setting by the key's full name, or `None` if the default applies.

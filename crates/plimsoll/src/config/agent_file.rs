@@ -5,7 +5,6 @@ use std::path::Path;
 
 use plimsoll_tools::front_matter;
 use serde_json::Value as Json;
-use toml::Value;
 
 use super::document::Located;
 use super::fault::{ConfigFault, Faults, Origin, Place};
@@ -56,13 +55,13 @@ impl Config {
         {
             self.add_agent(part, &mut faults);
         }
-        self.warnings.extend(faults.warnings);
-        self.leave_out(path, faults.faults);
+        self.leave_out(path, std::mem::take(&mut faults.faults));
+        self.faults.extend(faults);
     }
 
     /// Adds the reasons why a file is left out to the warnings.
     fn leave_out(&mut self, path: &Path, faults: Vec<ConfigFault>) {
-        self.warnings.extend(faults.into_iter().map(|fault| {
+        self.faults.warnings.extend(faults.into_iter().map(|fault| {
             let text = format!("{} (the agent is left out)", fault.text);
             match fault.origin {
                 Origin::File(..) => ConfigFault::new(&fault.origin, text),
@@ -105,8 +104,6 @@ fn part_of(
             AgentFileForm::ClaudeCode => counterpart(&key, value, &origin, faults),
         };
         if let Some(value) = value {
-            // TOML has no null.
-            let value = Value::try_from(value).unwrap_or_else(|_| String::new().into());
             entries.push((key, Located::new(value, &origin)));
         }
     }
@@ -148,10 +145,8 @@ fn tools(value: &Json, origin: &Origin, faults: &mut Faults) -> Option<Json> {
     if [Json::Null, "".into(), Json::Array(Vec::new())].contains(value) {
         return None;
     }
-    let given = Value::try_from(value).ok();
-    let given = given.and_then(|given| names(&given));
     // What is no list of names must not mean all tools.
-    let given = given.unwrap_or_else(|| vec![value.to_string()]);
+    let given = names(value).unwrap_or_else(|| vec![value.to_string()]);
     let (names, others) = own_tools(&given);
     if !others.is_empty() {
         let others = others.join(", ");

@@ -201,19 +201,22 @@ impl AgentConfig {
     /// a configured tool, and for each rule that cannot match a call.
     pub fn check_run(&self) -> Result<(), ConfigError> {
         let mut faults = Faults::default();
+        self.check_files(&mut faults);
+        faults.check().map(|_| ())
+    }
+
+    /// Reports the faults of [`Self::check_run`].
+    pub(super) fn check_files(&self, faults: &mut Faults) {
         let prompts = [self.system(), self.summary_prompt()];
-        let prompts = prompts.into_iter().filter_map(Result::err);
-        for error in prompts.chain(self.root().err()) {
+        let errors = prompts.into_iter().filter_map(Result::err);
+        let errors = errors.chain(self.root().err());
+        for error in errors.chain(self.built(true).err()) {
             faults.add(error);
         }
         for folder in self.skill_folders().filter(|folder| !folder.is_dir()) {
             let text = format!("there is no folder {} with skills", folder.display());
-            self.report(&["skills"], &text, &mut faults);
+            self.report(&["skills"], &text, faults);
         }
-        if let Err(error) = self.built(true) {
-            faults.add(error);
-        }
-        faults.check().map(|_| ())
     }
 }
 

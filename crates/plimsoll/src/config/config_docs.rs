@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::key::{Preset, SettingKey, TABLES, fields, keys};
+use super::key::{SettingKey, TABLES, fields, keys};
 use super::kind::SettingKind;
 
 /// A `plimsoll.toml` to begin with, in which each setting is a comment.
@@ -34,10 +34,10 @@ pub fn markdown() -> String {
 }
 
 fn default(key: &SettingKey) -> String {
-    match &key.default {
+    match key.value {
         _ if key.is_required => "required".to_owned(),
-        Preset::Value(value) => format!("`{value}`"),
-        Preset::Words(words) => words.clone(),
+        Some(_) => format!("`{}`", key.default),
+        None => key.default.clone(),
     }
 }
 

@@ -1,11 +1,10 @@
-//! [`Located`]: a text of TOML as values that know their origin.
+//! [`Located`]: a text of TOML as JSON values that know their origin.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, clip};
 use serde_json::Value as Json;
-use toml::Value;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::{Faults, Origin, Place};
@@ -20,8 +19,8 @@ pub(crate) struct Located {
 /// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Data {
-    /// A text, a number, a date or a boolean.
-    Plain(Value),
+    /// A text, a number or a boolean. Dates are texts, and infinite numbers are null.
+    Plain(Json),
     List(Vec<Located>),
     /// Keys and values, from the top of the text.
     Table(Vec<(String, Located)>),
@@ -43,11 +42,11 @@ impl Located {
     }
 
     /// Creates a value all of whose parts have one origin.
-    pub(crate) fn new(value: Value, origin: &Origin) -> Self {
+    pub(crate) fn new(value: Json, origin: &Origin) -> Self {
         let inner = |value| Self::new(value, origin);
         let data = match value {
-            Value::Array(list) => Data::List(list.into_iter().map(inner).collect()),
-            Value::Table(table) => {
+            Json::Array(list) => Data::List(list.into_iter().map(inner).collect()),
+            Json::Object(table) => {
                 let entries = table.into_iter();
                 Data::Table(entries.map(|(key, value)| (key, inner(value))).collect())
             }
@@ -58,25 +57,13 @@ impl Located {
     }
 
     /// Returns the value without origins.
-    pub(crate) fn value(&self) -> Value {
+    pub(crate) fn value(&self) -> Json {
         match &self.data {
             Data::Plain(value) => value.clone(),
-            Data::List(list) => Value::Array(list.iter().map(Self::value).collect()),
+            Data::List(list) => list.iter().map(Self::value).collect(),
             Data::Table(entries) => {
                 let entries = entries.iter();
-                Value::Table(entries.map(|(key, it)| (key.clone(), it.value())).collect())
-            }
-        }
-    }
-
-    /// Returns the value as JSON, with the entries of tables in their order.
-    pub(crate) fn json(&self) -> Json {
-        match &self.data {
-            Data::Plain(value) => serde_json::to_value(value).unwrap_or_default(),
-            Data::List(list) => list.iter().map(Self::json).collect(),
-            Data::Table(entries) => {
-                let entries = entries.iter();
-                entries.map(|(key, it)| (key.clone(), it.json())).collect()
+                entries.map(|(key, it)| (key.clone(), it.value())).collect()
             }
         }
     }
@@ -108,12 +95,34 @@ impl Located {
         &self.get(name).unwrap_or(self).origin
     }
 
+    /// Returns a list with the items of another one behind its own.
+    pub(crate) fn joined(mut self, other: Self) -> Self {
+        if let (Data::List(own), Data::List(more)) = (&mut self.data, other.data) {
+            own.extend(more);
+        }
+        self
+    }
+
+    /// Makes a path, or each path of a list, relative to the folder of the file that it stands in.
+    pub(crate) fn put_beside_file(&mut self) {
+        let folder = self.origin.path().and_then(Path::parent);
+        match (&mut self.data, folder) {
+            (Data::Plain(Json::String(path)), Some(folder)) => {
+                *path = folder.join(&*path).display().to_string();
+            }
+            (Data::List(items), _) => items.iter_mut().for_each(Self::put_beside_file),
+            _ => {}
+        }
+    }
+
     /// Describes the value in a few words, for a fault.
     pub(crate) fn describe(&self) -> String {
         match &self.data {
-            Data::Plain(Value::Float(f64::MAX)) => "a number that is too large".to_owned(),
-            Data::Plain(Value::Float(number)) => number.to_string(),
-            Data::Plain(Value::String(text)) => format!("{:?}", clip(text, Bytes(64))),
+            Data::Plain(Json::Null) => "not a finite number".to_owned(),
+            Data::Plain(Json::String(text)) => format!("{:?}", clip(text, Bytes(64))),
+            Data::Plain(number) if number.as_f64() == Some(f64::MAX) => {
+                "a number that is too large".to_owned()
+            }
             Data::Plain(other) => other.to_string(),
             Data::List(list) if list.is_empty() => "an empty list".to_owned(),
             Data::List(_) => "a list".to_owned(),
@@ -140,32 +149,27 @@ impl Located {
                 entries.sort_by_key(|(_, it)| it.origin.place());
                 Data::Table(entries)
             }
-            plain => Data::Plain(plain_value(plain)),
+            DeValue::String(text) => Data::Plain(text.as_ref().into()),
+            DeValue::Boolean(flag) => Data::Plain((*flag).into()),
+            DeValue::Datetime(date) => Data::Plain(date.to_string().into()),
+            DeValue::Float(number) => {
+                Data::Plain(number.as_str().parse().unwrap_or(f64::NAN).into())
+            }
+            DeValue::Integer(whole) => {
+                let parsed = i64::from_str_radix(whole.as_str(), whole.radix());
+                // No setting takes a larger number. As a float it has no digits to lose.
+                Data::Plain(parsed.map_or(f64::MAX.into(), Json::from))
+            }
         };
         Self { origin, data }
     }
 }
 
 /// Parses one value of a flag or of the environment. Invalid TOML is treated as a text.
-pub(crate) fn parse_value(text: &str) -> Value {
+pub(crate) fn parse_value(text: &str) -> Json {
     match DeValue::parse(text.trim()) {
         Ok(value) => Located::read(value.get_ref(), Origin::Default, &Places::of("", None)).value(),
-        Err(_) => Value::String(text.to_owned()),
-    }
-}
-
-fn plain_value(value: &DeValue<'_>) -> Value {
-    match value {
-        DeValue::String(text) => Value::String(text.to_string()),
-        DeValue::Integer(whole) => {
-            let parsed = i64::from_str_radix(whole.as_str(), whole.radix());
-            // No setting takes a larger number. As a float it has no digits to lose.
-            parsed.map_or(Value::Float(f64::MAX), Value::Integer)
-        }
-        DeValue::Boolean(flag) => Value::Boolean(*flag),
-        DeValue::Datetime(date) => Value::Datetime(*date),
-        DeValue::Float(number) => Value::Float(number.as_str().parse().unwrap_or(f64::NAN)),
-        DeValue::Array(_) | DeValue::Table(_) => Value::Float(f64::NAN),
+        Err(_) => text.into(),
     }
 }
 
@@ -225,11 +229,11 @@ mod tests {
         assert_eq!(line(&items[1]), 10);
         let second = items[1].entries().unwrap();
         assert_eq!(line(&second[0].1), 11);
-        assert_eq!(second[0].1.value(), Value::Integer(1_000));
+        assert_eq!(second[0].1.value(), 1_000);
         let x = items[1].get("é").unwrap().get("x").unwrap();
         assert_eq!((line(x), column(x)), (13, 6));
         assert_eq!(column(x.get("y").unwrap()), 12);
-        assert_eq!(items[0].get("e").unwrap().value(), Value::Integer(16));
+        assert_eq!(items[0].get("e").unwrap().value(), 16);
     }
 
     #[test]
@@ -260,13 +264,14 @@ mod tests {
         for (text, value) in [
             (
                 "99999999999999999999999999999999999999999999",
-                Value::Float(f64::MAX),
+                f64::MAX.into(),
             ),
-            ("-1", Value::Integer(-1)),
-            ("1e400", Value::Float(f64::INFINITY)),
-            ("read", Value::String("read".into())),
-            ("\"read\"", Value::String("read".into())),
-            ("", Value::String(String::new())),
+            ("-1", (-1).into()),
+            ("1e400", Json::Null),
+            ("nan", Json::Null),
+            ("read", Json::from("read")),
+            ("\"read\"", "read".into()),
+            ("", "".into()),
         ] {
             assert_eq!(parse_value(text), value, "{text}");
         }

@@ -128,8 +128,20 @@ impl Faults {
 
     /// Adds the faults of an error.
     pub(crate) fn add(&mut self, error: ConfigError) {
-        for fault in error.faults {
+        let warnings = Vec::new();
+        self.extend(Self {
+            faults: error.faults,
+            warnings,
+        });
+    }
+
+    /// Adds the faults and warnings of another list.
+    pub(crate) fn extend(&mut self, others: Self) {
+        for fault in others.faults {
             fault.add_to(&mut self.faults);
+        }
+        for warning in others.warnings {
+            warning.add_to(&mut self.warnings);
         }
     }
 

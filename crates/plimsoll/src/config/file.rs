@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_context::HostedTool;
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
+use serde_json::json;
 use toml::Table;
 
 use super::agent::AgentConfig;
@@ -31,7 +32,7 @@ pub const MAX_PROMPT: u64 = 16 * 1024 * 1024;
 pub struct Config {
     pub(super) path: Option<PathBuf>,
     pub(super) shared: Arc<SharedSettings>,
-    pub(super) warnings: Vec<ConfigFault>,
+    pub(super) faults: Faults,
 }
 
 /// The settings that all agents of a file share.
@@ -66,8 +67,21 @@ impl Config {
     /// [`ConfigError`] with every fault and its line: invalid TOML, unknown keys with a suggestion,
     /// values out of range, duplicate settings, and contradicting settings of each agent.
     pub fn read(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
-        let path = path.as_ref();
-        Self::of(&config_text(path)?, Some(path))
+        Self::draft(path.as_ref()).checked()
+    }
+
+    /// Reads a file whose faults are reported later, together with those of its agents.
+    #[must_use]
+    pub fn draft(path: &Path) -> Self {
+        let mut faults = Faults::default();
+        match config_text(path) {
+            Ok(text) => return Self::of(&text, Some(path)),
+            Err(error) => faults.add(error),
+        }
+        Self {
+            faults,
+            ..Self::default()
+        }
     }
 
     /// Reads a text.
@@ -93,30 +107,60 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        Self::of(text, None)
+        Self::of(text, None).checked()
+    }
+
+    /// Reports the faults of a [draft](Self::draft), and those of each agent's settings taken together.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn checked(mut self) -> Result<Self, ConfigError> {
+        let mut faults = self.faults.clone();
+        let agents = self.shared.agents.iter().map(Some);
+        for part in std::iter::once(None).chain(agents) {
+            self.agent_of(&[], part, &mut faults).check(&mut faults);
+        }
+        self.faults.warnings = faults.check()?;
+        Ok(self)
+    }
+
+    /// Returns the settings for all agents, and each of the [agents](Self::agents), if a run could begin with
+    /// them.
+    ///
+    /// # Errors
+    /// As [`Config::read`], together with the faults of [`AgentConfig::check_run`].
+    pub fn check_runs(&self) -> Result<Vec<AgentConfig>, ConfigError> {
+        let mut faults = self.faults.clone();
+        let agents = self.shared.agents.iter().filter(|agent| !agent.is_file);
+        let parts = std::iter::once(None).chain(agents.map(Some));
+        let agents = parts.map(|part| {
+            let agent = self.agent_of(&[], part, &mut faults);
+            agent.check(&mut faults);
+            agent.check_models(&mut faults);
+            agent.check_files(&mut faults);
+            agent
+        });
+        let agents = agents.collect();
+        faults.check()?;
+        Ok(agents)
     }
 
     /// Merges this configuration with the user's own, whose settings apply if this one does not set
     /// them. Tool servers, providers, models and agents of both are available; if two have the same
     /// name, this configuration takes precedence.
     ///
-    /// # Errors
-    /// If settings of the two contradict each other.
-    pub fn over(mut self, users: Self) -> Result<Self, ConfigError> {
-        self.warnings.extend(users.warnings);
+    #[must_use]
+    pub fn over(mut self, users: Self) -> Self {
+        self.faults.extend(users.faults);
         let mut theirs = Arc::unwrap_or_clone(users.shared);
-        let mut shared = Arc::unwrap_or_clone(self.shared);
+        let shared = Arc::make_mut(&mut self.shared);
         add_new(&mut shared.mcp, theirs.mcp, |server| &server.name);
         add_new(&mut shared.agents, theirs.agents, |agent| &agent.name);
         theirs.providers.append(&mut shared.providers);
         shared.providers = theirs.providers;
-        shared.models = theirs.models.overlay(shared.models);
+        shared.models = theirs.models.overlay(std::mem::take(&mut shared.models));
         shared.users = theirs.defaults;
-        self.shared = Arc::new(shared);
-        let mut faults = Faults::default();
-        self.check(&mut faults);
-        faults.check()?;
-        Ok(self)
+        self
     }
 
     /// Returns the names of its agents, in their order. Those that are [files](Config::file_agents)
@@ -135,15 +179,14 @@ impl Config {
     /// Returns the warnings for its author, for example about an API key in the file.
     #[must_use]
     pub fn warnings(&self) -> &[ConfigFault] {
-        &self.warnings
+        &self.faults.warnings
     }
 
     /// Returns the prompt files named by its agents, each once.
     pub(crate) fn prompts(&self) -> BTreeSet<PathBuf> {
         let prompts = ["system_file", "summary.prompt_file"];
         let prompts = prompts.iter().flat_map(|path| self.shared.found(path));
-        let prompts = prompts.filter_map(|found| Some(found.given.value().as_str()?.into()));
-        prompts.collect()
+        prompts.filter_map(FoundSetting::read).collect()
     }
 
     /// Returns the file that it was read from.
@@ -179,8 +222,8 @@ impl Config {
         name: Option<&str>,
         over: &Overrides,
     ) -> Result<AgentConfig, ConfigError> {
-        let mut faults = over.faults.clone();
-        faults.warnings.extend(self.warnings.iter().cloned());
+        let mut faults = self.faults.clone();
+        faults.extend(over.faults.clone());
         let part = name.and_then(|name| {
             let part = self.shared.agents.iter().find(|part| part.name == name);
             if part.is_none() {
@@ -194,7 +237,7 @@ impl Config {
         agent.guards = Guards::of(&layers);
         agent.check(&mut faults);
         agent.check_models(&mut faults);
-        agent.config.warnings = faults.check()?;
+        agent.config.faults.warnings = faults.check()?;
         Ok(agent)
     }
 
@@ -222,40 +265,22 @@ impl Config {
             config: Self {
                 path: self.path.clone(),
                 shared: Arc::clone(shared),
-                warnings: Vec::new(),
+                faults: Faults::default(),
             },
             guards: Guards::default(),
         }
     }
 
-    /// Parses the text of a file.
-    pub(super) fn of(text: &str, path: Option<&Path>) -> Result<Self, ConfigError> {
+    /// Parses the text of a file to a draft.
+    pub(super) fn of(text: &str, path: Option<&Path>) -> Self {
         let mut faults = Faults::default();
-        let mut config = Self {
+        let document = Located::parse(text, path, &mut faults);
+        let shared = document.map(|document| SharedSettings::read(&document, &mut faults));
+        Self {
             path: path.map(Path::to_owned),
-            ..Self::default()
-        };
-        if let Some(document) = Located::parse(text, path, &mut faults) {
-            let mut shared = SharedSettings::read(&document, &mut faults);
-            // What agents say of a server or a provider that is faulty is judged when it is right.
-            let is_good = faults.faults.is_empty();
-            shared.agents = agents(&document, &mut faults);
-            let own = document.entries().into_iter().flatten();
-            let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
-            shared.defaults = Layer::of(own, &mut faults);
-            for (name, found) in &shared.defaults.0 {
-                if found.key.is_of_one_agent {
-                    let text = format!("`{name}` is of one agent; write it in [[agents]]");
-                    faults.push(&found.given.origin, text);
-                }
-            }
-            config.shared = Arc::new(shared);
-            if is_good {
-                config.check(&mut faults);
-            }
+            shared: shared.unwrap_or_default().into(),
+            faults,
         }
-        config.warnings = faults.check()?;
-        Ok(config)
     }
 
     /// Adds an agent that is a file, unless its name is taken, or it is faulty together with the agents
@@ -267,26 +292,12 @@ impl Config {
         }
         Arc::make_mut(&mut self.shared).agents.push(part);
         let mut own = Faults::default();
-        self.check_some([None, self.shared.agents.last()], &mut own);
+        for part in [None, self.shared.agents.last()] {
+            self.agent_of(&[], part, &mut own).check(&mut own);
+        }
         if let Err(error) = own.check() {
             Arc::make_mut(&mut self.shared).agents.pop();
             faults.add(error);
-        }
-    }
-
-    /// Reports the faults of each agent's settings taken together.
-    fn check(&self, faults: &mut Faults) {
-        let agents = self.shared.agents.iter().map(Some);
-        self.check_some(std::iter::once(None).chain(agents), faults);
-    }
-
-    fn check_some<'a>(
-        &self,
-        agents: impl IntoIterator<Item = Option<&'a AgentPart>>,
-        faults: &mut Faults,
-    ) {
-        for own in agents {
-            self.agent_of(&[], own, faults).check(faults);
         }
     }
 }
@@ -327,7 +338,6 @@ impl SharedSettings {
             let settings = ProviderSettings::of(name, given, faults);
             shared.providers.insert(name.clone(), settings);
         }
-        // Each model is parsed by itself, so that every fault is reported.
         for (vendor, given) in entries("[models]", document.get("models"), faults) {
             if let Some((provider, model)) = vendor.split_once('/') {
                 let text = format!(
@@ -336,9 +346,10 @@ impl SharedSettings {
                 faults.push(&given.origin, text);
                 continue;
             }
+            // Each model is parsed by itself, so that every fault is reported.
             for (model, given) in entries(&format!("[models.{vendor}]"), Some(given), faults) {
-                let row = Table::from_iter([(model.clone(), given.value())]);
-                let rows = Table::from_iter([(vendor.clone(), row.into())]);
+                let rows = json!({ vendor: { model: given.value() } });
+                let rows = Table::try_from(rows).unwrap_or_default();
                 match ModelBook::of(&rows, ModelOrigin::Configuration) {
                     Ok(book) => shared.models = shared.models.overlay(book),
                     Err(error) => {
@@ -346,6 +357,16 @@ impl SharedSettings {
                         faults.push(given.origin_of(key), error.to_string());
                     }
                 }
+            }
+        }
+        shared.agents = agents(document, faults);
+        let own = document.entries().into_iter().flatten();
+        let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
+        shared.defaults = Layer::of(own, faults);
+        for (name, found) in &shared.defaults.0 {
+            if found.key.is_of_one_agent {
+                let text = format!("`{name}` is of one agent; write it in [[agents]]");
+                faults.push(&found.given.origin, text);
             }
         }
         shared

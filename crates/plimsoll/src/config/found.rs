@@ -167,16 +167,12 @@ impl FoundFiles {
         }
     }
 
-    /// Adds the prompts that the configuration names. A faulty configuration is reported when it
-    /// is used.
+    /// Adds the prompts that the configuration names.
     fn add_prompts_of_config(&mut self) {
         let config = self.of_kind(FoundKind::Config).next();
         let config = config.map(|(path, text)| Config::of(text, Some(&path)));
-        let Some(Ok(config)) = config else {
-            return;
-        };
         // The configuration that names a file elsewhere is itself shown and trusted.
-        let mut prompts = config.prompts();
+        let mut prompts = config.unwrap_or_default().prompts();
         prompts.retain(|prompt| canonical(prompt).starts_with(&self.folder));
         for prompt in prompts {
             self.add(&prompt, FoundKind::NamedPrompt);

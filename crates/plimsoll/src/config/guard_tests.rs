@@ -34,7 +34,7 @@ fn files_of_a_project_have_an_effect_only_if_they_are_trusted() {
         (files.clone(), None, vec![]),
         (files.trusting(found), Some(3), vec!["Be kind."]),
     ] {
-        let config = files.config().unwrap();
+        let config = files.config();
         let is_trusted = config.is_some();
         let config = files.add_agents(config.unwrap_or_default());
         let mut agent = config.defaults().unwrap();

@@ -1,20 +1,21 @@
 //! [`SettingKey`]: a field of a table with its names, default and description, from the declarations in
-//! [`keys`](super::keys). [`Preset`]: its default.
+//! [`keys`](super::keys).
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde_json::Value as Json;
-use toml::Value;
 
-use super::document::parse_value;
+use super::document::{Located, parse_value};
+use super::fault::Faults;
 use super::kind::SettingKind;
+use super::layer::Layer;
 use super::settings::AgentSettings;
 
 /// One setting, with everything there is to know of it.
 #[derive(Debug)]
 pub struct SettingKey {
-    /// The heading in `--help`.
+    /// The heading in `--help`. Empty for a field of a table that is not one of settings.
     pub group: &'static str,
     /// The table of the setting; empty for the agent's own table.
     pub table: &'static str,
@@ -22,8 +23,10 @@ pub struct SettingKey {
     pub name: &'static str,
     /// The kind of its value.
     pub kind: SettingKind,
-    /// The default.
-    pub default: Preset,
+    /// The default, written as in a file, or described.
+    pub default: String,
+    /// The default as a value, if it is one.
+    pub value: Option<Json>,
     /// The description, in one line.
     pub doc: String,
     /// The command-line flag.
@@ -38,15 +41,6 @@ pub struct SettingKey {
     pub(crate) target: &'static [&'static str],
     /// Sets a value that its kind has read. Returns `None` if the field does not take it.
     pub(crate) apply: fn(Json, &mut AgentSettings) -> Option<()>,
-}
-
-/// The default of a setting.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Preset {
-    /// A value, written as in a file.
-    Value(String),
-    /// A description of a default that is not a value.
-    Words(String),
 }
 
 /// The fields of all tables, in the order of the documentation.
@@ -94,22 +88,22 @@ impl SettingKey {
         kind: SettingKind,
         doc: &str,
     ) -> Self {
-        let (doc, default) = doc.rsplit_once(" Default:").unwrap_or((doc, "none."));
-        let words = one_line(default);
-        let words = words.trim_end_matches('.');
-        let value = words
+        let doc: Vec<&str> = doc.split_whitespace().collect();
+        let doc = doc.join(" ");
+        let (doc, default) = doc.rsplit_once(" Default: ").unwrap_or((&doc, "none."));
+        let default = default.trim_end_matches('.');
+        let value = default
             .strip_prefix('`')
-            .and_then(|rest| rest.strip_suffix('`'));
+            .and_then(|it| it.strip_suffix('`'));
+        let value = value.filter(|value| !value.contains('`'));
         Self {
             group,
             table,
             name,
             kind,
-            default: match value.filter(|value| !value.contains('`')) {
-                Some(value) => Preset::Value(value.to_owned()),
-                None => Preset::Words(words.to_owned()),
-            },
-            doc: one_line(doc),
+            default: value.unwrap_or(default).to_owned(),
+            value: value.map(parse_value),
+            doc: doc.to_owned(),
             flag: None,
             alias: None,
             is_of_one_agent: false,
@@ -139,24 +133,34 @@ impl SettingKey {
         format!("{PREFIX}{path}")
     }
 
-    /// Returns the default as a value, if it is one.
-    pub(crate) fn preset(&self) -> Option<Value> {
-        match &self.default {
-            Preset::Value(text) => Some(parse_value(text)),
-            Preset::Words(_) => None,
-        }
+    /// Converts a value to the form in which serde reads the field. Returns `None` if it is not accepted.
+    pub(crate) fn convert(&self, value: &Json) -> Option<Json> {
+        let value = self.kind.read(value)?;
+        (self.apply)(value.clone(), &mut AgentSettings::default())?;
+        Some(value)
     }
 
-    /// Checks whether a value has one of the accepted spellings.
-    pub(crate) fn accepts(&self, value: &Value) -> bool {
-        let read = self.kind.read(value);
-        read.is_some_and(|read| (self.apply)(read, &mut AgentSettings::default()).is_some())
+    /// Converts a value, or reports why it is not accepted.
+    pub(crate) fn read(&self, given: &Located, faults: &mut Faults) -> Option<Json> {
+        let before = faults.faults.len();
+        if let Some(table) = self.kind.items() {
+            for item in given.items().unwrap_or_default() {
+                Layer::of_table(table, table, item, faults);
+            }
+        }
+        let value = self.convert(&given.value());
+        if value.is_none() && faults.faults.len() == before {
+            let accepts = |value| self.convert(&value).is_some();
+            let fault = self.kind.refuse(self.name, given, &accepts);
+            faults.push(&fault.origin, fault.text);
+        }
+        value
     }
 
     /// Parses a text of the command line or the environment: a value as in a file, or else a text.
-    pub(crate) fn parse(&self, raw: &str) -> Value {
-        let (value, text) = (parse_value(raw), Value::String(raw.to_owned()));
-        if !self.accepts(&value) && self.accepts(&text) {
+    pub(crate) fn parse(&self, raw: &str) -> Json {
+        let (value, text) = (parse_value(raw), Json::from(raw));
+        if self.convert(&value).is_none() && self.convert(&text).is_some() {
             return text;
         }
         value
@@ -189,9 +193,4 @@ pub(crate) fn known_in(table: &str) -> Vec<&'static str> {
         names.dedup();
     }
     names
-}
-
-fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ")
 }

@@ -4,22 +4,19 @@
 use std::time::Duration;
 
 use plimsoll_agent::Sampling;
-use plimsoll_context::{ArgumentDigest, ContextStrategy, Money, Threshold};
+use plimsoll_context::{ArgumentDigest, ContextStrategy, Money, Ppm, Threshold, Tokens};
 use plimsoll_core::Window;
-use serde_json::{Map, Value as Json, json};
-use toml::Value;
+use serde_json::{Value as Json, json};
 
-use super::key::{field, fields, join};
+use super::document::Located;
+use super::fault::{ConfigFault, Faults, Origin};
+use super::layer::Layer;
 use super::permission::Rule;
-
-mod parse;
-
-pub use parse::parse_tokens;
-pub(crate) use parse::{names, number, texts, time};
-use parse::{share, text, tokens, whole};
 
 /// A day in seconds.
 const DAY: u64 = 24 * 60 * 60;
+/// Maximum of a time in seconds. Longer times are effectively no limit.
+const MAX_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
 /// The names of the context strategies.
 const STRATEGIES: &[&str] = &[
     "evict",
@@ -90,77 +87,83 @@ pub enum SettingKind {
 }
 
 impl SettingKind {
+    /// Returns a word for the kind, and the accepted spellings without the least number.
+    const fn form(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Flag => ("flag", "true or false"),
+            Self::Whole(_) | Self::Days => ("whole", "a whole number"),
+            Self::Tokens(_) => ("tokens", "a whole number of tokens such as 8000 or \"8k\""),
+            Self::Size => (
+                "tokens",
+                "tokens such as 50_000 or \"50k\", or a share of the available tokens such as 0.8",
+            ),
+            Self::Window => (
+                "tokens",
+                "a number of tokens such as 32000 or \"32k\", or \"unknown\" to learn it from refusals",
+            ),
+            Self::Share => ("number", "a fraction from 0 to 1, such as 0.9"),
+            Self::Temperature => ("number", "a number from 0 to 2"),
+            Self::Dollars => ("dollars", "dollars, such as 0.50; more than 0"),
+            Self::Time => ("time", "seconds, or a text such as \"10m\"; more than 0"),
+            Self::Text => ("text", "a text"),
+            Self::Filled | Self::Secret => ("text", "a text that is not empty"),
+            Self::Path => ("path", "the path of a file or directory"),
+            Self::Paths => ("paths", "a list of paths"),
+            Self::Names => ("names", "a list of names, such as [\"read\", \"grep\"]"),
+            Self::Texts => ("texts", "a list of texts"),
+            Self::Words => (
+                "texts",
+                "a list of a program and its arguments, such as [\"./guard\", \"--strict\"]",
+            ),
+            Self::Choice(_) | Self::Strategy => ("choice", ""),
+            Self::Written(takes) => ("choice", takes),
+            Self::Digest => (
+                "choice",
+                "true, false or `{ over_chars = 2000 }`, 500 or more",
+            ),
+            Self::HostedTools => (
+                "choice",
+                "a list of tables with a `type`, such as { type = \"web_search\" }",
+            ),
+            Self::Rules => (
+                "rules",
+                "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", then = \"allow\" }",
+            ),
+            Self::Hooks => (
+                "tables",
+                "a list of tables, such as { on = \"before_tool_execution\", command = [\"./guard\"] }",
+            ),
+            Self::Secrets => ("choice", "a table of texts"),
+            Self::OrNone(kind) => kind.form(),
+        }
+    }
+
     /// Returns a word for the kind, which `docs/configuration.md` explains.
     #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Flag => "flag",
-            Self::Whole(_) | Self::Days => "whole",
-            Self::Tokens(_) | Self::Size | Self::Window => "tokens",
-            Self::Share | Self::Temperature => "number",
-            Self::Dollars => "dollars",
-            Self::Time => "time",
-            Self::Text | Self::Filled | Self::Secret => "text",
-            Self::Path => "path",
-            Self::Paths => "paths",
-            Self::Names => "names",
-            Self::Texts | Self::Words => "texts",
-            Self::Rules => "rules",
-            Self::Hooks => "tables",
-            Self::OrNone(kind) => kind.word(),
-            _ => "choice",
-        }
+    pub const fn word(self) -> &'static str {
+        self.form().0
     }
 
     /// Describes the accepted spellings.
     #[must_use]
     pub fn takes(self) -> String {
-        let takes = match self {
-            Self::Flag => "true or false",
-            Self::Whole(least) => return at_least("", least),
-            Self::Tokens(least) => return at_least(" of tokens such as 8000 or \"8k\"", least),
-            Self::Size => {
-                "tokens such as 50_000 or \"50k\", or a share of the available tokens such as 0.8"
+        let takes = self.form().1;
+        match (self, self.choices().split_last()) {
+            (Self::Whole(0), _) => format!("{takes} from 0"),
+            (Self::Whole(least) | Self::Tokens(least), _) => format!("{takes}, {least} or more"),
+            (Self::Days, _) => format!("{takes}, 1 or more"),
+            (Self::OrNone(kind), _) => format!("{}, or \"none\"", kind.takes()),
+            (_, Some((last, before))) => {
+                let before: Vec<String> = before.iter().map(|name| format!("{name:?}")).collect();
+                format!("{} or {last:?}", before.join(", "))
             }
-            Self::Window => {
-                "a number of tokens such as 32000 or \"32k\", or \"unknown\" to learn it from refusals"
-            }
-            Self::Share => "a fraction from 0 to 1, such as 0.9",
-            Self::Temperature => "a number from 0 to 2",
-            Self::Dollars => "dollars, such as 0.50; more than 0",
-            Self::Time => "seconds, or a text such as \"10m\"; more than 0",
-            Self::Days => "a whole number, 1 or more",
-            Self::Text => "a text",
-            Self::Filled | Self::Secret => "a text that is not empty",
-            Self::Path => "the path of a file or directory",
-            Self::Paths => "a list of paths",
-            Self::Names => "a list of names, such as [\"read\", \"grep\"]",
-            Self::Texts => "a list of texts",
-            Self::Words => {
-                "a list of a program and its arguments, such as [\"./guard\", \"--strict\"]"
-            }
-            Self::Choice(_) | Self::Strategy => return one_of(self.choices()),
-            Self::Written(takes) => takes,
-            Self::Digest => "true, false or `{ over_chars = 2000 }`, 500 or more",
-            Self::HostedTools => {
-                "a list of tables with a `type`, such as { type = \"web_search\" }"
-            }
-            Self::Rules => {
-                "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", \
-                 then = \"allow\" }"
-            }
-            Self::Hooks => {
-                "a list of tables, such as { on = \"before_tool_execution\", command = [\"./guard\"] }"
-            }
-            Self::Secrets => "a table of texts",
-            Self::OrNone(kind) => return format!("{}, or \"none\"", kind.takes()),
-        };
-        takes.to_owned()
+            _ => takes.to_owned(),
+        }
     }
 
     /// Returns the accepted names, if it is a choice of names.
     #[must_use]
-    pub fn choices(self) -> &'static [&'static str] {
+    pub const fn choices(self) -> &'static [&'static str] {
         match self {
             Self::Choice(names) => names,
             Self::Strategy => STRATEGIES,
@@ -169,7 +172,7 @@ impl SettingKind {
     }
 
     /// Returns the name of the table that each item of its list is.
-    pub(crate) fn items(self) -> Option<&'static str> {
+    pub(crate) const fn items(self) -> Option<&'static str> {
         match self {
             Self::Rules => Some("[[permissions]]"),
             Self::Hooks => Some("[[hooks]]"),
@@ -177,17 +180,15 @@ impl SettingKind {
         }
     }
 
-    /// Parses a value, to the form in which serde reads the field of the setting. Returns `None` if
+    /// Converts a value to the form in which serde reads the field of the setting. Returns `None` if
     /// it has another form.
-    pub(crate) fn read(self, given: &Value) -> Option<Json> {
+    pub(crate) fn read(self, given: &Json) -> Option<Json> {
         Some(match self {
             Self::Flag => given.as_bool()?.into(),
             Self::Whole(least) => whole(given, least)?.into(),
             Self::Tokens(least) => tokens(given, least)?.0.into(),
-            Self::Size => json!(match given {
-                Value::Float(_) => Threshold::Share(share(given)?),
-                _ => Threshold::Sent(tokens(given, 1)?),
-            }),
+            Self::Size if given.is_f64() => json!(Threshold::Share(share(given)?)),
+            Self::Size => json!(Threshold::Sent(tokens(given, 1)?)),
             Self::Window => json!(match given.as_str().map(str::trim) {
                 Some("unknown") => Window::Unknown,
                 _ => Window::Known(tokens(given, 1)?),
@@ -202,11 +203,11 @@ impl SettingKind {
             }
             Self::Time => json!(time(given)?),
             Self::Days => json!(Duration::from_secs(whole(given, 1)?.saturating_mul(DAY))),
-            Self::Text => text(given)?.into(),
-            Self::Filled | Self::Secret => {
-                text(given).filter(|text| !text.trim().is_empty())?.into()
-            }
-            Self::Path => text(given).filter(|text| !text.is_empty())?.into(),
+            Self::Text => given.as_str()?.into(),
+            Self::Filled | Self::Secret | Self::Path => given
+                .as_str()
+                .filter(|text| !text.trim().is_empty())?
+                .into(),
             Self::Paths | Self::Texts => texts(given)?.into(),
             Self::Names => names(given)?.into(),
             Self::Words => {
@@ -216,29 +217,23 @@ impl SettingKind {
             }
             Self::Choice(names) => chosen(given, names)?.into(),
             Self::Strategy => json!(ContextStrategy::named(chosen(given, STRATEGIES)?, None)?),
-            Self::Written(_) => json_of(given)?,
-            Self::Digest => match given {
-                Value::Boolean(is_on) => json!(is_on.then(ArgumentDigest::default)),
-                _ => {
-                    let digest = json_of(given).filter(Json::is_object)?;
+            Self::Written(_) => Some(given.clone()).filter(|given| !given.is_null())?,
+            Self::Digest => match given.as_bool() {
+                Some(is_on) => json!(is_on.then(ArgumentDigest::default)),
+                None => {
+                    let digest = Some(given.clone()).filter(Json::is_object)?;
                     let digest: ArgumentDigest = serde_json::from_value(digest).ok()?;
                     json!(Some(digest).filter(|digest| digest.fault().is_none())?)
                 }
             },
             Self::HostedTools => hosted_tools(given)?,
-            Self::Rules | Self::Hooks => match given {
-                Value::String(lines) => self.read(&Rule::tables_of(lines)?)?,
-                _ => {
-                    let items = given.as_array()?.iter();
-                    let items = items.map(|item| table(self.items()?, item));
-                    items.collect::<Option<Vec<_>>>()?.into()
-                }
+            Self::Rules | Self::Hooks => match given.as_str() {
+                Some(lines) => self.read(&Rule::tables_of(lines)?)?,
+                None => tables(self.items()?, given.as_array()?)?,
             },
             Self::Secrets => {
-                let entries = given.as_table()?.iter();
-                let entries =
-                    entries.map(|(name, value)| Some((name.clone(), text(value)?.into())));
-                Json::Object(entries.collect::<Option<_>>()?)
+                let mut texts = given.as_object()?.values();
+                texts.all(Json::is_string).then(|| given.clone())?
             }
             Self::OrNone(kind) => match given.as_str().map(str::trim) {
                 Some("none" | "unlimited") => Json::Null,
@@ -246,26 +241,59 @@ impl SettingKind {
             },
         })
     }
+
+    /// Returns the fault of a value that `accepts` does not take: of the item of a list, the entry of a
+    /// table, or the whole.
+    pub(crate) fn refuse(
+        self,
+        name: &str,
+        given: &Located,
+        accepts: &dyn Fn(Json) -> bool,
+    ) -> ConfigFault {
+        let mut takes = self.takes();
+        let items = given.items().filter(|_| takes.starts_with("a list"));
+        let mut items = items.unwrap_or_default().iter();
+        let item = items.find(|item| !accepts(Json::Array(vec![item.value()])));
+        let has_entries = matches!(self, Self::Digest | Self::Written(_) | Self::Secrets);
+        let entries = given.entries().filter(|_| has_entries);
+        let mut entries = entries.unwrap_or_default().iter();
+        let entry = entries.find(|(name, value)| !accepts(json!({ name: value.value() })));
+        let (name, wrong) = match (item, entry) {
+            (Some(item), _) => (format!("an item of `{name}`"), item),
+            (_, Some((entry, value))) => (format!("`{entry}` in `{name}`"), value),
+            (None, None) => (format!("`{name}`"), given),
+        };
+        if let (Some(table), Some(_)) = (self.items(), given.entries()) {
+            takes = format!("a list of tables, each {table}");
+        }
+        // A key is never printed.
+        let described = match self {
+            Self::Secret | Self::Secrets => "wrong".to_owned(),
+            _ => wrong.describe(),
+        };
+        ConfigFault::new(
+            &wrong.origin,
+            format!("{name} is {described}; give {takes}"),
+        )
+    }
 }
 
-/// Reads an item of a list of tables.
-fn table(name: &str, item: &Value) -> Option<Json> {
-    let entries = item.as_table()?;
-    let mut required = fields(name).filter(|key| key.is_required);
-    let is_whole = required.all(|key| entries.contains_key(key.name));
-    let entries = entries.iter().filter(|_| is_whole).map(|(key, value)| {
-        let field = field(&join(name, key))?;
-        Some((key.clone(), field.kind.read(value)?))
+/// Reads a list of tables of this name.
+fn tables(name: &str, given: &[Json]) -> Option<Json> {
+    let mut faults = Faults::default();
+    let items = given.iter().map(|item| {
+        let item = Located::new(item.clone(), &Origin::Default);
+        Layer::of_table(name, name, &item, &mut faults).object()
     });
-    let entries: Map<String, Json> = entries.collect::<Option<_>>()?;
-    is_whole.then_some(Json::Object(entries))
+    let items: Json = items.collect();
+    faults.faults.is_empty().then_some(items)
 }
 
 /// Reads one tool, or several.
-fn hosted_tools(given: &Value) -> Option<Json> {
+fn hosted_tools(given: &Json) -> Option<Json> {
     let tools = match given.as_str() {
         Some(text) => serde_json::from_str(text).ok()?,
-        None => json_of(given)?,
+        None => given.clone(),
     };
     let tools = match tools {
         Json::Array(tools) => tools,
@@ -275,32 +303,84 @@ fn hosted_tools(given: &Value) -> Option<Json> {
     tools.iter().all(has_kind).then_some(tools.into())
 }
 
-/// Returns a value as JSON. Numbers that JSON does not have have no form.
-fn json_of(given: &Value) -> Option<Json> {
-    serde_json::to_value(given)
-        .ok()
-        .filter(|json| !json.is_null())
-}
-
 /// Returns the chosen name, which may be written with hyphens or underscores.
-fn chosen(given: &Value, names: &'static [&'static str]) -> Option<&'static str> {
+fn chosen(given: &Json, names: &'static [&'static str]) -> Option<&'static str> {
     let plain = |name: &str| name.trim().replace('-', "_");
     let written = plain(given.as_str()?);
     let mut names = names.iter().copied();
     names.find(|name| plain(name) == written)
 }
 
-fn one_of(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
-    match quoted.split_last() {
-        Some((last, before)) => format!("{} or {last}", before.join(", ")),
-        None => String::new(),
+fn whole(given: &Json, least: u64) -> Option<u64> {
+    given.as_u64().filter(|whole| *whole >= least)
+}
+
+fn tokens(given: &Json, least: u64) -> Option<Tokens> {
+    let tokens = given.as_str().map_or(given.as_u64(), parse_tokens)?;
+    (tokens >= least).then_some(Tokens(tokens))
+}
+
+/// Parses a number of tokens such as `8000`, `8_000`, `8k` or `1m`. Returns `None` if it is not one,
+/// or is larger than [`i64::MAX`].
+#[must_use]
+pub fn parse_tokens(text: &str) -> Option<u64> {
+    let plain = text.trim().replace('_', "").to_ascii_lowercase();
+    let (digits, factor) = match (plain.strip_suffix('k'), plain.strip_suffix('m')) {
+        (Some(digits), _) => (digits, 1_000),
+        (_, Some(digits)) => (digits, 1_000_000),
+        _ => (plain.as_str(), 1),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: u64 = is_number.then(|| digits.parse().ok())??;
+    let tokens = number.checked_mul(factor)?;
+    i64::try_from(tokens).is_ok().then_some(tokens)
+}
+
+/// Returns a number that is not negative.
+pub(crate) fn number(given: &Json) -> Option<f64> {
+    given.as_f64().filter(|number| *number >= 0.0)
+}
+
+fn share(given: &Json) -> Option<Ppm> {
+    number(given).and_then(Ppm::from_fraction)
+}
+
+/// Parses a time: seconds, or a text with a unit.
+fn time(given: &Json) -> Option<Duration> {
+    let seconds = match given.as_str() {
+        Some(text) => {
+            let text = text.trim();
+            let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
+            let unit = match text.strip_prefix(digits)?.trim() {
+                "ms" => 0.001,
+                "s" | "" => 1.0,
+                "m" | "min" => 60.0,
+                "h" => 3600.0,
+                _ => return None,
+            };
+            digits.parse::<f64>().ok()? * unit
+        }
+        None => number(given)?,
+    };
+    let is_good = seconds > 0.0 && seconds <= MAX_SECONDS;
+    let time = Duration::try_from_secs_f64(seconds).ok()?;
+    (is_good && !time.is_zero()).then_some(time)
+}
+
+/// Returns a text, or a list of texts.
+pub(crate) fn texts(given: &Json) -> Option<Vec<String>> {
+    let text = |given: &Json| given.as_str().map(str::to_owned);
+    match given {
+        Json::Array(list) => list.iter().map(text).collect(),
+        one => Some(vec![text(one)?]),
     }
 }
 
-fn at_least(what: &str, least: u64) -> String {
-    match least {
-        0 => format!("a whole number{what} from 0"),
-        least => format!("a whole number{what}, {least} or more"),
-    }
+/// Returns names: a list, or a text in which commas separate them.
+pub(crate) fn names(given: &Json) -> Option<Vec<String>> {
+    let names: Vec<String> = match given.as_str() {
+        Some(text) => text.split(',').map(|name| name.trim().to_owned()).collect(),
+        None => texts(given)?,
+    };
+    names.iter().all(|name| !name.is_empty()).then_some(names)
 }

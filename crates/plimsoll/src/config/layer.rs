@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 
 use plimsoll_context::nearest;
 use serde::de::DeserializeOwned;
-use toml::{Table, Value};
+use serde_json::Value as Json;
 
-use super::document::{Data, Located};
+use super::document::Located;
 use super::fault::Faults;
 use super::key::{self, SettingKey, join, keys};
-use super::kind::{SettingKind, names, texts};
-use super::permission::Rule;
+use super::kind::SettingKind;
 
 /// Tables of a file that are not settings of an agent.
 pub(crate) const TABLES: [&str; 4] = ["agents", "mcp", "models", "providers"];
@@ -28,8 +27,11 @@ pub(crate) struct FoundSetting {
 impl FoundSetting {
     /// Returns the value, as the field of the setting has it.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
-        let value = self.key.kind.read(&self.given.value())?;
-        serde_json::from_value(value).ok()
+        serde_json::from_value(self.value()?).ok()
+    }
+
+    fn value(&self) -> Option<Json> {
+        self.key.kind.read(&self.given.value())
     }
 }
 
@@ -61,6 +63,13 @@ impl Layer {
             }
         }
         layer
+    }
+
+    /// Returns the fields of a table in the form in which serde reads them.
+    pub(crate) fn object(&self) -> Json {
+        let fields = self.0.iter();
+        let fields = fields.filter_map(|(name, found)| Some((name.clone(), found.value()?)));
+        fields.collect()
     }
 
     /// Returns the value of a field.
@@ -107,28 +116,30 @@ impl Layer {
     }
 
     /// Adds a value if it is accepted. If a key is given more than once, the last value applies; lists
-    /// are joined.
+    /// are joined. Other spellings of a list become lists, and paths are relative to the folder of the file,
+    /// so that layers can be merged.
     pub(crate) fn put(&mut self, key: &'static SettingKey, given: &Located, faults: &mut Faults) {
-        if !is_accepted(key, given, faults) {
+        let Some(value) = key.read(given, faults) else {
             return;
+        };
+        let mut given = match given.items() {
+            None if value.is_array() => Located::new(value, &given.origin),
+            _ => given.clone(),
+        };
+        if let SettingKind::Path | SettingKind::Paths = key.kind {
+            given.put_beside_file();
         }
-        let mut given = listed(key, given.clone());
         // A table that is not one of settings is read by itself.
-        let path = if key.group.is_empty() {
-            key.name.to_owned()
-        } else {
-            key.path()
+        let path = match key.group {
+            "" => key.name.to_owned(),
+            _ => key.path(),
         };
         let is_list = matches!(
             key.kind,
             SettingKind::Names | SettingKind::Texts | SettingKind::Rules
         );
-        let before = self.0.remove(&path).filter(|_| is_list);
-        if let (Some(Data::List(mut before)), Data::List(more)) =
-            (before.map(|found| found.given.data), &mut given.data)
-        {
-            before.append(more);
-            *more = before;
+        if let (true, Some(before)) = (is_list, self.0.get(&path)) {
+            given = before.given.clone().joined(given);
         }
         self.insert(path, key, given);
     }
@@ -137,73 +148,6 @@ impl Layer {
         let depth = 0;
         self.0.insert(path, FoundSetting { key, given, depth });
     }
-}
-
-/// Checks a value, and reports why it is not accepted: the field of a table in a list, the item of a
-/// list, or the whole.
-fn is_accepted(key: &SettingKey, given: &Located, faults: &mut Faults) -> bool {
-    let before = faults.faults.len();
-    let items = given.items().unwrap_or_default();
-    if let Some(table) = key.kind.items() {
-        for item in items {
-            Layer::of_table(table, table, item, faults);
-        }
-    }
-    if faults.faults.len() > before || key.accepts(&given.value()) {
-        return faults.faults.len() == before;
-    }
-    let name = format!("`{}`", key.name);
-    let takes = key.kind.takes();
-    let is_list = takes.starts_with("a list");
-    let mut items = items.iter().filter(|_| is_list);
-    let item = items.find(|item| !key.accepts(&Value::Array(vec![item.value()])));
-    let has_entries = matches!(
-        key.kind,
-        SettingKind::Digest | SettingKind::Written(_) | SettingKind::Secrets
-    );
-    let entries = given.entries().filter(|_| has_entries);
-    let mut entries = entries.unwrap_or_default().iter();
-    let entry = entries.find(|(name, value)| {
-        !key.accepts(&Table::from_iter([(name.clone(), value.value())]).into())
-    });
-    let (name, given) = match (item, entry) {
-        (Some(item), _) => (format!("an item of {name}"), item),
-        (_, Some((entry, value))) => (format!("`{entry}` in {name}"), value),
-        (None, None) => (name, given),
-    };
-    // A key is never printed.
-    let described = match key.kind {
-        SettingKind::Secret | SettingKind::Secrets => "wrong".to_owned(),
-        _ => given.describe(),
-    };
-    let table = key.kind.items().filter(|_| given.entries().is_some());
-    let instead = table.map(|table| format!("a list of tables, each {table}"));
-    let takes = instead.unwrap_or(takes);
-    let text = format!("{name} is {described}; give {takes}");
-    faults.push(&given.origin, text);
-    false
-}
-
-/// Returns an accepted value with lists in one form and paths relative to the folder of the file,
-/// so that layers can be merged.
-fn listed(key: &SettingKey, given: Located) -> Located {
-    let folder = given.origin.path().and_then(std::path::Path::parent);
-    let beside = |path: String| match folder {
-        Some(folder) => Value::from(folder.join(path).display().to_string()),
-        None => path.into(),
-    };
-    let value = given.value();
-    let value = match (key.kind, &value) {
-        (SettingKind::Path, Value::String(path)) => Some(beside(path.clone())),
-        (SettingKind::Paths, _) => {
-            texts(&value).map(|paths| Value::Array(paths.into_iter().map(beside).collect()))
-        }
-        (SettingKind::Names, _) => names(&value).map(Value::from),
-        (SettingKind::Texts, _) => texts(&value).map(Value::from),
-        (SettingKind::Rules, Value::String(lines)) => Rule::tables_of(lines),
-        _ => None,
-    };
-    value.map_or_else(|| given.clone(), |value| Located::new(value, &given.origin))
 }
 
 /// Returns the fault of an unknown name in a table, which faults call `shown`.

@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use plimsoll_providers::Secret;
+use serde::Deserialize;
 
 use super::document::Located;
 use super::fault::Faults;
 use super::keys;
 use super::kind::SettingKind::{Filled, Flag, Secrets, Texts, Time};
 use super::layer::Layer;
-use super::provider::{check_variable, keys_of, secrets_of};
+use super::provider::{check_variable, keys_of, secrets};
 use super::show::masked;
 
 /// The default timeout for a server's answers.
@@ -47,40 +48,53 @@ keys::fields! {
 }
 
 /// The configuration of a tool server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct McpServer {
     /// The name.
     pub name: String,
     /// How it is reached.
+    #[serde(flatten)]
     pub reach: McpReach,
     /// The timeout for each of its answers.
+    #[serde(default = "usual_timeout")]
     pub timeout: Duration,
     /// The environment variable with its bearer token.
     pub bearer_env: Option<String>,
     /// Trust its hints about its tools. Without that, each call needs approval.
+    #[serde(default, rename = "trust")]
     pub trusted: bool,
     /// Let a run fail without it.
+    #[serde(default)]
     pub required: bool,
 }
 
+const fn usual_timeout() -> Duration {
+    MCP_TIMEOUT
+}
+
 /// How a server is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
 pub enum McpReach {
-    /// As a child process, by its standard input and output.
-    Command {
-        /// The program.
-        command: String,
-        /// The arguments.
-        args: Vec<String>,
-        /// Environment variables.
-        env: Vec<(String, Secret)>,
-    },
     /// By URL.
     Url {
         /// The URL.
         url: String,
         /// Headers of every request.
+        #[serde(default, deserialize_with = "secrets")]
         headers: Vec<(String, Secret)>,
+    },
+    /// As a child process, by its standard input and output.
+    Command {
+        /// The program.
+        #[serde(default)]
+        command: String,
+        /// The arguments.
+        #[serde(default)]
+        args: Vec<String>,
+        /// Environment variables.
+        #[serde(default, deserialize_with = "secrets")]
+        env: Vec<(String, Secret)>,
     },
 }
 
@@ -159,17 +173,10 @@ impl McpServer {
         keys_of(self.bearer_env.as_deref(), named, variables)
     }
 
-    /// Reads a server. Reports its faults, and returns `None` if it has any.
+    /// Reads a server, and reports its faults. Returns `None` if it has no name.
     pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
-        let before = faults.faults.len();
         let table = Layer::of_table(TABLE, TABLE, given, faults);
         let mut fault = |key: &str, text: &str| faults.push(given.origin_of(key), text);
-        let name = table.text("name").unwrap_or_default();
-        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-        if !name.chars().all(good) {
-            let text = format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
-            fault("name", &text);
-        }
         let has = |key: &str| given.get(key).is_some();
         if !has("command") && !has("url") {
             let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
@@ -185,30 +192,20 @@ impl McpServer {
         for name in others.iter().filter(|name| has(name)) {
             fault(name, &format!("`{name}` {why}"));
         }
-        let reach = match table.text("url") {
-            Some(url) => {
-                if !(url.starts_with("http://") || url.starts_with("https://")) {
-                    // It may contain a key.
-                    fault("url", "`url` must start with http:// or https://");
-                }
-                let headers = secrets_of(&table, "headers");
-                McpReach::Url { url, headers }
-            }
-            None => McpReach::Command {
-                command: table.text("command").unwrap_or_default(),
-                args: table.get("args").unwrap_or_default(),
-                env: secrets_of(&table, "env"),
-            },
-        };
-        let bearer_env = table.text("bearer_env");
-        check_variable(bearer_env.as_deref(), "bearer_env", given, faults);
-        (faults.faults.len() == before).then(|| Self {
-            name,
-            reach,
-            timeout: table.get("timeout").unwrap_or(MCP_TIMEOUT),
-            bearer_env,
-            trusted: table.get("trust").unwrap_or_default(),
-            required: table.get("required").unwrap_or_default(),
-        })
+        let server: Self = serde_json::from_value(table.object()).ok()?;
+        let name = &server.name;
+        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if !name.chars().all(good) {
+            let text = format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
+            fault("name", &text);
+        }
+        if let McpReach::Url { url, .. } = &server.reach
+            && !(url.starts_with("http://") || url.starts_with("https://"))
+        {
+            // It may contain a key.
+            fault("url", "`url` must start with http:// or https://");
+        }
+        check_variable(server.bearer_env.as_deref(), "bearer_env", given, faults);
+        Some(server)
     }
 }

@@ -1,7 +1,6 @@
 //! Merges layers, and reports the contradictions within one. The combined effect of the settings is
 //! checked by a builder.
 
-use super::document::Data;
 use super::fault::{ConfigFault, Faults};
 use super::layer::{FoundSetting, Layer};
 use super::provider::COMPATIBLE;
@@ -75,11 +74,9 @@ impl Layer {
     /// Adds the settings of an upper layer.
     fn add(&mut self, upper: Self) {
         for (path, mut found) in upper.0 {
-            let lower = self.0.remove(&path).map(|lower| lower.given.data);
-            if let (true, Some(Data::List(lower)), Data::List(own)) =
-                (ADDED.contains(&path.as_str()), lower, &mut found.given.data)
-            {
-                own.extend(lower);
+            let lower = self.0.remove(&path);
+            if let Some(lower) = lower.filter(|_| ADDED.contains(&path.as_str())) {
+                found.given = found.given.joined(lower.given);
             }
             self.0.insert(path, found);
         }

@@ -57,7 +57,7 @@ pub use file::{Config, MAX_CONFIG_FILE, MAX_PROMPT};
 pub use found::FoundFiles;
 pub use hook::MOMENTS;
 pub use import::{Import, ImportedSetting};
-pub use key::{Preset, SettingKey, key, keys};
+pub use key::{SettingKey, key, keys};
 pub use kind::{SettingKind, parse_tokens};
 pub use mcp::{MCP_TIMEOUT, McpReach, McpServer};
 pub use overrides::Overrides;

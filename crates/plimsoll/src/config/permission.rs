@@ -2,7 +2,7 @@
 
 use plimsoll_agent::{Permission, PermissionRule};
 use serde::Deserialize;
-use toml::Value;
+use serde_json::{Value as Json, json};
 
 use super::keys;
 use super::kind::SettingKind::{Choice, Filled};
@@ -43,20 +43,16 @@ impl Rule {
     }
 
     /// Parses rules of the form `allow TOOL:PATTERN`, one per line, to tables as in a file.
-    pub(crate) fn tables_of(text: &str) -> Option<Value> {
+    pub(crate) fn tables_of(text: &str) -> Option<Json> {
         let lines = text.lines().filter(|line| !line.trim().is_empty());
         let rules = lines.map(|line| {
             let (then, rest) = line.trim().split_once(' ')?;
             let (tool, pattern) = rest.split_once(':').unwrap_or((rest, ""));
-            let fields = [
-                ("then", then),
-                ("tool", tool.trim()),
-                ("arguments", pattern.trim()),
-            ];
-            let fields = fields.into_iter().filter(|(_, text)| !text.is_empty());
-            let fields = fields.map(|(name, text)| (name.to_owned(), text.into()));
-            Some(Value::Table(fields.collect()))
+            let pattern = Some(pattern.trim()).filter(|pattern| !pattern.is_empty());
+            let mut rule = json!({ "then": then, "tool": tool.trim(), "arguments": pattern });
+            rule.as_object_mut()?.retain(|_, value| !value.is_null());
+            Some(rule)
         });
-        rules.collect::<Option<Vec<_>>>().map(Value::Array)
+        rules.collect::<Option<Json>>()
     }
 }

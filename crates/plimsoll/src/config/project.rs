@@ -7,7 +7,6 @@ use plimsoll_tools::project_files::{AGENT_FOLDERS, CONFIG_FILE, SKILL_FOLDERS};
 
 use super::agent::AgentConfig;
 use super::agent_file::AgentFileForm;
-use super::fault::ConfigError;
 use super::file::Config;
 use super::found::{FoundFiles, FoundKind, canonical, markdown_files};
 
@@ -109,15 +108,11 @@ impl ProjectFiles {
         !self.trusted.is_empty()
     }
 
-    /// Returns the trusted configuration of the project, if there is one.
-    ///
-    /// # Errors
-    /// As [`Config::read`].
-    pub fn config(&self) -> Result<Option<Config>, ConfigError> {
-        let config = self.trusted.of_kind(FoundKind::Config).next();
-        let path = self.written.join(CONFIG_FILE);
-        let config = config.map(|(_, text)| Config::of(text, Some(&path)));
-        config.transpose()
+    /// Returns the trusted configuration of the project, if there is one, as a [draft](Config::draft).
+    #[must_use]
+    pub fn config(&self) -> Option<Config> {
+        let (_, text) = self.trusted.of_kind(FoundKind::Config).next()?;
+        Some(Config::of(text, Some(&self.written.join(CONFIG_FILE))))
     }
 
     /// Sets the folders to search for an agent's skills, unless its settings name some.

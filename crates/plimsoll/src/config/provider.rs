@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_providers::{BaseUrl, ModelClient, ModelClientBuilder, ModelRef, Secret, Vendor};
+use serde::{Deserialize, Deserializer};
 
 use super::document::Located;
 use super::fault::Faults;
@@ -33,17 +34,21 @@ keys::fields! {
 }
 
 /// The settings of the connection to a provider.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct ProviderSettings {
     /// The name, which is the part of a model's name before the first slash.
+    #[serde(skip)]
     pub name: String,
     /// The address of the API.
     pub base_url: Option<String>,
     /// The environment variable with the key.
     pub api_key_env: Option<String>,
     /// The key, if it is in the file.
+    #[serde(deserialize_with = "secret")]
     pub api_key: Option<Secret>,
     /// Additional headers.
+    #[serde(deserialize_with = "secrets")]
     pub headers: Vec<(String, Secret)>,
 }
 
@@ -65,35 +70,35 @@ impl ProviderSettings {
     pub(crate) fn of(name: &str, given: &Located, faults: &mut Faults) -> Self {
         let shown = format!("[providers.{name}]");
         let table = Layer::of_table(TABLE, &shown, given, faults);
-        let text = |key| table.text(key);
-        let (base_url, api_key_env, api_key) =
-            (text("base_url"), text("api_key_env"), text("api_key"));
+        let settings: Self = serde_json::from_value(table.object()).unwrap_or_default();
         if given.get("base_url").is_none() && Vendor::named(name).is_err() {
             let text =
                 format!("{shown} needs a `base_url`: there is no provider `{name}` that we know");
             faults.push(&given.origin, text);
         }
-        if let Some(Err(error)) = base_url.as_ref().map(|url| BaseUrl::parse(url, None)) {
+        if let Some(Err(error)) = settings
+            .base_url
+            .as_ref()
+            .map(|url| BaseUrl::parse(url, None))
+        {
             faults.push(given.origin_of("base_url"), error.to_string());
         }
-        if api_key.is_some() && api_key_env.is_some() {
+        let variable = settings.api_key_env.as_deref();
+        if settings.api_key.is_some() && variable.is_some() {
             let text =
                 "`api_key` and `api_key_env` are two settings of one thing; keep `api_key_env`";
             faults.push(given.origin_of("api_key"), text);
-        } else if api_key.is_some() {
+        } else if settings.api_key.is_some() {
             let text = format!(
                 "`api_key` of {shown} is a key in a file; put it into the environment and name \
                  the variable with `api_key_env`"
             );
             faults.warn(given.origin_of("api_key"), text);
         }
-        check_variable(api_key_env.as_deref(), "api_key_env", given, faults);
+        check_variable(variable, "api_key_env", given, faults);
         Self {
             name: name.to_owned(),
-            base_url,
-            api_key_env,
-            api_key: api_key.as_deref().map(Secret::new),
-            headers: secrets_of(&table, "headers"),
+            ..settings
         }
     }
 
@@ -139,13 +144,19 @@ impl ProviderSettings {
     }
 }
 
-/// Returns the secrets of a field of a table, by name.
-pub(super) fn secrets_of(table: &Layer, field: &str) -> Vec<(String, Secret)> {
-    let texts: BTreeMap<String, String> = table.get(field).unwrap_or_default();
-    let secrets = texts.into_iter();
-    secrets
+fn secret<'de, D: Deserializer<'de>>(given: D) -> Result<Option<Secret>, D::Error> {
+    String::deserialize(given).map(|text| Some(Secret::new(&text)))
+}
+
+/// Reads secrets by name.
+pub(super) fn secrets<'de, D: Deserializer<'de>>(
+    given: D,
+) -> Result<Vec<(String, Secret)>, D::Error> {
+    let texts: BTreeMap<String, String> = Deserialize::deserialize(given)?;
+    let texts = texts.into_iter();
+    Ok(texts
         .map(|(name, text)| (name, Secret::new(&text)))
-        .collect()
+        .collect())
 }
 
 /// Returns the key in a variable, and those among values whose names suggest keys.

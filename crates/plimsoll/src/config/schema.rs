@@ -4,7 +4,7 @@
 use plimsoll_providers::MODEL_KEYS;
 use serde_json::{Map, Value, json};
 
-use super::key::{Preset, SettingKey, fields, keys};
+use super::key::{SettingKey, fields, keys};
 
 /// Returns the schema.
 #[must_use]
@@ -67,21 +67,19 @@ fn of_key(key: &SettingKey) -> Value {
         "tokens" | "time" => json!({ "type": ["number", "string"] }),
         "text" | "path" => json!({ "type": "string" }),
         "paths" | "names" | "texts" => json!({ "type": ["string", "array"] }),
+        "rules" | "tables" => {
+            json!({ "type": "array", "items": table(key.kind.items().unwrap_or_default()) })
+        }
         _ if !key.kind.choices().is_empty() => json!({ "enum": key.kind.choices() }),
         _ => json!({}),
     };
     let mut schema = schema.as_object().cloned().unwrap_or_default();
-    let doc = match &key.default {
-        Preset::Words(words) if !key.group.is_empty() => format!("{} Default: {words}.", key.doc),
-        _ => key.doc.clone(),
-    };
+    let is_described = key.value.is_none() && !key.group.is_empty();
+    let default = is_described.then(|| format!(" Default: {}.", key.default));
+    let doc = format!("{}{}", key.doc, default.unwrap_or_default());
     schema.insert("description".to_owned(), doc.into());
-    if let Some(value) = key.preset() {
-        schema.insert("default".to_owned(), json!(value));
-    }
-    if let Some(items) = key.kind.items() {
-        schema.insert("type".to_owned(), "array".into());
-        schema.insert("items".to_owned(), table(items));
+    if let Some(value) = &key.value {
+        schema.insert("default".to_owned(), value.clone());
     }
     schema.into()
 }

@@ -1,20 +1,19 @@
 //! [`Effective`]: every setting with its effective value and its origin. Keys and secrets are never
 //! included.
 
-use serde_json::{Map, json};
-use toml::Value;
+use serde_json::{Value as Json, json};
 
 use super::agent::AgentConfig;
 use super::fault::Origin;
-use super::key::{Preset, SettingKey, keys};
+use super::key::{SettingKey, keys};
 
 /// A setting with its effective value.
 #[derive(Debug, Clone)]
 pub struct Effective {
     /// The key.
     pub key: &'static SettingKey,
-    /// The value. `None` if the default is not a value; [`Preset::Words`] describes it.
-    value: Option<Value>,
+    /// The value. `None` if the default is not a value; [`SettingKey::default`] describes it.
+    value: Option<Json>,
     /// The origin of the value.
     pub origin: Origin,
 }
@@ -30,7 +29,7 @@ impl AgentConfig {
             },
             None => Effective {
                 key,
-                value: key.preset(),
+                value: key.value.clone(),
                 origin: Origin::Default,
             },
         })
@@ -38,9 +37,9 @@ impl AgentConfig {
 }
 
 /// Returns a value without secrets: an address loses its user, password and query.
-fn shown(key: &SettingKey, value: Value) -> Value {
+fn shown(key: &SettingKey, value: Json) -> Json {
     match value {
-        Value::String(url) if key.name == "base_url" => masked(&url).into(),
+        Json::String(url) if key.name == "base_url" => masked(&url).into(),
         other => other,
     }
 }
@@ -70,33 +69,31 @@ impl Effective {
     /// configuration.
     #[must_use]
     pub fn line(&self) -> String {
-        let path = self.key.path();
-        match (&self.value, &self.origin, &self.key.default) {
-            (Some(value), Origin::Default, _) => format!("# {path} = {value}"),
-            (Some(value), ..) => format!("{path} = {value}"),
-            (None, _, Preset::Words(words)) => format!("# {path}: {words}"),
-            (None, ..) => format!("# {path}"),
+        let (path, default) = (self.key.path(), &self.key.default);
+        let value = self.value.as_ref();
+        let value = value.and_then(|value| toml::Value::try_from(value).ok());
+        match (value, &self.origin) {
+            (Some(value), Origin::Default) => format!("# {path} = {value}"),
+            (Some(value), _) => format!("{path} = {value}"),
+            (None, _) => format!("# {path}: {default}"),
         }
     }
 
     /// Returns the setting as JSON.
     #[must_use]
-    pub fn json(&self) -> serde_json::Value {
-        let mut object = Map::new();
-        object.insert("key".to_owned(), self.key.path().into());
-        object.insert("value".to_owned(), json!(self.value));
-        if let (None, Preset::Words(words)) = (&self.value, &self.key.default) {
-            object.insert("default".to_owned(), words.as_str().into());
-        }
+    pub fn json(&self) -> Json {
         let origin = match &self.origin {
             Origin::Flag(flag) => json!({ "flag": flag }),
             Origin::Variable(name) => json!({ "environment": name }),
             Origin::File(path, place) => json!({
-                "file": path.display().to_string(), "line": place.line, "column": place.column,
+                "file": path, "line": place.line, "column": place.column,
             }),
             Origin::Default => json!("default"),
         };
-        object.insert("origin".to_owned(), origin);
-        object.into()
+        let mut shown = json!({ "key": self.key.path(), "value": self.value, "origin": origin });
+        if let (None, Some(shown)) = (&self.value, shown.as_object_mut()) {
+            shown.insert("default".to_owned(), self.key.default.as_str().into());
+        }
+        shown
     }
 }

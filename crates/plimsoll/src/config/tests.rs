@@ -93,6 +93,23 @@ fn faults_are_reported_with_their_places_and_cures() {
 }
 
 #[test]
+fn a_check_reports_faults_of_all_kinds_at_once() {
+    let text = "tool_execution = { batched = 0 }\nbase_url = \"not a url\"\nmax_trns = 3\n\
+                system_file = \"no/prompt.md\"\nmodel = \"gpt-4o\"\n\
+                [models.openai.x]\ninput = -1\noutput = 2\n[[mcp]]\nname = \"m\"\n\
+                [[agents]]\nname = \"a\"\nmcp = [\"m\", \"n\"]\nmodel = \"mine/x\"\n\
+                [providers.mine]\nbase_url = 3\n";
+    let error = Config::of(text, None).check_runs().unwrap_err();
+    let lines = error.faults.iter();
+    let lines = lines.map(|fault| fault.origin.place().unwrap().line);
+    assert_eq!(
+        lines.collect::<Vec<_>>(),
+        [1, 2, 3, 4, 5, 7, 9, 13, 16],
+        "{error}"
+    );
+}
+
+#[test]
 fn the_default_strategy_asks_a_model_only_if_one_is_configured() {
     let default = |snippet: &str| {
         let run = good(snippet).defaults().unwrap().trial().unwrap();
@@ -180,13 +197,16 @@ fn every_value_has_its_forms() {
 
 #[test]
 fn faults_of_two_files_name_their_own() {
-    let read = |path: &str, text: &str| Config::of(text, Some(path.as_ref())).unwrap();
+    let read = |path: &str, text: &str| {
+        let config = Config::of(text, Some(path.as_ref()));
+        config.checked().unwrap()
+    };
     let users = read(
         "home.toml",
         "\n\n\ntool_execution = \"parallel\"\ntarget = 6000",
     );
     let own = read("plimsoll.toml", "trigger = 5000\nmax_parallel_tools = 3\n");
-    let error = own.over(users).unwrap_err().to_string();
+    let error = own.over(users).checked().unwrap_err().to_string();
     assert!(
         error.contains("(`trigger`: line 1, `target`: home.toml:5:1)"),
         "{error}"
@@ -196,7 +216,7 @@ fn faults_of_two_files_name_their_own() {
         "\n[[agents]]\nname = \"u\"\npins = [\"x\"]\nmax_parallel_tools = 2",
     );
     let own = read("plimsoll.toml", "tool_execution = { batched = 4 }\n");
-    own.over(users).unwrap();
+    own.over(users).checked().unwrap();
     // Only the whole configuration has all providers: the user's own file may name some.
     let users = read(
         "home.toml",
@@ -207,12 +227,12 @@ fn faults_of_two_files_name_their_own() {
         "model = \"mine/x\"\n[summary]\nmodel = \"mine/y\"",
     );
     assert_eq!(own.defaults().unwrap_err().faults.len(), 2);
-    own.over(users).unwrap().defaults().unwrap();
+    own.over(users).defaults().unwrap();
     let broken = Config::of(
         "[[agents]]\nname = \"u\"\nsub_agents = [\"x\"]",
         Some("home.toml".as_ref()),
     );
-    let error = broken.unwrap_err().to_string();
+    let error = broken.checked().unwrap_err().to_string();
     assert!(
         error.starts_with("home.toml:3:1: there is no agent `x`"),
         "{error}"
@@ -347,17 +367,17 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
             "{}",
             key.path()
         );
-        let Preset::Value(text) = &key.default else {
+        let (Some(value), text) = (&key.value, &key.default) else {
             continue;
         };
-        let value = key.preset().unwrap();
         assert!(
-            key.accepts(&value),
+            key.convert(value).is_some(),
             "{}: {text} is not {}",
             key.path(),
             key.kind.takes()
         );
-        assert_eq!(value.to_string(), *text, "{}", key.path());
+        let written = toml::Value::try_from(value).unwrap().to_string();
+        assert_eq!(written, *text, "{}", key.path());
         let mut set = settings(&match key.is_of_one_agent {
             false => format!("{} = {text}", key.path()),
             true => format!("[[agents]]\nname = \"a\"\n{} = {text}", key.path()),

@@ -160,7 +160,7 @@ fn the_schema_takes_what_reading_takes() {
         assert_eq!(fits(&schema, &value), good, "{text}");
     }
     for key in keys() {
-        if let Some(value) = key.preset() {
+        if let Some(value) = &key.value {
             let mut object = serde_json::json!(value);
             for part in key.path().rsplit('.') {
                 let mut outer = serde_json::Map::new();
@@ -304,9 +304,9 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
 fn a_default_in_the_schema_is_a_value_of_the_field() {
     for table in super::key::TABLES {
         for field in super::key::fields(table) {
-            let preset = field.preset();
+            let value = field.value.as_ref();
             assert!(
-                preset.is_none_or(|value| field.accepts(&value)),
+                value.is_none_or(|value| field.convert(value).is_some()),
                 "{table} {}",
                 field.name
             );

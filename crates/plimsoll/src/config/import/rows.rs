@@ -1,7 +1,8 @@
 //! [`ImportRow`]: a setting of another system with its counterpart. The rows are data, in
 //! `systems.txt`.
 //!
-//! A line is `PATH = HOW NAME + OTHER=VALUE`. NAME is Plimsoll's setting. HOW is an optional
+//! A line is `PATH = HOW NAME + OTHER=VALUE`. NAME is Plimsoll's setting, with PROVIDER and MODEL for the
+//! names of the provider and the model that it belongs to. HOW is an optional
 //! conversion of the value, which `translate.rs` makes. `OTHER=VALUE` is another setting that it
 //! implies. `PATH = - WHY` has no counterpart. `PATH = as OTHER` is a table with the rows of another
 //! one. The tables at `PATH = each agents` are agents, whose

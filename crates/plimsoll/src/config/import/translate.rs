@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_context::{Bytes, clip, snake_case as snake};
 use plimsoll_providers::Vendor;
-use serde_json::Value as Json;
-use toml::{Table, Value};
+use serde_json::{Map, Value as Json, json};
+use toml::Table;
 
 use super::super::document::parse_value;
 use super::super::key::{join, key};
@@ -28,21 +28,20 @@ struct TheirSetting {
     row: Option<ImportRow>,
     /// Its path as written.
     name: String,
-    value: Value,
+    value: Json,
     /// The agent that it belongs to, by its number in the file.
     agent: Option<usize>,
 }
 
-/// A value or a name, with a note about the difference in meaning; or the reason why there is none.
-type Converted<T> = Result<(T, Option<String>), String>;
+/// A value with a note about the difference in meaning, or the reason why there is none.
+type Converted = Result<(Json, Option<String>), String>;
 
 /// The result of a translation.
 pub(super) struct Translation {
     /// The translation of each setting.
     pub(super) settings: Vec<ImportedSetting>,
-    /// The settings for all agents, with the tables of the file.
-    all: Table,
-    agents: BTreeMap<usize, Table>,
+    /// The settings of each agent by its number, and of the whole file.
+    tables: BTreeMap<Option<usize>, Map<String, Json>>,
 }
 
 /// Adds the settings of a table, from its top. Its path is given in snake case and as written.
@@ -78,8 +77,7 @@ fn collect(
             _ => found.push(TheirSetting {
                 row,
                 name: shown,
-                // No setting accepts a value that TOML does not have.
-                value: Value::try_from(given).unwrap_or(Value::Float(f64::NAN)),
+                value: given.clone(),
                 agent,
             }),
         }
@@ -92,9 +90,10 @@ impl TheirSetting {
     }
 
     /// Returns the agent that the counterpart belongs to.
-    fn target(&self) -> Option<usize> {
-        let main = self.is("main").then_some(MAIN);
-        main.or(self.agent)
+    fn target(&self, ours: &str) -> Option<usize> {
+        let is_of_one = key(ours).is_some_and(|key| key.is_of_one_agent);
+        let main = (is_of_one || self.is("main")).then_some(MAIN);
+        self.agent.or(main)
     }
 }
 
@@ -106,8 +105,7 @@ impl Translation {
         theirs.iter().find(|setting| setting.row.is_some())?;
         let mut it = Self {
             settings: Vec::new(),
-            all: Table::new(),
-            agents: BTreeMap::new(),
+            tables: BTreeMap::new(),
         };
         for setting in &theirs {
             let became = match setting.row {
@@ -132,17 +130,17 @@ impl Translation {
         theirs: &[TheirSetting],
         setting: &TheirSetting,
         row: ImportRow,
-    ) -> Converted<String> {
-        let agent = setting.target();
+    ) -> Result<(String, Option<String>), String> {
         let (value, mut note) = match row.how {
             "strategy" | "size" => (execution(theirs, setting)?, None),
             _ => converted(row, &setting.value)?,
         };
         let value = accepted(row.ours, value)?;
+        let agent = setting.target(row.ours);
         if self.get(agent, row.ours).is_some_and(|old| *old != value) {
             note = Some("it is set twice, and the later one counts".to_owned());
         }
-        Ok((self.set(agent, row.ours, value), note))
+        Ok((self.set(agent, row.ours.split('.'), value), note))
     }
 
     /// Writes a part of a model.
@@ -151,7 +149,7 @@ impl Translation {
         theirs: &[TheirSetting],
         setting: &TheirSetting,
         row: ImportRow,
-    ) -> Converted<String> {
+    ) -> Result<(String, Option<String>), String> {
         let part = |how: &str| {
             let mut parts = theirs.iter();
             let part = parts.find(|it| it.agent == setting.agent && it.is(how));
@@ -159,33 +157,33 @@ impl Translation {
         };
         let provider = provider(&part)
             .ok_or("the provider of the model is not stated; write PROVIDER/NAME into `model`")?;
-        let own = ["providers", &provider, row.ours];
+        let is_known = Vendor::named(&provider).is_ok();
         let begin = format!("{provider}/");
         let model = part("model").map(|model| model.strip_prefix(&begin).unwrap_or(model));
-        match (row.how, model, setting.value.as_str()) {
-            ("provider" | "api", Some(_), _) => Ok((row.ours.to_owned(), None)),
-            ("price", Some(bare), _) if Vendor::named(&provider).is_ok() => {
+        let model = model.ok_or("the model that it belongs to is not stated");
+        let text = setting.value.as_str().unwrap_or_default();
+        let (value, note) = match row.how {
+            "price" if is_known => {
                 let dollars = number(&setting.value).ok_or("give dollars for a million tokens")?;
-                let path = ["models", &provider, bare, row.ours];
-                put(&mut self.all, &path, dollars.into());
-                Ok((path.join("."), None))
+                (dollars.into(), None)
             }
-            ("model", Some(bare), _) => {
-                let model = accepted(row.ours, format!("{provider}/{bare}").into())?;
-                Ok((self.set(setting.agent, row.ours, model), None))
-            }
-            ("base_url", _, Some(url)) if is_public(url) => {
-                put(&mut self.all, &own, url.into());
-                Ok((own.join("."), None))
-            }
-            ("base_url", ..) => Err("write an address without a password".to_owned()),
-            ("key", _, key) => {
-                let (variable, note) = key_variable(&provider, key.unwrap_or_default());
-                put(&mut self.all, &own, variable.into());
-                Ok((own.join("."), note))
-            }
-            _ => Err("the model that it belongs to is not stated".to_owned()),
-        }
+            "price" => return Err("the prices of this provider's models are not known".to_owned()),
+            "base_url" if is_public(text) => (text.into(), None),
+            "base_url" => return Err("write an address without a password".to_owned()),
+            "key" => key_variable(&provider, text),
+            _ => (
+                accepted("model", format!("{begin}{}", model?).into())?,
+                None,
+            ),
+        };
+        let path = row.ours.split('.').map(|name| match name {
+            "PROVIDER" => Ok(provider.as_str()),
+            "MODEL" => model,
+            name => Ok(name),
+        });
+        let path: Vec<&str> = path.collect::<Result<_, _>>()?;
+        let agent = setting.agent.filter(|_| path == ["model"]);
+        Ok((self.set(agent, path, value), note))
     }
 
     /// Sets what the translated settings imply, unless the file sets it.
@@ -194,8 +192,9 @@ impl Translation {
         for (theirs, setting) in theirs.iter().zip(&mut settings) {
             let row = theirs.row.filter(|_| !setting.became.is_empty());
             for (ours, value) in row.into_iter().flat_map(ImportRow::implied) {
-                if self.get(theirs.target(), ours).is_none() {
-                    let ours = self.set(theirs.target(), ours, parse_value(value));
+                let agent = theirs.target(ours);
+                if self.get(agent, ours).is_none() {
+                    let ours = self.set(agent, ours.split('.'), parse_value(value));
                     setting.became.push(ours);
                     let note = "the others are the defaults of the system beside it";
                     setting.note.get_or_insert_with(|| note.to_owned());
@@ -206,8 +205,8 @@ impl Translation {
     }
 
     /// Returns one of Plimsoll's settings, if it is set.
-    fn get(&self, agent: Option<usize>, ours: &str) -> Option<&Value> {
-        let table = agent.map_or(Some(&self.all), |agent| self.agents.get(&agent))?;
+    fn get(&self, agent: Option<usize>, ours: &str) -> Option<&Json> {
+        let table = self.tables.get(&agent)?;
         match ours.split_once('.') {
             Some((outer, name)) => table.get(outer)?.get(name),
             None => table.get(ours),
@@ -215,52 +214,59 @@ impl Translation {
     }
 
     /// Sets one of Plimsoll's settings. Returns its full name.
-    fn set(&mut self, agent: Option<usize>, ours: &str, value: Value) -> String {
-        let is_of_one = key(ours).is_some_and(|key| key.is_of_one_agent);
-        let agent = agent.or(is_of_one.then_some(MAIN));
-        let (table, shown) = match agent {
-            Some(agent) => (self.agents.entry(agent).or_default(), "[[agents]] "),
-            None => (&mut self.all, ""),
-        };
-        let path: Vec<&str> = ours.split('.').collect();
-        put(table, &path, value);
-        format!("{shown}{ours}")
+    fn set<'a>(
+        &mut self,
+        agent: Option<usize>,
+        path: impl IntoIterator<Item = &'a str>,
+        value: Json,
+    ) -> String {
+        let path: Vec<&str> = path.into_iter().collect();
+        let shown = path.join(".");
+        put(self.tables.entry(agent).or_default(), &path, value);
+        match agent {
+            Some(_) => format!("[[agents]] {shown}"),
+            None => shown,
+        }
     }
 
     /// Adds what is implicit in the other system: names, and the agents that the main one calls.
     fn complete(&mut self, theirs: &[TheirSetting]) {
         let has_main = theirs.iter().any(|it| it.name.starts_with("orchestrator."));
-        let mut called: Vec<Value> = Vec::new();
+        let mut called: Vec<Json> = Vec::new();
         for setting in theirs {
             let Some(agent) = setting.agent else { continue };
-            let own = self.agents.entry(agent).or_default();
+            let own = self.tables.entry(Some(agent)).or_default();
             let name = own.entry("name").or_insert(format!("agent-{agent}").into());
             let is_called = has_main || setting.name.starts_with("sub_agents.");
             if is_called && !called.contains(name) {
                 called.push(name.clone());
             }
         }
+        let main = self.tables.remove(&Some(MAIN));
         if has_main && called.is_empty() {
             // It calls nobody, so its settings are those of the file.
-            self.all
-                .extend(self.agents.remove(&MAIN).unwrap_or_default());
-        } else if !called.is_empty() || self.agents.contains_key(&MAIN) {
-            let main = self.agents.entry(MAIN).or_default();
+            let all = self.tables.entry(None).or_default();
+            all.extend(main.unwrap_or_default());
+        } else if main.is_some() || !called.is_empty() {
+            let mut main = main.unwrap_or_default();
             let name = if has_main { "orchestrator" } else { "main" };
             main.entry("name").or_insert(name.into());
             if !called.is_empty() {
                 main.insert("sub_agents".to_owned(), called.into());
             }
+            self.tables.insert(Some(MAIN), main);
         }
     }
 
     /// Returns the text of the result.
     pub(super) fn toml(&self) -> String {
-        let mut all = self.all.clone();
-        let agents: Vec<Table> = self.agents.values().cloned().collect();
+        let mut agents = self.tables.clone();
+        let mut all = agents.remove(&None).unwrap_or_default();
         if !agents.is_empty() {
-            all.insert("agents".to_owned(), agents.into());
+            let agents = agents.into_values();
+            all.insert("agents".to_owned(), agents.collect());
         }
+        let all = Table::try_from(all).unwrap_or_default();
         let mut text = format!("# Imported by `plimsoll config import`.\n{all}");
         let mut title = "\n# Not translated:\n";
         for lost in self.settings.iter().filter(|it| it.became.is_empty()) {
@@ -273,13 +279,13 @@ impl Translation {
 }
 
 /// Writes a value into a table, or into a table within.
-fn put(table: &mut Table, path: &[&str], value: Value) {
+fn put(table: &mut Map<String, Json>, path: &[&str], value: Json) {
     match path {
         [] => {}
         [name] => _ = table.insert((*name).to_owned(), value),
         [outer, path @ ..] => {
-            let inner = table.entry(*outer).or_insert_with(|| Table::new().into());
-            if let Value::Table(inner) = inner {
+            let inner = table.entry(*outer).or_insert_with(|| json!({}));
+            if let Some(inner) = inner.as_object_mut() {
                 put(inner, path, value);
             }
         }
@@ -287,24 +293,20 @@ fn put(table: &mut Table, path: &[&str], value: Value) {
 }
 
 /// Returns how tool calls are executed: by the strategy, and in batches of the size if that is `batched`.
-fn execution(theirs: &[TheirSetting], setting: &TheirSetting) -> Result<Value, String> {
+fn execution(theirs: &[TheirSetting], setting: &TheirSetting) -> Result<Json, String> {
     let part = |how: &str| Some(&theirs.iter().find(|it| it.is(how))?.value);
-    let is_batched = |strategy: &Value| strategy.as_str().map(snake).as_deref() == Some("batched");
+    let is_batched = |strategy: &Json| strategy.as_str().map(snake).as_deref() == Some("batched");
     match (part("strategy"), part("size")) {
-        (strategy, Some(size)) if strategy.is_none_or(is_batched) => {
-            let batched = ("batched".to_owned(), size.clone());
-            Ok(Value::Table(Table::from_iter([batched])))
-        }
+        (strategy, Some(size)) if strategy.is_none_or(is_batched) => Ok(json!({ "batched": size })),
         _ if setting.is("size") => Err("it counts for the strategy `batched` only".to_owned()),
         _ => Ok(setting.value.clone()),
     }
 }
 
 /// Converts a value.
-fn converted(row: ImportRow, value: &Value) -> Converted<Value> {
-    let whole = value.as_integer().filter(|whole| *whole >= 0);
-    let noted = |value: Value, note: &str| Ok((value, Some(note.to_owned())));
-    match (row.how, whole) {
+fn converted(row: ImportRow, value: &Json) -> Converted {
+    let noted = |value: Json, note: &str| Ok((value, Some(note.to_owned())));
+    match (row.how, value.as_u64()) {
         ("-", _) => Err(row.ours.to_owned()),
         ("millis", Some(millis)) => Ok((format!("{millis}ms").into(), None)),
         ("retries", Some(retries)) => {
@@ -312,10 +314,10 @@ fn converted(row: ImportRow, value: &Value) -> Converted<Value> {
             noted(attempts, "the first attempt counts here, too")
         }
         ("bytes", Some(bytes)) => {
-            let tokens = (bytes / 4 + i64::from(bytes % 4 > 0)).max(1).into();
+            let tokens = bytes.div_ceil(4).max(1).into();
             noted(tokens, "it is in tokens here, four bytes to one")
         }
-        ("effort", _) if value.as_str() == Some("none") => Ok(("off".into(), None)),
+        ("effort", _) if value == "none" => Ok(("off".into(), None)),
         ("tools", _) => {
             let names = texts(value).ok_or("give a list of names")?;
             let (tools, others) = own_tools(&names);
@@ -329,14 +331,14 @@ fn converted(row: ImportRow, value: &Value) -> Converted<Value> {
 
 /// Returns the value in the form that a setting accepts: names may differ in case, and whole numbers may be
 /// written with a decimal point.
-fn accepted(ours: &str, value: Value) -> Result<Value, String> {
+fn accepted(ours: &str, value: Json) -> Result<Json, String> {
     let key = key(ours).ok_or("there is no such setting")?;
     let other = in_our_words(&value);
     let mut forms = [value, other].into_iter();
-    match forms.find(|form| key.accepts(form)) {
+    match forms.find(|form| key.convert(form).is_some()) {
         // A value may be a misplaced secret, so it is not repeated.
         None => Err(format!("give {}", key.kind.takes())),
-        Some(Value::String(text)) if text.contains("${") => {
+        Some(Json::String(text)) if text.contains("${") => {
             Err("write the value of the variable yourself".to_owned())
         }
         Some(value) => Ok(value),
@@ -354,35 +356,26 @@ fn provider<'a>(part: &dyn Fn(&str) -> Option<&'a str>) -> Option<String> {
         return known(&name).or_else(|| own(&name));
     }
     let model = part("model").unwrap_or_default();
-    let mut families = rows(MODELS);
-    model
-        .split_once('/')
-        .and_then(|(vendor, _)| known(vendor))
+    let family = rows(MODELS).find(|(begin, _)| model.starts_with(begin));
+    let vendor = model.split_once('/').and_then(|(vendor, _)| known(vendor));
+    vendor
         .or_else(|| own(COMPATIBLE))
-        .or_else(|| {
-            Some(
-                families
-                    .find(|(begin, _)| model.starts_with(begin))?
-                    .1
-                    .ours
-                    .to_owned(),
-            )
-        })
+        .or_else(|| Some(family?.1.ours.to_owned()))
 }
 
 /// Returns the variable that a text refers to; otherwise the usual one, to which the user must move the key.
-fn key_variable(provider: &str, text: &str) -> (String, Option<String>) {
+fn key_variable(provider: &str, text: &str) -> (Json, Option<String>) {
     let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let name = text.strip_prefix("${").and_then(|it| it.strip_suffix('}'));
     if let Some(name) = name.filter(|name| !name.is_empty() && name.chars().all(is_good)) {
-        return (name.to_owned(), None);
+        return (name.into(), None);
     }
     let vendor = Vendor::named(provider).ok();
     let usual = vendor.and_then(|vendor| vendor.key_variables.first().copied());
     let own = provider.to_ascii_uppercase().replace(|c| !is_good(c), "_");
     let usual = usual.map_or(format!("{own}_API_KEY"), str::to_owned);
     let note = format!("a key is not written into a file: put it into ${usual}");
-    (usual, Some(note))
+    (usual.into(), Some(note))
 }
 
 /// Checks whether a text contains no password, query or variable.
@@ -411,18 +404,18 @@ pub(in super::super) fn own_tools(names: &[String]) -> (Vec<&'static str>, Vec<&
 }
 
 /// Returns a value with names in snake case, and whole numbers without a decimal point.
-fn in_our_words(value: &Value) -> Value {
+fn in_our_words(value: &Json) -> Json {
     match value {
-        Value::String(text) => snake(text).into(),
-        Value::Float(number) if number.fract() == 0.0 && number.abs() < 1e9 => {
-            (*number as i64).into()
-        }
-        Value::Table(table) => {
+        Json::String(text) => snake(text).into(),
+        Json::Object(table) => {
             let entries = table.iter();
             let entries = entries.map(|(name, it)| (snake(name), in_our_words(it)));
-            Value::Table(entries.collect())
+            entries.collect()
         }
-        other => other.clone(),
+        other => match other.as_f64() {
+            Some(number) if number.fract() == 0.0 && number.abs() < 1e9 => (number as i64).into(),
+            _ => other.clone(),
+        },
     }
 }
 
