@@ -291,37 +291,31 @@ impl Session {
     }
 }
 
-/// Returns the next step that is not an event. Queues its entries for the store and reports the events
+/// Returns the next step that is not an event. Queues its entry for the store, and reports the events
 /// before it to the observers.
 fn step(session: &mut Session) -> Step {
     loop {
-        match polled(session) {
+        let step = session.run.poll();
+        session.parts.observers.set_run(session.run.state().runs());
+        let entry = match step {
             Step::Notify(event) => {
-                let setup = session.run.setup();
                 let contents = session.parts.records_contents;
-                telemetry::record(&event, setup, contents);
+                telemetry::record(&event, session.run.setup(), contents);
                 session.parts.tell(event);
+                continue;
             }
+            Step::Record(entry) => entry,
             step => return step,
-        }
-    }
-}
-
-/// Polls the machine, and queues an entry for the store.
-fn polled(session: &mut Session) -> Step {
-    let step = session.run.poll();
-    let runs = session.run.state().runs();
-    session.parts.observers.set_run(runs);
-    if let Step::Record(entry) = &step {
-        if let Some(step) = session.steps.see(entry, session.run.state().transcript()) {
+        };
+        if let Some(step) = session.steps.see(&entry, session.run.state().transcript()) {
             session.parts.tell(Event::Step(step.clone()));
         }
         let held = u64::try_from(session.steps.held()).unwrap_or(u64::MAX);
         session.run.set_held_beside(Bytes(held));
         session.pending.push(entry.clone());
         session.hold();
+        return Step::Record(entry);
     }
-    step
 }
 
 /// Ends a run that was left open by a dropped future.

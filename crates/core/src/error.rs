@@ -1,8 +1,10 @@
 //! [`Error`]: why a call of the library returned no answer. A run that ends because of a limit, a
 //! user or a hook is not an error; see its output.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use futures_util::FutureExt;
 use plimsoll_agent::{CompactError, EndReason, FoldError, PinError, UndoError};
 use plimsoll_context::SettingFault;
 
@@ -90,6 +92,12 @@ pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_default()
+}
+
+/// Awaits work of the host. The error is the message of a panic.
+pub(crate) async fn contained<T>(work: impl Future<Output = T>) -> Result<T, String> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.map_err(|panic| panic_message(&*panic))
 }
 
 fn cause(output: &AgentOutput) -> String {

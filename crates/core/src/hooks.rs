@@ -375,7 +375,10 @@ impl HookOutcome {
             // The failure of a guard is told with its consequence.
             use HookPoint::{BeforeToolExecution, CheckAnswer, TransformToolResult};
             let point = self.input.point();
-            let is_guard = matches!(point, BeforeToolExecution | TransformToolResult | CheckAnswer);
+            let is_guard = matches!(
+                point,
+                BeforeToolExecution | TransformToolResult | CheckAnswer
+            );
             let effect = if is_guard {
                 ""
             } else {

@@ -6,8 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Event, ExecutionLimits, Input, InputFilter, Setup, ThinkingLevel, ToolExecutionStrategy,
-    TurnTrigger,
+    ExecutionLimits, Input, InputFilter, Setup, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
     Author, CacheConfig, CacheRetention, ContextConfig, FALLBACK_WINDOW, OwnStages, PriceSheet,
@@ -162,9 +161,7 @@ impl Session {
             return Err(Error::Build(faults));
         }
         if config.thinking_level.is_some() || config.provider_override.is_some() {
-            for text in parts.provider.sampling_notes(&setup.sampling) {
-                parts.tell(Event::Warning { text });
-            }
+            parts.warn(parts.provider.sampling_notes(&setup.sampling));
         }
         let parts = self.set_parts(Arc::new(parts));
         self.base = Some((self.run.set_setup(setup), parts));

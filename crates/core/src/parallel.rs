@@ -16,7 +16,6 @@ use crate::error::Error;
 use crate::remote::UserMessage;
 use crate::reservation::Reservation;
 use crate::session::Session;
-use crate::telemetry::evaluation;
 
 mod branch;
 mod judge;
@@ -89,19 +88,7 @@ pub async fn agent_loop_parallel(
     strategy: &dyn EvaluationStrategy,
     options: ParallelOptions,
 ) -> Result<ParallelLoopOutcome, Error> {
-    let (id, count) = (session.id().clone(), branches.len());
-    let work = evaluate(session, prompt.into(), branches, strategy, options);
-    evaluation(&id, strategy.name(), count, work).await
-}
-
-async fn evaluate(
-    session: &mut Session,
-    prompt: UserMessage,
-    branches: Vec<Branch>,
-    strategy: &dyn EvaluationStrategy,
-    options: ParallelOptions,
-) -> Result<ParallelLoopOutcome, Error> {
-    let prompt = prompt.checked()?;
+    let prompt = prompt.into().checked()?;
     check(&branches, &options)?;
     let opened = session.between_runs(|run| {
         run.open_log();

@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use futures_util::FutureExt;
 use futures_util::future::OptionFuture;
 use plimsoll_agent::{Answer, Event, InputFilter, Permissions, Question, Setup};
 use plimsoll_context::Part;
 
-use crate::error::panic_message;
+use crate::error::contained;
 use crate::gate::{DenyAll, Gate};
 use crate::hooks::Hooks;
 use crate::memory_store::MemoryStore;
@@ -120,16 +119,15 @@ impl Parts {
     pub(crate) async fn ask_gate(&self, question: &Question) -> Answer {
         let name = &question.call.name;
         let gate = self.gate.as_deref().unwrap_or(&DenyAll);
-        let decision = std::panic::AssertUnwindSafe(async { gate.decide(question).await });
+        let decision = contained(async { gate.decide(question).await });
         let silence: OptionFuture<_> = self.settings.gate_timeout.map(tokio::time::sleep).into();
         let why = tokio::select! {
             biased;
-            answer = decision.catch_unwind() => match answer {
+            answer = decision => match answer {
                 Ok(answer) => return answer,
-                Err(panic) => format!(
-                    "`{name}` was not allowed: the gate that should decide failed: {}",
-                    panic_message(&*panic)
-                ),
+                Err(panic) => {
+                    format!("`{name}` was not allowed: the gate that should decide failed: {panic}")
+                }
             },
             Some(()) = silence => format!("`{name}` was not allowed: there was no answer in time"),
         };

@@ -10,9 +10,7 @@ mod scan;
 mod search;
 mod tools;
 
-pub use item::{
-    BadRecallId, Hit, MAX_KEY, MessageKind, RecallError, RecallId, RecalledItem, recall_text,
-};
+pub use item::{Hit, MAX_KEY, MessageKind, RecallError, RecallId, RecalledItem, recall_text};
 pub use log_messages::LogMessages;
 pub use page::{RECALL_MATCHES, TextExcerpt, matches, page};
 pub use scan::scan;

@@ -4,17 +4,15 @@
 use std::borrow::Cow;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use plimsoll_agent::{Event, Failure, Request};
 use plimsoll_context::{Delta, Reply};
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
 use tracing::Instrument;
 
-use crate::error::panic_message;
+use crate::error::contained;
 use crate::parts::Parts;
 use crate::provider::Provider;
 use crate::run_usage::CallUsage;
@@ -160,15 +158,14 @@ pub(crate) async fn call_with_retries(
             }
         };
         call_usage.sent();
-        let call = AssertUnwindSafe(async { provider.call(request, &deltas).await });
-        let call = call.catch_unwind().instrument(traced.span());
-        let outcome = call.await;
+        let call = contained(async { provider.call(request, &deltas).await });
+        let outcome = call.instrument(traced.span()).await;
         let has_panicked = outcome.is_err();
         let reply = outcome.unwrap_or_else(|panic| {
             Err(Failure::Transient {
                 status: None,
                 retry_after_ms: None,
-                message: format!("its client broke down: {}", panic_message(&*panic)),
+                message: format!("its client broke down: {panic}"),
             })
         });
         let reply = reply.map(|reply| believed(reply, tell));

@@ -81,13 +81,8 @@ impl Session {
         task: impl Into<UserMessage>,
         config: AgentLoopConfig,
     ) -> RunStream<'_> {
-        self.stream(
-            config,
-            task.into().checked().map(|parts| Input::User(parts.into())),
-        )
-    }
-
-    fn stream(&mut self, config: AgentLoopConfig, input: Result<Input, Error>) -> RunStream<'_> {
+        let input = task.into().checked();
+        let input = input.map(|parts| Input::User(parts.into()));
         let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
         let (end, dropped) = (Arc::new(Mutex::new(None)), Arc::new(AtomicU64::default()));
         let (ended, lost) = (Arc::clone(&end), Arc::clone(&dropped));

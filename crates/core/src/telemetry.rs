@@ -19,7 +19,7 @@ use crate::store::SessionId;
 
 pub(crate) use call::{retried, trace_call};
 pub use contents::{MAX_CONTENT, MAX_CONTENT_TEXT};
-pub(crate) use run::{RunSpan, evaluation};
+pub(crate) use run::RunSpan;
 pub(crate) use session::record;
 pub(crate) use tool::ToolSpan;
 

@@ -1,13 +1,12 @@
 //! [`Window`]: the source of a model's context window. If the window is smaller than assumed, the
 //! machine learns it from a refusal, for this session.
 
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use plimsoll_context::{FALLBACK_WINDOW, Tokens};
 use serde::{Deserialize, Serialize};
 
+use crate::error::contained;
 use crate::provider::Provider;
 
 /// How long a provider may take to report its window.
@@ -44,7 +43,7 @@ impl Window {
 /// Returns the window that the provider reports or knows. A panic counts as no answer, and so does an
 /// answer that takes longer than [`WINDOW_TIMEOUT`] or this limit.
 pub(crate) async fn reported(provider: &dyn Provider, limit: Option<Duration>) -> Option<Tokens> {
-    let asking = AssertUnwindSafe(async { provider.window().await }).catch_unwind();
+    let asking = contained(async { provider.window().await });
     let limit = limit.map_or(WINDOW_TIMEOUT, |limit| limit.min(WINDOW_TIMEOUT));
     let asking = tokio::time::timeout(limit, asking);
     let reported = asking.await.ok().and_then(Result::ok).flatten();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{Event, HookInput, HookPoint, Input, Messages, Request};
+use plimsoll_agent::{HookInput, HookPoint, Input, Messages, Request};
 use plimsoll_context::{Breakpoint, Message, Tokens};
 
 use super::hook_calls::call;
@@ -45,10 +45,9 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     let now: Tokens = messages.iter().map(weigh).sum();
     let grown = now.minus(before);
     if grown > Tokens::ZERO && session.run.room() < grown {
-        let text = format!(
+        parts.warn([format!(
             "transform_context or convert_to_llm made the request {grown} tokens larger, which is too much; it is sent without them"
-        );
-        parts.tell(Event::Warning { text });
+        )]);
         return;
     }
     request.counted = request.counted.minus(before) + now;

@@ -1,19 +1,16 @@
 //! Executes tool calls. Each call gets a result, whatever happens. The machine decides which calls
 //! run.
 
-use std::any::Any;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use plimsoll_agent::{HookInput, HookPoint, Spend};
 use plimsoll_context::{Part, ToolCall, ToolResult, head_tail};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tracing::Instrument;
 
-use crate::error::panic_message;
+use crate::error::{contained, panic_message};
 use crate::hooks::HookContext;
 use crate::parts::Parts;
 use crate::tool::{MAX_TOOL_OUTPUT, Tool, ToolContext, ToolError, ToolOutput};
@@ -39,9 +36,8 @@ pub(super) async fn execute(
 ) -> FinishedCall {
     let outcome = match tool {
         Some(tool) => {
-            let work = AssertUnwindSafe(attempts(&parts, &tool, &call, &cx));
-            let broken = |panic| Err(broken(&call.name, panic));
-            work.catch_unwind().await.unwrap_or_else(broken)
+            let ended = contained(attempts(&parts, &tool, &call, &cx)).await;
+            ended.unwrap_or_else(|panic| Err(broken(&call.name, &panic)))
         }
         None => {
             let text = format!("there is no tool `{}`", call.name);
@@ -127,7 +123,10 @@ async fn once(
     };
     Some(match ended {
         Some(Ok(returned)) => returned.map_err(|ToolError(text)| (text, "tool_error")),
-        Some(Err(error)) if error.is_panic() => Err(broken(&call.name, error.into_panic())),
+        Some(Err(error)) if error.is_panic() => {
+            let panic = panic_message(&*error.into_panic());
+            Err(broken(&call.name, &panic))
+        }
         _ => {
             let text = format!("`{}` was stopped before it ended", call.name);
             Err((text, "broken"))
@@ -136,9 +135,8 @@ async fn once(
 }
 
 /// Returns the failure of a tool that panicked.
-fn broken(name: &str, panic: Box<dyn Any + Send>) -> (String, &'static str) {
-    let text = format!("`{name}` broke down: {}", panic_message(&*panic));
-    (text, "broken")
+fn broken(name: &str, panic: &str) -> (String, &'static str) {
+    (format!("`{name}` broke down: {panic}"), "broken")
 }
 
 /// Lets the hooks rewrite the text of a tool's result. If one of them fails, the text is withheld,

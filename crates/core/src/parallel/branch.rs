@@ -1,10 +1,8 @@
 //! One branch: an agent that runs the prompt in a fork of the session, within its reservation.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use plimsoll_agent::run_id;
 use plimsoll_context::Part;
 use tokio::time::Instant;
@@ -14,7 +12,7 @@ use super::outcome::ParallelLoopResult;
 use crate::agent::Agent;
 use crate::agent_state::AgentState;
 use crate::caller::named_below;
-use crate::error::panic_message;
+use crate::error::contained;
 use crate::fork::begin_fork;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
@@ -106,11 +104,10 @@ impl RunningBranch {
         trunk: &Trunk,
         stop: &CancellationToken,
     ) -> ParallelLoopResult {
-        let run = AssertUnwindSafe(self.answer(trunk, stop)).catch_unwind();
-        let (end, text) = match run.await {
+        let (end, text) = match contained(self.answer(trunk, stop)).await {
             Ok(Ok(output)) => (Some(output.reason), output.text),
             Ok(Err(why)) => (None, why),
-            Err(panic) => (None, format!("it broke down: {}", panic_message(&*panic))),
+            Err(panic) => (None, format!("it broke down: {panic}")),
         };
         let setup = &self.agent.setup;
         ParallelLoopResult {

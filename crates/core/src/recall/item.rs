@@ -97,11 +97,6 @@ pub enum RecallError {
     Store(#[from] StoreError),
 }
 
-/// The error if a text is not an id.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no id of a message; they look like m12")]
-pub struct BadRecallId(String);
-
 impl RecalledItem {
     /// Returns the text of the message; see [`recall_text`].
     #[must_use]
@@ -139,16 +134,16 @@ impl fmt::Display for MessageKind {
 }
 
 impl FromStr for RecallId {
-    type Err = BadRecallId;
+    type Err = RecallError;
 
     /// Parses `m12`, `#12` and `12`.
-    fn from_str(text: &str) -> Result<Self, BadRecallId> {
+    fn from_str(text: &str) -> Result<Self, RecallError> {
         let number = text.strip_prefix(['m', '#']).unwrap_or(text);
         let is_plain = number.bytes().all(|byte| byte.is_ascii_digit());
         let is_padded = number.len() > 1 && number.starts_with('0');
         match number.parse() {
             Ok(number) if is_plain && !is_padded => Ok(Self(Seq(number))),
-            _ => Err(BadRecallId(shown(text))),
+            _ => Err(RecallError::Unknown(shown(text))),
         }
     }
 }
@@ -279,7 +274,7 @@ mod tests {
         for text in [
             "call_7", "m", "", "m012", "mm1", "m#1", "m-1", "m+1", "m１２", long,
         ] {
-            let bad = BadRecallId(text.to_owned());
+            let bad = RecallError::Unknown(text.to_owned());
             assert_eq!(text.parse::<RecallId>(), Err(bad), "{text}");
         }
         let id = RecallId(Seq(12));

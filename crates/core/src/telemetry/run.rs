@@ -2,42 +2,15 @@
 
 use plimsoll_agent::{EndReason, Outcome};
 use tracing::field::Empty;
-use tracing::{Instrument, Span, info_span};
+use tracing::{Span, info_span};
 
 use super::fields::{dollars, record_usage};
 use super::{TARGET, fail, int, names};
 use crate::error::Error;
 use crate::session::Session;
-use crate::store::SessionId;
 
 /// A run in progress.
 pub(crate) struct RunSpan(Span);
-
-/// Runs an evaluation in its span: several agents run one prompt, and one answer is chosen.
-pub(crate) async fn evaluation<T, E>(
-    id: &SessionId,
-    strategy: &str,
-    branches: usize,
-    work: impl Future<Output = Result<T, E>>,
-) -> Result<T, E> {
-    let span = info_span!(
-        target: TARGET,
-        "invoke_workflow",
-        otel.name = %format_args!("invoke_workflow {strategy}"),
-        otel.kind = "internal",
-        otel.status_code = Empty,
-        gen_ai.operation.name = "invoke_workflow",
-        gen_ai.workflow.name = strategy,
-        gen_ai.conversation.id = id.as_str(),
-        plimsoll.branches = int(branches as u64),
-        "error.type" = Empty,
-    );
-    let outcome = work.instrument(span.clone()).await;
-    if outcome.is_err() {
-        fail(&span, "evaluation");
-    }
-    outcome
-}
 
 impl RunSpan {
     /// Begins the span of the session's new run.

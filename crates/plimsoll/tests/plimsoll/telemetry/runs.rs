@@ -225,7 +225,7 @@ fn children<'a>(spans: &'a [RecordedSpan], of: &RecordedSpan) -> Vec<&'a Recorde
 }
 
 #[test]
-fn branches_are_below_their_evaluation() {
+fn branches_are_runs_with_their_own_names() {
     let spans = spans_of(|| async {
         let agent = |says: &str| {
             looking(ScriptedProvider::new([Turn::say(says)]))
@@ -242,14 +242,9 @@ fn branches_are_below_their_evaluation() {
             .await
             .unwrap();
     });
-    let all = spans
-        .iter()
-        .find(|span| span.name.starts_with("invoke_workflow "))
-        .unwrap();
-    assert_eq!(all.attributes["plimsoll.branches"], "2");
     for name in ["one", "two"] {
         let branch = only(&spans, &format!("invoke_agent {name}"));
-        assert_eq!(branch.parent, Some(all.id));
+        assert!(!branch.failed());
     }
 }
 
