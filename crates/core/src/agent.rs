@@ -101,7 +101,7 @@ impl Agent {
         let (setup, tools) = self.prepare(&parts, lease.session(), &state).await?;
         let run = Run::of_state(state, setup);
         let mut session = Session::new(run, entries, lease, parts);
-        session.found = idle.map(|idle| (idle, Instant::now()));
+        session.answered = idle.map(|idle| (idle, Instant::now()));
         session.fit_out(self, tools).await?;
         Ok(session)
     }

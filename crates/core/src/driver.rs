@@ -201,7 +201,7 @@ fn warn_of_history(session: &mut Session, request: &Request) {
 /// processed, the host may steer.
 async fn handle_input(session: &mut Session, parts: &Arc<Parts>, input: Input) {
     if let Input::Reply(reply) = &input {
-        session.called = Some(Instant::now());
+        session.answered = Some((Duration::ZERO, Instant::now()));
         session.usage.call.arrived(reply);
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {

@@ -114,7 +114,7 @@ pub async fn agent_loop_parallel(
     let runs =
         runs.map(|(branch, parts)| RunningBranch::new(branch, &trunk, &reservation, turns, parts));
     let runs: Vec<RunningBranch> = runs.collect();
-    let (results, interrupted) = run_all(session, &trunk, runs).await;
+    let (results, interrupted) = run_all(&trunk, runs).await;
     let judging = reservation.for_call(None);
     let texts = trunk.prompt.iter().filter_map(Part::as_text);
     let evaluation = Evaluation {
@@ -133,9 +133,10 @@ pub async fn agent_loop_parallel(
     let warnings = evaluation.warnings.into_inner();
     let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
     drop(open);
+    let prompt = trunk.prompt;
     let undelivered = session.close_inbox();
     let judged = judging.spent();
-    let text = adopt(session, &trunk, &choice, name.clone(), &results, judged).await?;
+    let text = adopt(session, prompt, &choice, name.clone(), &results, judged).await?;
     let winner = match choice {
         Choice::Branch(index) => Some(index),
         Choice::Merged { .. } | Choice::Nothing { .. } => None,
@@ -160,10 +161,10 @@ pub async fn agent_loop_parallel(
 
 /// Runs all branches to their end. Returns their results, and whether they were interrupted.
 async fn run_all(
-    session: &Session,
-    trunk: &Trunk,
+    trunk: &Trunk<'_>,
     branches: Vec<RunningBranch>,
 ) -> (Vec<ParallelLoopResult>, bool) {
+    let session = trunk.session;
     let stop = CancellationToken::new();
     let runs = branches.into_iter().map(|branch| branch.run(trunk, &stop));
     let mut runs: FuturesUnordered<_> = runs.collect();
@@ -218,7 +219,7 @@ async fn choose(
 /// answer, or the reason why there is none.
 async fn adopt(
     session: &mut Session,
-    trunk: &Trunk,
+    prompt: Vec<Part>,
     choice: &Choice,
     strategy: String,
     results: &[ParallelLoopResult],
@@ -235,7 +236,9 @@ async fn adopt(
             }
             None => (None, outcome::nobody(results), Vec::new()),
         },
-        Choice::Merged { text, model } => (None, text.clone(), merged(trunk, text, model)),
+        Choice::Merged { text, model } => {
+            (None, text.clone(), merged(session, prompt, text, model))
+        }
         Choice::Nothing { why } => (None, why.clone(), Vec::new()),
     };
     let branched = Entry::Branched {
@@ -253,19 +256,17 @@ async fn adopt(
 
 /// Returns the entries for the prompt and a merged answer. Their usage is part of the record of the
 /// branches and of the choice.
-fn merged(trunk: &Trunk, text: &str, model: &str) -> Vec<Entry> {
+fn merged(session: &Session, prompt: Vec<Part>, text: &str, model: &str) -> Vec<Entry> {
     vec![
         Entry::RunStarted {
-            run: trunk.run,
+            run: session.view().runs().saturating_add(1),
             model: model.to_owned(),
             system: "".into(),
             tools: Vec::new(),
             config: None,
         },
         Entry::Message {
-            message: Arc::new(Message::User {
-                parts: trunk.prompt.clone(),
-            }),
+            message: Arc::new(Message::User { parts: prompt }),
             queued: None,
         },
         Entry::Reply {

@@ -52,10 +52,9 @@ pub struct Session {
     pub(crate) started: tokio::time::Instant,
     /// How many answers of that run were refused.
     pub(crate) answers_refused: u32,
-    /// When the provider last answered in this process.
-    pub(crate) called: Option<Instant>,
-    /// The age of the log when the session was opened, and the time of opening.
-    pub(crate) found: Option<(Duration, Instant)>,
+    /// How long ago the provider had answered or, before its first answer, the log had been written, and
+    /// when that was so.
+    pub(crate) answered: Option<(Duration, Instant)>,
     /// The key of the provider's prompt cache for this session.
     pub(crate) cache_key: Option<Arc<str>>,
     /// Whether a request had more messages than `max_history_messages`.
@@ -88,8 +87,7 @@ impl Session {
             usage: RunUsage::default(),
             started: tokio::time::Instant::now(),
             answers_refused: 0,
-            called: None,
-            found: None,
+            answered: None,
             cache_key: None,
             has_warned_of_history: false,
             base: None,
@@ -113,8 +111,7 @@ impl Session {
     pub(crate) fn set_parts(&mut self, parts: Arc<Parts>) -> Arc<Parts> {
         // The cache state of one provider is meaningless for another.
         if parts.provider.endpoint() != self.parts.provider.endpoint() {
-            self.called = None;
-            self.found = None;
+            self.answered = None;
         }
         std::mem::replace(&mut self.parts, parts)
     }
@@ -122,9 +119,8 @@ impl Session {
     /// Returns the time since the provider last answered. Before the first answer in this process,
     /// returns the time since the log was written, if the store knows it.
     pub(crate) fn idle(&self) -> Option<Duration> {
-        let here = self.called.map(|called| called.elapsed());
-        let (before, opened) = self.found.unzip();
-        here.or_else(|| Some(before?.saturating_add(opened?.elapsed())))
+        let (age, at) = self.answered?;
+        Some(age.saturating_add(at.elapsed()))
     }
 
     /// Returns the id of the session.

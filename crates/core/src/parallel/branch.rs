@@ -1,7 +1,6 @@
 //! One branch: an agent that runs the prompt in a fork of the session, within its reservation.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_agent::run_id;
 use plimsoll_context::Part;
@@ -10,12 +9,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::outcome::ParallelLoopResult;
 use crate::agent::Agent;
-use crate::agent_state::AgentState;
 use crate::caller::named_below;
 use crate::error::contained;
 use crate::fork::begin_fork;
 use crate::output::AgentOutput;
-use crate::parts::Parts;
 use crate::reservation::{MAX_TURNS_BELOW, Reservation};
 use crate::session::Session;
 use crate::store::{ForkFault, Lease, SessionId, StoreError};
@@ -31,15 +28,10 @@ pub struct Branch {
 }
 
 /// The common starting point of all branches.
-pub(super) struct Trunk {
-    parts: Arc<Parts>,
-    session: SessionId,
-    /// Number of entries of the log, which all forks share.
-    entries: u64,
+pub(super) struct Trunk<'s> {
+    pub(super) session: &'s Session,
     /// Number of the next run.
     pub(super) run: u64,
-    idle: Option<Duration>,
-    state: Arc<AgentState>,
     pub(super) prompt: Vec<Part>,
 }
 
@@ -73,7 +65,7 @@ impl RunningBranch {
     /// not limit.
     pub(super) fn new(
         (index, branch): (usize, Branch),
-        trunk: &Trunk,
+        trunk: &Trunk<'_>,
         reservation: &Reservation,
         most_turns: Option<u64>,
         parts: u64,
@@ -101,7 +93,7 @@ impl RunningBranch {
     /// Runs the branch to its end.
     pub(super) async fn run(
         mut self,
-        trunk: &Trunk,
+        trunk: &Trunk<'_>,
         stop: &CancellationToken,
     ) -> ParallelLoopResult {
         let (end, text) = match contained(self.answer(trunk, stop)).await {
@@ -126,7 +118,7 @@ impl RunningBranch {
     /// Forks the session and runs the prompt in the fork. Returns the reason if that fails.
     async fn answer(
         &mut self,
-        trunk: &Trunk,
+        trunk: &Trunk<'_>,
         stop: &CancellationToken,
     ) -> Result<AgentOutput, String> {
         let part = self.part.clone()?;
@@ -134,14 +126,17 @@ impl RunningBranch {
         let lease = lease.map_err(|error| error.to_string())?;
         self.session = lease.session().clone();
         let limits = &self.agent.setup.limits;
-        let agent = self.agent.within(&part, limits, Some(&trunk.parts), None);
-        let session = agent.open(lease, trunk.idle).await;
+        let agent = self
+            .agent
+            .within(&part, limits, Some(&trunk.session.parts), None);
+        let session = agent.open(lease, trunk.session.idle()).await;
         let mut session = session.map_err(|error| error.to_string())?;
         session.below(&part);
         // The fork has the host's context and extensions of the original session.
         let own = session.state_mut();
-        own.dynamic_context.clone_from(&trunk.state.dynamic_context);
-        own.extensions = trunk.state.extensions.clone();
+        let state = &trunk.session.state;
+        own.dynamic_context.clone_from(&state.dynamic_context);
+        own.extensions = state.extensions.clone();
         let remote = session.remote();
         let run = session.run_parts(trunk.prompt.clone());
         let output = until_stopped(&remote, run, stop).await;
@@ -149,15 +144,11 @@ impl RunningBranch {
     }
 }
 
-impl Trunk {
-    pub(super) fn of(session: &Session, prompt: Vec<Part>) -> Self {
+impl<'s> Trunk<'s> {
+    pub(super) fn of(session: &'s Session, prompt: Vec<Part>) -> Self {
         Self {
-            parts: Arc::clone(&session.parts),
-            session: session.id().clone(),
-            entries: session.entries,
+            session,
             run: session.view().runs().saturating_add(1),
-            idle: session.idle(),
-            state: Arc::clone(&session.state),
             prompt,
         }
     }
@@ -169,16 +160,17 @@ impl Trunk {
             0 => format!("b{run}-{index}"),
             _ => format!("b{run}-{index}-{attempt}"),
         };
-        named_below(&self.session, &place)
+        named_below(self.session.id(), &place)
     }
 
     /// Creates a fork.
     async fn fork(&self, index: usize) -> Result<Lease, StoreError> {
-        let (store, mut attempt) = (&*self.parts.store, 0);
+        let (session, mut attempt) = (self.session, 0);
+        let (store, entries) = (&*session.parts.store, session.entries);
         loop {
             let name = self.name(index, attempt);
             attempt += 1;
-            match begin_fork(store, &self.session, self.entries, &name).await {
+            match begin_fork(store, session.id(), entries, &name).await {
                 Err(
                     StoreError::Busy { .. }
                     | StoreError::CannotFork {
