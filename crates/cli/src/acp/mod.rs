@@ -23,7 +23,7 @@ use agent_client_protocol::v1::schema::{
 use agent_client_protocol::{Agent, Error, on_receive_notification, on_receive_request};
 use tokio::time::sleep;
 
-use self::outbox::{Permits, permits, stdio};
+use self::outbox::stdio;
 use self::server::{AcpServer, modes};
 use crate::agent;
 use crate::args::AcpArgs;
@@ -42,10 +42,9 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
     }
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
-    let permits = permits();
-    let server = AcpServer::new(sources, agent::store().await?, Arc::clone(&permits));
+    let server = AcpServer::new(sources, agent::store().await?);
     let server = Arc::new(server);
-    match serve(&server, permits).await {
+    match serve(&server).await {
         Ok(code) => Ok(code),
         Err(error) => {
             server.close_all().await;
@@ -55,7 +54,7 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
 }
 
 /// Serves the connection until the client ends it or the process is interrupted.
-async fn serve(server: &Arc<AcpServer>, permits: Permits) -> Result<u8, Error> {
+async fn serve(server: &Arc<AcpServer>) -> Result<u8, Error> {
     let connection = Agent
         .v1()
         .name("plimsoll")
@@ -116,7 +115,7 @@ async fn serve(server: &Arc<AcpServer>, permits: Permits) -> Result<u8, Error> {
             on_receive_notification!(),
         );
     connection
-        .connect_with(stdio(permits), async |client| {
+        .connect_with(stdio(), async |client| {
             let code = tokio::select! {
                 () = client.incoming_closed() => DONE,
                 Ok(()) = asked_to_end() => INTERRUPTED,

@@ -3,7 +3,6 @@
 
 use std::future::ready;
 use std::io;
-use std::sync::Arc;
 
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
@@ -11,13 +10,15 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Client, Lines};
 use futures_util::{Sink, Stream, StreamExt, sink, stream};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Stdout, stdin, stdout};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, stdin, stdout};
 use tokio::sync::Semaphore;
 
 use crate::input::INPUT_LIMIT;
 
 /// Maximum number of updates that wait for the client. The size of each is bounded.
 const MAX_WAITING: usize = 8_192;
+/// A permit for each update that may still wait for the client.
+static PERMITS: Semaphore = Semaphore::const_new(MAX_WAITING);
 /// A part of every update's line. Within a text, its quotes would be escaped.
 const UPDATE: &str = "\"method\":\"session/update\"";
 
@@ -26,35 +27,22 @@ const UPDATE: &str = "\"method\":\"session/update\"";
 pub(super) struct Outbox {
     pub(super) client: ConnectionTo<Client>,
     pub(super) session: SessionId,
-    pub(super) permits: Permits,
-}
-
-/// A permit for each update that may still wait for the client.
-pub(super) type Permits = Arc<Semaphore>;
-
-/// Returns the permits of a connection.
-pub(super) fn permits() -> Permits {
-    Arc::new(Semaphore::new(MAX_WAITING))
 }
 
 /// Returns standard input and output as a connection. An update that is written gives its permit back. A
 /// line beyond the limit of the input is read as several, which are refused.
-pub(super) fn stdio(
-    permits: Permits,
-) -> Lines<impl Sink<String, Error = io::Error> + Send, impl Stream<Item = io::Result<String>> + Send>
+pub(super) fn stdio()
+-> Lines<impl Sink<String, Error = io::Error> + Send, impl Stream<Item = io::Result<String>> + Send>
 {
-    let outgoing = sink::unfold(
-        (stdout(), permits),
-        |(mut out, permits): (Stdout, Permits), line: String| async move {
-            if line.contains(UPDATE) {
-                permits.add_permits(1);
-            }
-            // A client that does not read any more closes its end of the input as well.
-            let _ = out.write_all((line + "\n").as_bytes()).await;
-            let _ = out.flush().await;
-            Ok((out, permits))
-        },
-    );
+    let outgoing = sink::unfold(stdout(), |mut out, line: String| async move {
+        if line.contains(UPDATE) {
+            PERMITS.add_permits(1);
+        }
+        // A client that does not read any more closes its end of the input as well.
+        let _ = out.write_all((line + "\n").as_bytes()).await;
+        let _ = out.flush().await;
+        Ok(out)
+    });
     let incoming = stream::unfold(BufReader::new(stdin()), |mut input| async move {
         let mut line = String::new();
         match (&mut input).take(INPUT_LIMIT).read_line(&mut line).await {
@@ -72,7 +60,7 @@ pub(super) fn stdio(
 impl Outbox {
     /// Sends an update, unless too many wait.
     pub(super) fn send(&self, update: SessionUpdate) {
-        if let Ok(permit) = self.permits.try_acquire() {
+        if let Ok(permit) = PERMITS.try_acquire() {
             permit.forget();
             let update = SessionNotification::new(self.session.clone(), update);
             // An error means that the connection has ended.
@@ -95,7 +83,7 @@ impl Outbox {
     /// Waits until an update would not be dropped, or until the connection ends.
     pub(super) async fn space(&self) {
         tokio::select! {
-            _ = self.permits.acquire() => {}
+            _ = PERMITS.acquire() => {}
             () = self.client.incoming_closed() => {}
         }
     }

@@ -22,7 +22,7 @@ use plimsoll::{PermissionMode, SessionId};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::outbox::{Outbox, Permits};
+use super::outbox::Outbox;
 use super::servers::servers;
 use super::session::OpenSession;
 use crate::error::{self, CliError};
@@ -42,18 +42,16 @@ const ANSWERING: Duration = Duration::from_secs(1);
 pub(super) struct AcpServer {
     sources: Sources,
     store: Arc<SqliteStore>,
-    permits: Permits,
     sessions: Mutex<HashMap<schema::SessionId, Arc<OpenSession>>>,
     /// The number of requests that are being answered: its receivers.
     answering: watch::Sender<()>,
 }
 
 impl AcpServer {
-    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>, permits: Permits) -> Self {
+    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>) -> Self {
         Self {
             sources,
             store,
-            permits,
             sessions: Mutex::default(),
             answering: watch::Sender::new(()),
         }
@@ -135,7 +133,6 @@ impl AcpServer {
         let outbox = Outbox {
             client,
             session: name.clone(),
-            permits: Arc::clone(&self.permits),
         };
         let store = Arc::clone(&self.store);
         let session = OpenSession::open(store, outbox, id, sources, &folder, is_new).await?;
