@@ -3,6 +3,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -264,17 +265,28 @@ pub(crate) fn answer(name: &str, reply: Reply) -> Answer {
 /// If nobody can be asked. `refusal` describes the consequence.
 pub(crate) async fn confirm(question: &str, refusal: &str) -> Result<bool, CliError> {
     if !can_ask() {
-        return Err(CliError::usage(format!(
-            "there is no terminal to ask at, so {refusal}"
-        )));
+        let why = match IS_EDITED.load(Ordering::Relaxed) {
+            true => "a chat cannot ask this",
+            false => "there is no terminal to ask at",
+        };
+        return Err(CliError::usage(format!("{why}, so {refusal}")));
     }
     let said = line(&format!("{question} [y]es, [N]o: ")).await;
     Ok(Reply::of(&said, &[]) == Some(Reply::Yes(None)))
 }
 
+/// Whether the line editor of a chat reads the terminal. Every line is its then.
+static IS_EDITED: AtomicBool = AtomicBool::new(false);
+
+/// Leaves the terminal to the line editor of a chat.
+pub(crate) fn leave_to_editor() {
+    IS_EDITED.store(true, Ordering::Relaxed);
+}
+
 /// Returns `true` if there is a terminal to ask at.
 pub(crate) fn can_ask() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
+    let is_edited = IS_EDITED.load(Ordering::Relaxed);
+    !is_edited && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks the user at the terminal for a line.

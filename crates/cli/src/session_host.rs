@@ -160,7 +160,7 @@ impl SessionHost {
                 "nothing to do: the context window is unknown; set it with --max-context".to_owned()
             }
             (None, Some(target)) => format!(
-                "nothing was compacted: the request has {} tokens, the target is {target}",
+                "nothing was compacted: the request has {} tokens, at a target of {target}",
                 now.used
             ),
         })

@@ -16,6 +16,7 @@ use rustyline::{ColorMode, CompletionType, Config, Context, Editor, ExternalPrin
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::ask;
 use crate::chat::completion::ChatCompleter;
 use crate::chat::input_event::{InputLine, WAITING};
 use crate::chat::interrupts::{Interrupts, Press};
@@ -91,6 +92,7 @@ impl LineEditor {
         presses: Sender<Press>,
     ) -> Receiver<InputLine> {
         let (lines, receiver) = channel(WAITING);
+        ask::leave_to_editor();
         let reads = move || {
             let mut reader = self;
             let is_interrupted = reader.until_left(&of, &terminal, &lines, &presses);

@@ -90,7 +90,7 @@ fn compact_plans_down_to_the_target_and_calls_no_model() {
         lines[2].ends_with("so the focus had no effect"),
         "{lines:?}"
     );
-    assert!(lines[3].starts_with("nothing to do: "), "{lines:?}");
+    assert!(lines[3].starts_with("nothing was compacted: "), "{lines:?}");
     assert_eq!(lines[4], "Here.");
     let asked = fake.asked();
     assert_eq!(

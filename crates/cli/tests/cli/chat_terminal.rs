@@ -166,6 +166,22 @@ fn lines_that_arrive_in_one_burst_are_all_read() {
 }
 
 #[test]
+fn a_chat_asks_nothing_beside_its_prompt() {
+    let (home, fake) = (Home::new(), Fake::new([]));
+    let mut chat = Terminal::chat(&home, &fake, &WINDOW, &[], 200);
+    chat.until_prompt(">");
+    // Its files would have to be downloaded, and the answer would be typed into the prompt.
+    chat.keys("/model local\r");
+    chat.until("nothing was downloaded; download it with `plimsoll model pull`");
+    assert!(!chat.screen().contains("[y]es"), "{}", chat.screen());
+    chat.until_prompt(">");
+    chat.keys("/model\r");
+    chat.until("the model is openai-compatible/m");
+    chat.keys(END);
+    assert_eq!(chat.end(), Some(0));
+}
+
+#[test]
 fn a_line_is_read_before_the_next_call_and_a_later_one_after_the_answer() {
     let home = Home::with_notes();
     let (slow, opener) = FakeAnswer::pieces("Slowly, but surely.").gated(1);
