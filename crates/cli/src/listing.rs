@@ -3,13 +3,13 @@
 use std::iter;
 use std::time::{Duration, UNIX_EPOCH};
 
-use console::{Alignment, Term, pad_str};
+use console::{Alignment, Term, measure_text_width, pad_str};
 use plimsoll::pricing::Cost;
 use plimsoll::tokens::Bytes;
 use serde::Serialize;
 
 use crate::error::CliError;
-use crate::terminal::{self, fitted, table};
+use crate::terminal::{self, fitted};
 
 /// The end of the year 9999, the last date that can be formatted.
 const MAX_DATE: u64 = 253_402_300_799;
@@ -59,29 +59,41 @@ pub(crate) fn width_of(terminal: &Term) -> Option<usize> {
     terminal.is_term().then(|| terminal::columns(terminal))
 }
 
+/// Width that the last column gets, if it needs that much, before others are shown.
+const LAST: usize = 20;
+
 /// Aligns the cells of a table below its heading. A `>` before a name aligns its column to the
-/// right. If the `width` is too small, the widest columns are narrowed, and their cells are cut.
+/// right. If the `width` is too small, the columns before the last one are left out from the right.
 pub(crate) fn columns<const N: usize>(
     heading: [&str; N],
     rows: impl Iterator<Item = [String; N]>,
     width: Option<usize>,
 ) -> Vec<String> {
     let names = heading.map(|name| name.trim_start_matches('>').to_owned());
-    let table: Vec<Vec<String>> = iter::once(names).chain(rows).map(Vec::from).collect();
-    let gaps = GAP.len() * N.saturating_sub(1);
-    let fitted = width.and_then(|width| table::widths(&table, N, width.checked_sub(gaps)?));
-    // Without a terminal, or on a very narrow one, all cells are whole.
-    let widths = fitted.or_else(|| table::widths(&table, N, usize::MAX));
-    let widths = widths.unwrap_or_default();
-    let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(heading).zip(&widths);
-        let cells = cells.map(|((cell, name), width)| {
+    let table: Vec<[String; N]> = iter::once(names).chain(rows).collect();
+    let mut widths = [0; N];
+    for row in &table {
+        for (wide, cell) in widths.iter_mut().zip(row) {
+            *wide = measure_text_width(cell).max(*wide);
+        }
+    }
+    let last = N.saturating_sub(1);
+    let needed = |shown: usize| {
+        let others = widths.iter().take(shown).map(|wide| wide + GAP.len());
+        others.sum::<usize>() + widths.last().copied().unwrap_or_default().min(LAST)
+    };
+    let fits = |shown: &usize| width.is_none_or(|width| needed(*shown) <= width);
+    let shown = (1..=last).rev().find(fits).unwrap_or(1);
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(heading).zip(widths).enumerate();
+        let cells = cells.filter(|(at, _)| *at < shown || *at == last);
+        let cells = cells.map(|(_, ((cell, name), width))| {
             let alignment = if name.starts_with('>') {
                 Alignment::Right
             } else {
                 Alignment::Left
             };
-            pad_str(cell, *width, alignment, Some("…"))
+            pad_str(cell, width, alignment, None)
         });
         cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     };
@@ -143,19 +155,18 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_cuts_the_cells_of_the_widest_columns() {
-        let rows = [["18f2c-a1", "17", "Port it to the other language."]];
+    fn a_narrow_terminal_leaves_out_columns_from_the_right() {
+        let title = "Port it to the other language.";
         let row = |width| {
-            let rows = rows.map(|row| row.map(str::to_owned));
-            let heading = ["session", ">entries", "title"];
+            let rows = [["18f2c-a1", "$0.1000", "17", title].map(str::to_owned)];
+            let heading = ["session", ">cost", ">entries", "title"];
             columns(heading, rows.into_iter(), Some(width)).remove(1)
         };
-        let whole = "18f2c-a1       17  Port it to the other language.";
-        assert_eq!(row(60), whole);
-        assert_eq!(row(49), whole);
-        assert_eq!(row(30), "18f2c-a1       17  Port it to…");
-        assert_eq!(row(24), "18f2c-…       17  Port …");
-        assert_eq!(row(3), whole);
+        assert_eq!(row(60), format!("18f2c-a1  $0.1000       17  {title}"));
+        assert_eq!(row(48), format!("18f2c-a1  $0.1000       17  {title}"));
+        assert_eq!(row(47), format!("18f2c-a1  $0.1000  {title}"));
+        assert_eq!(row(38), format!("18f2c-a1  {title}"));
+        assert_eq!(row(3), format!("18f2c-a1  {title}"));
     }
 
     #[test]

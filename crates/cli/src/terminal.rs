@@ -10,7 +10,7 @@ mod queue;
 mod screen;
 mod stream;
 pub(crate) mod style;
-pub(crate) mod table;
+mod table;
 pub(crate) mod text;
 
 use std::io::{self, Write};

@@ -128,10 +128,10 @@ fn print(
         let all = all.reduce(Spend::combine).unwrap_or_default();
         lines.push(("in all".to_owned(), all));
     }
-    let heading = [">calls", ">read", ">cached", ">wrote", ">cost", name, ""];
+    let heading = [">calls", ">read", ">cached", ">wrote", ">cost", name];
     let title = |about: &str| {
         let session = sessions.get(about).filter(|_| args.by == By::Session);
-        session.map_or_else(String::new, |session| session.info.title.clone())
+        session.map_or("", |session| &session.info.title)
     };
     let cells = lines.iter().map(|(about, spent)| {
         [
@@ -140,8 +140,7 @@ fn print(
             spent.usage.cache_read.to_string(),
             spent.usage.output.to_string(),
             listing::cost(spent.cost),
-            about.clone(),
-            title(about),
+            format!("{about}  {}", title(about)),
         ]
     });
     listing::print_columns(heading, cells)?;

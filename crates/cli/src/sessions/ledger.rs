@@ -41,7 +41,7 @@ struct LedgerRow {
 }
 
 const HEADING: [&str; 9] = [
-    ">plan", "when", "why", "stages", "item", "how", ">tokens", ">after", "message",
+    "item", "how", ">tokens", "why", "when", "stages", ">plan", ">after", "message",
 ];
 const DROPPED: &str = "dropped";
 const SHORTENED: &str = "shortened";
@@ -149,13 +149,13 @@ impl LedgerRow {
             None => self.kind.to_string(),
         };
         [
-            self.plan.to_string(),
-            when(self.at),
-            self.why.to_owned(),
-            self.stages.join(", "),
             self.id.to_string(),
             self.how.to_owned(),
             self.tokens.to_string(),
+            self.why.to_owned(),
+            when(self.at),
+            self.stages.join(", "),
+            self.plan.to_string(),
             self.after.to_string(),
             what,
         ]

@@ -18,9 +18,9 @@ use crate::terminal::fitted;
 const HEADING: [&str; 6] = [
     "session",
     "last written",
-    ">entries",
     ">size",
     "model",
+    ">entries",
     "title",
 ];
 
@@ -113,9 +113,9 @@ fn cells(session: &ListedSession) -> [String; 6] {
     [
         info.id.to_string(),
         minute(info.updated),
-        info.entries.to_string(),
         listing::size(info.bytes),
         model.rsplit('/').next().unwrap_or_default().to_owned(),
+        info.entries.to_string(),
         title.trim().to_owned(),
     ]
 }

@@ -17,7 +17,7 @@ use crate::sessions::files::RestoreSet;
 use crate::terminal::text::counted;
 
 const HEADING: [&str; 9] = [
-    "run", ">entries", ">turns", ">tools", ">read", ">wrote", ">cost", "outcome", "prompt",
+    "run", "outcome", ">cost", ">entries", ">turns", ">tools", ">read", ">wrote", "prompt",
 ];
 
 #[derive(Debug, clap::Args)]
@@ -46,13 +46,13 @@ pub(crate) async fn list(
         let prompt = record.prompt.as_ref();
         [
             record.id.clone(),
+            outcome(record),
+            listing::cost(record.cost),
             format!("{}-{}", record.first, record.last),
             record.turns.to_string(),
             record.tool_calls.to_string(),
             record.usage.processed().to_string(),
             record.usage.output.to_string(),
-            listing::cost(record.cost),
-            outcome(record),
             prompt.map_or_else(String::new, |prompt| preview(prompt)),
         ]
     })?;

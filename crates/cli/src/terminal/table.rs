@@ -52,7 +52,7 @@ pub(super) fn rows(
 
 /// Returns the width of each column: that of its widest cell. While they do not fit, the widest column
 /// is narrowed. Returns `None` if they would become too narrow.
-pub(crate) fn widths(table: &[Vec<String>], columns: usize, width: usize) -> Option<Vec<usize>> {
+fn widths(table: &[Vec<String>], columns: usize, width: usize) -> Option<Vec<usize>> {
     let mut widths = vec![1; columns];
     for row in table {
         for (cell, widest) in row.iter().zip(&mut widths) {
