@@ -29,8 +29,7 @@ const MAX_COMMAND: usize = 200;
 
 /// The approvals of one project and session.
 pub(crate) struct Approvals {
-    /// `None` if approvals cannot be stored.
-    file: Option<PathBuf>,
+    file: PathBuf,
     /// The project's directory.
     project: String,
     previews: Arc<Previews>,
@@ -53,15 +52,13 @@ impl Approvals {
         let project = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         let project = project.to_string_lossy().into_owned();
         let file = data.join(FILE);
-        let (file, approved) = match read(&file) {
-            Ok(mut all) => (Some(file), all.remove(&project).unwrap_or_default()),
-            // An unreadable file allows nothing, and is not overwritten.
-            Err(error) => {
-                let file = file.display();
-                say!("{file} cannot be used, so approvals are not remembered: {error}");
-                (None, Vec::new())
-            }
-        };
+        // An unreadable file allows nothing, and is not overwritten.
+        let mut all = read(&file).unwrap_or_else(|error| {
+            let file = file.display();
+            say!("{file} cannot be used, so approvals are not remembered: {error}");
+            BTreeMap::new()
+        });
+        let approved = all.remove(&project).unwrap_or_default();
         Self {
             file,
             project,
@@ -138,11 +135,8 @@ impl Approvals {
 
     /// Stores an approval. The file is replaced atomically and readable only by its owner.
     fn remember(&self, approval: Approval) -> io::Result<()> {
-        let Some(file) = &self.file else {
-            return Ok(());
-        };
         // Another process may have changed the file.
-        let mut all = read(file)?;
+        let mut all = read(&self.file)?;
         let of_project = all.entry(self.project.clone()).or_default();
         if of_project.contains(&approval) {
             return Ok(());
@@ -150,10 +144,11 @@ impl Approvals {
         of_project.push(approval);
         let text = serde_json::to_string_pretty(&all).map_err(io::Error::other)? + "\n";
         if text.len() as u64 > MAX_FILE {
-            let why = format!("too many are remembered; delete some in {}", file.display());
+            let file = self.file.display();
+            let why = format!("too many are remembered; delete some in {file}");
             return Err(io::Error::other(why));
         }
-        replace_private(file, &text)
+        replace_private(&self.file, &text)
     }
 }
 

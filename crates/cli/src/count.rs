@@ -2,7 +2,7 @@
 //! indexes are those of the input.
 
 use plimsoll::foreign::Body;
-use plimsoll::{Message, Part, Tokens};
+use plimsoll::{Message, Tokens};
 use serde_json::{Value, json};
 
 use crate::args::CountArgs;
@@ -10,9 +10,7 @@ use crate::chat_file;
 use crate::error::{CliError, DONE};
 use crate::input;
 use crate::listing;
-
-/// Maximum length of a message's text in a line, in characters.
-const PREVIEW: usize = 60;
+use crate::terminal::text::one_line;
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
@@ -56,15 +54,9 @@ pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
 
 fn role(message: &Message) -> &'static str {
     match message.role() {
-        // Tools that are added in the middle of a chat (`additional_tools` of Codex).
-        "system" if message.parts().iter().any(is_tools) => "tools",
         "notice" | "summary" => "user",
         role => role,
     }
-}
-
-fn is_tools(part: &Part) -> bool {
-    matches!(part, Part::Opaque(opaque) if opaque.data.contains("\"additional_tools\""))
 }
 
 /// Returns the first words of a message on one line.
@@ -73,10 +65,5 @@ pub(crate) fn preview(message: &Message) -> String {
     for call in message.calls() {
         text.push_str(&format!(" {}({})", call.name, call.arguments));
     }
-    let line: Vec<&str> = text.split_whitespace().collect();
-    let line = line.join(" ");
-    match line.char_indices().nth(PREVIEW) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None => line,
-    }
+    one_line(&text)
 }

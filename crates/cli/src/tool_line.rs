@@ -67,14 +67,10 @@ pub(crate) fn in_full(tool: &str, arguments: &str) -> String {
 
 /// Returns the main argument, and the other arguments below it.
 fn spelled_out(object: &Map<String, Value>) -> String {
-    let main = MAIN.split(' ').find(|name| scalar(object, name).is_some());
-    let mut text = main
-        .and_then(|name| scalar(object, name))
-        .unwrap_or_default();
-    for (name, value) in object {
-        if Some(name.as_str()) == main {
-            continue;
-        }
+    let mut names = MAIN.split(' ');
+    let main = names.find_map(|name| Some((name, scalar(object, name)?)));
+    let (main, mut text) = main.unwrap_or_default();
+    for (name, value) in object.iter().filter(|(name, _)| *name != main) {
         let value = match value {
             Value::String(value) => value.clone(),
             value => value.to_string(),

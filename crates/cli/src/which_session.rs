@@ -11,8 +11,6 @@ use crate::sessions::list::{self, ListedSession};
 /// Maximum number of sessions that are listed.
 const PICKED: usize = 15;
 const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
-pub(crate) const NOTHING: &str =
-    "nothing was found; an entry is found if it contains all of the words";
 
 /// Returns the name of a new session: the given one, or a generated one.
 pub(crate) fn new_name(name: Option<&str>) -> Result<SessionId, CliError> {

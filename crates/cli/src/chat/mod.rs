@@ -81,17 +81,15 @@ impl Chat {
         let gauge = Arc::new(Gauge::default());
         let data = paths::data()?;
         let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
-        let completer = || ChatCompleter::new(Arc::clone(&templates));
-        let line_editor = has_terminal
-            .then(|| LineEditor::open(&data, Arc::clone(&gauge), completer()))
-            .flatten();
-        let (terminal, line_editor) = match line_editor {
-            Some((line_editor, printer)) => {
-                let above = Terminal::above(printer, args.quiet);
-                (Arc::new(above), Some(line_editor))
-            }
-            None => (Arc::new(Terminal::plain(args.quiet)), None),
+        let open = || {
+            let completer = ChatCompleter::new(Arc::clone(&templates));
+            LineEditor::open(&data, Arc::clone(&gauge), completer)
         };
+        let (line_editor, printer) = has_terminal.then(open).flatten().unzip();
+        let terminal = Arc::new(match printer {
+            Some(printer) => Terminal::above(printer, args.quiet),
+            None => Terminal::plain(args.quiet),
+        });
         let previews = Arc::new(Previews::new(root));
         let (asks, questions) = channel(1);
         let person = ask::person(&terminal, &previews, terminal.is_live(), Some(asks));
@@ -109,10 +107,9 @@ impl Chat {
             last: Default::default(),
         });
         let (press, presses) = channel(PRESSES);
-        let idle = if line_editor.is_some() {
-            Press::Warn
-        } else {
-            Press::Leave
+        let idle = match terminal.is_live() {
+            true => Press::Warn,
+            false => Press::Leave,
         };
         input_event::signals(press.clone(), Arc::clone(&keys), idle);
         terminal.note(&terminal.dim(&host.headline()));
@@ -120,7 +117,7 @@ impl Chat {
         if args.session.is_made() && view.runs() == 0 && view.transcript().items().is_empty() {
             terminal.note(&terminal.dim("this session is new"));
         }
-        if line_editor.is_some() {
+        if terminal.is_live() {
             greet(&terminal, &host.session);
             // Output before the first prompt appears above it.
             terminal.flush();

@@ -1,6 +1,7 @@
 //! [`Templates`]: prompts in Markdown files, each with its own command. `/review src` sends the
 //! text of `review.md`, with `src` as its argument.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -50,36 +51,30 @@ impl Templates {
         }
     }
 
-    /// Returns the names that can be typed, sorted, each once.
+    /// Returns the names that can be typed, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
-        let files = self
-            .folders
-            .iter()
-            .filter_map(|folder| fs::read_dir(folder).ok());
+        self.files().into_keys().collect()
+    }
+
+    /// Returns the files of all prompts by their names.
+    fn files(&self) -> BTreeMap<String, PathBuf> {
+        // The user's own prompts replace those of the project.
+        let folders = self.folders.iter().rev();
+        let files = folders.filter_map(|folder| fs::read_dir(folder).ok());
         let files = files.flat_map(|files| files.flatten().take(MAX_LISTED));
-        let names = files.filter_map(|file| {
+        let named = files.filter_map(|file| {
             let path = file.path();
+            let name = path.file_stem()?.to_str()?.to_owned();
             let is_template = path.extension().is_some_and(|ending| ending == ENDING);
-            let name = path.file_stem()?.to_str()?;
-            (is_template && is_name(name)).then(|| name.to_owned())
+            (is_template && is_name(&name)).then_some((name, path))
         });
-        let mut names: Vec<String> = names.collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        named.collect()
     }
 
     fn expand(&self, line: &str) -> Option<ChatLine> {
         let line = line.trim().strip_prefix('/')?;
         let (name, text) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-        if !is_name(name) {
-            return None;
-        }
-        let files = self
-            .folders
-            .iter()
-            .map(|folder| folder.join(name).with_extension(ENDING));
-        let path = files.into_iter().find(|path| path.is_file())?;
+        let path = self.files().remove(name)?;
         Some(match read(&path) {
             Ok(template) => match filled(&template, text.trim()) {
                 said if said.trim().is_empty() => {
@@ -92,7 +87,7 @@ impl Templates {
     }
 }
 
-/// Checks whether a name is that of no built-in command, and cannot lead out of the folder.
+/// Checks whether a name can be typed, and is that of no built-in command.
 fn is_name(name: &str) -> bool {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     !name.is_empty() && name.chars().all(allowed) && Command::from_str(name, false).is_err()

@@ -9,7 +9,6 @@ use super::list::{self, ListedSession};
 use crate::error::{CliError, DONE};
 use crate::listing;
 use crate::terminal::text::counted;
-use crate::which_session::NOTHING;
 
 const HEADING: [&str; 4] = ["session", ">entry", "kind", "text"];
 /// Maximum number of shown places in a session. With `--json`, all are shown.
@@ -33,7 +32,7 @@ pub(crate) struct SearchArgs {
 
 /// A place in a session that contains all words.
 #[derive(Debug, Serialize)]
-pub(crate) struct SearchHit {
+struct SearchHit {
     session: SessionId,
     title: String,
     /// The number of the log entry.
@@ -47,46 +46,30 @@ pub(crate) struct SearchHit {
 
 /// Runs the command.
 pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result<u8, CliError> {
+    let none = "there is no word to search for; words consist of letters or digits";
+    let query = SearchQuery::parse(&args.words.join(" "));
+    let query = query.ok_or_else(|| CliError::usage(none))?;
     let most = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let found = find(store, &args.words.join(" "), args.here, most).await?;
+    let mut found = Vec::new();
+    for ListedSession { info, .. } in list::sessions(store, args.here).await? {
+        let places = places(store, &info, &query).await;
+        found.extend((!places.is_empty()).then_some(places));
+        if found.len() == most {
+            break;
+        }
+    }
     if args.json {
         listing::json_lines(found.iter().flatten())?;
     } else if !found.is_empty() {
         listing::print_columns(HEADING, cells(&found))?;
     }
     if found.is_empty() {
-        crate::note(NOTHING);
+        crate::note("nothing was found; an entry is found if it contains all of the words");
     } else if found.len() == most {
         let searched = counted(most, "session");
         note!("the search ended after {searched}; a larger --limit searches on");
     }
     Ok(DONE)
-}
-
-/// Returns the places that contain all of the words, for each of the newest sessions that have any, at
-/// most `most`.
-///
-/// # Errors
-/// If there is no word, or the sessions cannot be listed.
-pub(crate) async fn find(
-    store: &impl SessionReader,
-    words: &str,
-    is_here: bool,
-    most: usize,
-) -> Result<Vec<Vec<SearchHit>>, CliError> {
-    let none = "there is no word to search for; words consist of letters or digits";
-    let query = SearchQuery::parse(words).ok_or_else(|| CliError::usage(none))?;
-    let mut found = Vec::new();
-    for ListedSession { info, .. } in list::sessions(store, is_here).await? {
-        let places = places(store, &info, &query).await;
-        if !places.is_empty() {
-            found.push(places);
-        }
-        if found.len() == most {
-            break;
-        }
-    }
-    Ok(found)
 }
 
 /// Returns the places in a session that contain all words of the query, in the order of its log. If a
