@@ -43,10 +43,8 @@ pub(crate) fn misfits(schema: &Value, arguments: &Map<String, Value>) -> Vec<Str
     let Some(expected) = Expected::object(schema) else {
         return Vec::new();
     };
-    // A tool may know a required field by another name than its schema.
-    let has_other = arguments.keys().any(|name| expected.field(name).is_none());
     let missing = expected.required();
-    let missing = missing.filter(|name| !has_other && !arguments.contains_key(*name));
+    let missing = missing.filter(|name| !arguments.contains_key(*name));
     let missing = missing.map(|name| format!("`{name}` is missing"));
     let others = arguments.iter().filter_map(|(name, value)| {
         let expected = Expected::of(schema, expected.field(name)?)?;
