@@ -626,7 +626,7 @@ async fn a_summariser_that_fails_or_never_answers_stops_nobody() {
         (
             "50 KB",
             Turn::say("so much to say ".repeat(3_500)),
-            "repeated itself",
+            "headings",
             1,
         ),
         ("a call", Turn::call("fetch", json!({ "n": 1 })), "tool", 1),
