@@ -31,7 +31,6 @@ mod plan;
 mod plan_price;
 mod policy;
 mod price;
-mod prominent_names;
 mod removal_marker;
 mod reply;
 mod setting_fault;
