@@ -2,7 +2,7 @@
 //!
 //! The `wire` crate classifies the providers' error texts.
 
-use plimsoll_context::{Tokens, Usage};
+use plimsoll_context::Tokens;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
@@ -33,8 +33,6 @@ pub enum Failure {
         used: Option<Tokens>,
         /// The window.
         window: Option<Tokens>,
-        /// The usage of the call, if reported.
-        usage: Option<Usage>,
         /// The evidence.
         message: String,
     },
@@ -129,15 +127,6 @@ impl Failure {
                     ..
                 }
         )
-    }
-
-    /// Returns the usage of the call, if the failure contains it.
-    #[must_use]
-    pub fn usage(&self) -> Option<Usage> {
-        match self {
-            Self::Cut { usage, .. } => *usage,
-            _ => None,
-        }
     }
 
     /// Returns how many milliseconds the provider asks to wait before the next attempt.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{Bytes, Ppm, TokenCounter, Tokens, Usage};
+use plimsoll_context::{Bytes, Money, Ppm, TokenCounter, Tokens, Usage};
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
@@ -259,7 +259,7 @@ impl Ledger {
     }
 
     /// Returns the used amount and the limit. `None` if there is no limit of this kind.
-    fn measure(&self, kind: LimitKind, now: Duration) -> Option<(u64, u64)> {
+    pub(crate) fn measure(&self, kind: LimitKind, now: Duration) -> Option<(u64, u64)> {
         let limits = &self.limits;
         let (used, limit) = match kind {
             LimitKind::Turns => (self.turns, Some(limits.max_turns())),
@@ -283,31 +283,24 @@ impl Ledger {
 
     /// Returns the reason of a run that ends at a limit of this kind.
     pub(crate) fn reason(&self, kind: LimitKind) -> EndReason {
-        let limits = &self.limits;
+        let (used, limit) = self.measure(kind, self.started_at).unwrap_or_default();
         match kind {
-            LimitKind::Turns => EndReason::MaxTurns {
-                limit: limits.max_turns(),
-            },
-            LimitKind::ToolCalls => EndReason::ToolLimit {
-                limit: limits.max_tool_calls.unwrap_or_default(),
-            },
+            LimitKind::Turns => EndReason::MaxTurns { limit },
+            LimitKind::ToolCalls => EndReason::ToolLimit { limit },
             LimitKind::Tokens => EndReason::MaxTokens {
-                limit: limits.max_total_tokens.unwrap_or_default(),
-                used: self.tokens_used,
+                limit: Tokens(limit),
+                used: Tokens(used),
             },
             LimitKind::Cost => EndReason::MaxCost {
-                limit: limits.max_cost.unwrap_or_default(),
-                used: self.cost_accumulated.known,
+                limit: Money(limit),
+                used: Money(used),
             },
-            LimitKind::Duration => {
-                let limit = limits.max_duration.unwrap_or_default();
-                EndReason::MaxDuration {
-                    limit_ms: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
-                }
-            }
+            LimitKind::Duration => EndReason::MaxDuration {
+                limit_ms: limit / 1_000_000,
+            },
             LimitKind::Memory => EndReason::MaxMemory {
-                limit: limits.max_memory.unwrap_or_default(),
-                used: self.memory,
+                limit: Bytes(limit),
+                used: Bytes(used),
             },
         }
     }

@@ -5,7 +5,7 @@
 use crate::call_target::{CallTarget, CommandTarget};
 use std::time::Duration;
 
-use plimsoll_context::{Part, ToolCall};
+use plimsoll_context::{Money, Part, ToolCall};
 
 use crate::batch::MAX_BATCH;
 use crate::ledger::{Ledger, LimitKind};
@@ -46,25 +46,20 @@ fn used(reason: &EndReason) -> String {
 
 /// Returns the warning that a limit is near.
 pub(crate) fn near(kind: LimitKind, ledger: &Ledger, now: Duration) -> String {
-    let limits = &ledger.limits;
+    let (used, limit) = ledger.measure(kind, now).unwrap_or_default();
+    let (used, limit) = match kind {
+        LimitKind::Cost => (Money(used).to_string(), Money(limit).to_string()),
+        LimitKind::Duration => (seconds(used), seconds(limit)),
+        _ => (used.to_string(), limit.to_string()),
+    };
     match kind {
-        LimitKind::Turns => format!(
-            "{} of the {} turns of this run are used",
-            ledger.turns,
-            limits.max_turns()
-        ),
-        LimitKind::ToolCalls => format!(
-            "{} of the {} tool calls of this run are used",
-            ledger.tool_calls,
-            limits.max_tool_calls.unwrap_or_default()
-        ),
-        LimitKind::Duration => format!(
-            "{} of the {} seconds of this run are over",
-            now.as_secs(),
-            limits.max_duration.unwrap_or_default().as_secs()
-        ),
-        LimitKind::Tokens | LimitKind::Cost | LimitKind::Memory => used(&ledger.reason(kind)),
+        LimitKind::Cost => format!("{used} of the {limit} of this run are spent"),
+        kind => format!("{used} of the {limit} {kind} of this run are used"),
     }
+}
+
+fn seconds(nanos: u64) -> String {
+    Duration::from_nanos(nanos).as_secs().to_string()
 }
 
 /// Returns the closing text of a run that ended without an answer.

@@ -40,7 +40,7 @@ impl Run {
             Failure::Overflow { .. } => WindowEvidence::Reported,
             _ => WindowEvidence::Inferred,
         };
-        let failure = self.with_cause(failure);
+        let failure = with_cause(failure);
         self.after(HookPoint::OnError, |_| HookInput::OnError {
             error: failure.to_string(),
         });
@@ -104,41 +104,6 @@ impl Run {
         let room = window?.minus(used.or_else(ours)?);
         let is_shorter = call.max_output.is_none_or(|limit| limit > room);
         (room >= LEAST_ROOM && is_shorter).then_some(room)
-    }
-
-    /// Treats a silently cut request and a request above the limit per minute as an overflow. The usage
-    /// of a cut answer is recorded.
-    fn with_cause(&mut self, failure: Failure) -> Failure {
-        match failure {
-            Failure::Cut {
-                used,
-                window,
-                usage,
-                message,
-            } => {
-                if let Some(usage) = usage {
-                    self.record_partial_reply("", usage, Usage::default());
-                }
-                Failure::Overflow {
-                    used,
-                    window,
-                    message,
-                }
-            }
-            Failure::SoftWindow {
-                used,
-                limit,
-                message,
-                ..
-            } => Failure::Overflow {
-                used,
-                window: Some(limit),
-                message: format!(
-                    "by its rate limit, which lets {limit} tokens through in a minute: {message}"
-                ),
-            },
-            failure => failure,
-        }
     }
 
     fn notify_overflow(&mut self, failure: &Failure, rung: u32) {
@@ -288,5 +253,33 @@ impl Run {
         if has_text {
             self.notice(notice::CUT_OFF.to_owned());
         }
+    }
+}
+
+/// Treats a silently cut request and a request above the limit per minute as an overflow.
+fn with_cause(failure: Failure) -> Failure {
+    match failure {
+        Failure::Cut {
+            used,
+            window,
+            message,
+        } => Failure::Overflow {
+            used,
+            window,
+            message,
+        },
+        Failure::SoftWindow {
+            used,
+            limit,
+            message,
+            ..
+        } => Failure::Overflow {
+            used,
+            window: Some(limit),
+            message: format!(
+                "by its rate limit, which lets {limit} tokens through in a minute: {message}"
+            ),
+        },
+        failure => failure,
     }
 }

@@ -89,10 +89,7 @@ impl Run {
         digest.calls += 1;
         let progress = match reply {
             Ok(reply) => digest.take(&reply),
-            Err(failure) => {
-                digest.usage = digest.usage.combine(failure.usage().unwrap_or_default());
-                Progress::Failed(failure.to_string())
-            }
+            Err(failure) => Progress::Failed(failure.to_string()),
         };
         let failure = match progress {
             Progress::More => {

@@ -170,7 +170,14 @@ pub(crate) async fn call_with_retries(
         });
         let reply = reply.map(|reply| believed(reply, tell));
         let reply = reply.and_then(|reply| match parts {
-            Some(_) => refuse_truncated(reply, request),
+            Some(_) => {
+                // It is charged, even if the answer cannot be used.
+                if let Some(usage) = reply.usage {
+                    call_usage.record(&Delta::Used { usage });
+                    traced.used(usage);
+                }
+                refuse_truncated(reply, request)
+            }
             None => Ok(reply),
         });
         traced.end(&reply, call_usage.reported());
@@ -181,7 +188,7 @@ pub(crate) async fn call_with_retries(
             }
             Err(failure) => failure,
         };
-        call_usage.failed(&failure);
+        call_usage.failed();
         // A panic is a bug of the client, which waiting does not cure.
         let wait = retry.wait(attempt, &failure).filter(|_| !has_panicked);
         let Some(wait) = wait else {

@@ -118,10 +118,7 @@ impl CallUsage {
 
     /// Records a reply that the machine has not received yet. It is charged if the run ends before.
     pub(crate) fn arrived(&self, reply: &Result<Reply, Failure>) {
-        let reported = match reply {
-            Ok(reply) => reply.usage,
-            Err(failure) => failure.usage(),
-        };
+        let reported = reply.as_ref().ok().and_then(|reply| reply.usage);
         let written = match reply {
             Ok(reply) if reported.is_none() => reply.parts.clone(),
             _ => Vec::new(),
@@ -139,13 +136,10 @@ impl CallUsage {
         lock(&self.attempts).now = None;
     }
 
-    /// Records a failed attempt. It is charged if a part of its answer had arrived. If the failure
-    /// contains the usage, it is accounted for there.
-    pub(crate) fn failed(&self, failure: &Failure) {
+    /// Records a failed attempt. It is charged if a part of its answer had arrived.
+    pub(crate) fn failed(&self) {
         let now = lock(&self.attempts).now.take();
-        if failure.usage().is_none() {
-            self.lose(now.filter(|answer| !answer.is_empty()));
-        }
+        self.lose(now.filter(|answer| !answer.is_empty()));
     }
 
     /// Records that the current attempt was cut off here. It is charged although nothing may have

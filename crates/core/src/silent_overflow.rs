@@ -25,7 +25,6 @@ pub(crate) fn refuse_truncated(reply: Reply, request: &Request) -> Result<Reply,
     Err(Failure::Cut {
         used: used.map(|usage| usage.processed()),
         window: window.or(total),
-        usage: used,
         message: message.to_owned(),
     })
 }

@@ -1,6 +1,6 @@
 //! The machine's predictions about a request, and its judgement of the cache after the reply.
 
-use plimsoll_agent::{EndReason, Entry, Event, Expects, Failure, Setup};
+use plimsoll_agent::{EndReason, Entry, Event, Expects, Failure, PartialAnswer, Setup};
 use plimsoll_context::{Part, PriceSheet, Rates, Tokens, Usage};
 
 use crate::stage::audit::audit;
@@ -75,12 +75,16 @@ fn counted_first(stage: &Stage) -> u64 {
 fn a_request_that_was_cut_is_an_overflow_and_paid() {
     let (mut stage, reported) = answered(100);
     let large = counted(&stage);
+    stage.now.partial_answers = vec![PartialAnswer {
+        usage: usage(reported, 0),
+        ..PartialAnswer::default()
+    }];
     stage.refuse(Failure::Cut {
         used: Some(Tokens(large)),
         window: None,
-        usage: usage(reported, 0),
         message: "it read too little".into(),
     });
+    stage.now.partial_answers.clear();
     assert!(counted(&stage) < large);
     assert!(
         stage
@@ -106,7 +110,6 @@ fn a_server_that_cuts_whatever_it_is_sent_ends_the_run() {
         stage.refuse(Failure::Cut {
             used,
             window: None,
-            usage: None,
             message,
         });
     }

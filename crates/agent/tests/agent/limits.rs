@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     AtLimit, CountTokens, EndReason, Entry, ExecutionLimits, ExecutionTracker, Failure, Input,
-    Setup, Spend, ToolChoice,
+    PartialAnswer, Setup, Spend, ToolChoice,
 };
 use plimsoll_context::{
     Bytes, CallId, Message, Money, Part, PriceSheet, Rates, Tokens, ToolResult, Usage,
@@ -521,13 +521,16 @@ fn the_ladder_does_not_pass_a_limit() {
     for n in 0..4 {
         stage.turn(n, 4_000, &mut |_| {});
     }
-    stage.refuse(Failure::Cut {
-        used: None,
-        window: None,
+    stage.now.partial_answers = vec![PartialAnswer {
         usage: Some(Usage {
             input: Tokens(500_000),
             ..Usage::default()
         }),
+        ..PartialAnswer::default()
+    }];
+    stage.refuse(Failure::Cut {
+        used: None,
+        window: None,
         message: "cut".into(),
     });
     assert!(!stage.calling, "no further call");

@@ -116,7 +116,7 @@ impl CallSpan {
                 }
                 reply.usage
             }
-            Err(failure) => failure.usage(),
+            Err(_) => None,
         };
         if let Some(usage) = usage.or(used) {
             record_usage(span, &usage);
