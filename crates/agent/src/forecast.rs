@@ -143,15 +143,8 @@ impl Run {
 
     /// Returns the estimate for the last answer after one more turn of usual growth.
     fn last_call(&self) -> Amounts {
-        let facts = &self.state.facts;
-        let grows = match self.state.newest_turn() {
-            Tokens::ZERO => {
-                let heard = facts.heard.map(|(counted, _)| self.tokens().minus(counted));
-                heard.unwrap_or_default()
-            }
-            expected => expected,
-        };
-        let more = (grows + NOTICE).share(facts.calibration.ratio());
+        let grows = self.state.newest_turn();
+        let more = (grows + NOTICE).share(self.calibration().ratio());
         let processed = self.processed() + more;
         let call = self.call_of(processed, self.full_price(processed));
         match self.setup.limits.count_tokens() {

@@ -185,54 +185,34 @@ impl ViewLimits {
         instructions: Tokens,
         calibration: Calibration,
     ) -> Result<Budget, CannotFit> {
-        let Ok(budget) = self.without_instructions(overhead + instructions, calibration) else {
-            // No tokens are available besides the instructions. The policy reports how many would
-            // be needed.
-            let with_instructions = |error: CannotFit| CannotFit {
-                minimum: error.minimum + instructions,
-                overhead: error.overhead + instructions,
-                ..error
-            };
-            let budget = self
-                .without_instructions(overhead, calibration)
-                .map_err(with_instructions)?;
-            return Ok(Budget {
-                instructions,
-                ..budget
-            });
-        };
-        // The instructions are part of the view.
-        let with = |tokens: Tokens| match tokens {
-            Tokens::MAX => tokens,
-            tokens => tokens + instructions,
-        };
-        Ok(Budget {
-            limit: with(budget.limit),
-            trigger: with(budget.trigger),
-            target: with(budget.target),
-            overhead,
-            instructions,
-            ..budget
-        })
-    }
-
-    /// Returns the budget of a view without instructions.
-    fn without_instructions(
-        &self,
-        overhead: Tokens,
-        calibration: Calibration,
-    ) -> Result<Budget, CannotFit> {
         let sendable = self.window.map_or(Tokens::MAX, |window| {
             calibration.counted(window.minus(self.reserve()))
         });
-        let room = off(sendable, overhead);
+        let most = match self.trigger {
+            Threshold::Sent(tokens) => calibration.counted(tokens).min(sendable),
+            _ => sendable,
+        };
+        let fixed = overhead + instructions;
+        if most <= overhead {
+            return Err(CannotFit {
+                minimum: fixed + Tokens(1),
+                overhead: fixed,
+                limit: most,
+            });
+        }
+        // If no tokens are available besides the instructions, the policy reports how many would be needed.
+        let (fixed, within) = match most > fixed {
+            true => (fixed, instructions),
+            false => (overhead, Tokens::ZERO),
+        };
+        let room = off(sendable, fixed);
         let target = self.target.filter(|target| *target != Threshold::Auto);
         let target_is_default = target.is_none();
         let resolve = |threshold, default: Tokens| match threshold {
             Threshold::Auto => default,
             Threshold::Share(share) => room_share(room, share),
             Threshold::Sent(tokens) | Threshold::Mark(tokens) => {
-                off(calibration.counted(tokens), overhead).min(room)
+                off(calibration.counted(tokens), fixed).min(room)
             }
         };
         let least = LEAST_TARGET.min(room.share(LEAST_TARGET_SHARE));
@@ -253,17 +233,6 @@ impl ViewLimits {
         let trigger = resolve(self.trigger, default_trigger);
         let is_limit = matches!(self.trigger, Threshold::Sent(_));
         let limit = if is_limit { trigger } else { room };
-        if limit == Tokens::ZERO {
-            let limit = match self.trigger {
-                Threshold::Sent(tokens) => calibration.counted(tokens).min(sendable),
-                _ => sendable,
-            };
-            return Err(CannotFit {
-                minimum: overhead + Tokens(1),
-                overhead,
-                limit,
-            });
-        }
         let target = match (target, self.trigger) {
             // If a mark exceeds the available tokens, it is lowered, and its target with it.
             (Some(target), Threshold::Mark(_)) if trigger == room => {
@@ -279,7 +248,7 @@ impl ViewLimits {
                     .counted(tokens)
                     .min(sendable)
                     .share(TARGET_OF_EXPLICIT),
-                overhead,
+                fixed,
             ),
         };
         let target = target.min(trigger);
@@ -297,14 +266,19 @@ impl ViewLimits {
                 MAX_RESULT.min(limit.share(RESULT_SHARE))
             }
         });
+        // The instructions are part of the view.
+        let with = |tokens: Tokens| match tokens {
+            Tokens::MAX => tokens,
+            tokens => tokens + within,
+        };
         Ok(Budget {
-            limit,
-            trigger,
-            target,
+            limit: with(limit),
+            trigger: with(trigger),
+            target: with(target),
             max_result,
             keep_recent: self.keep_recent.max(1),
             overhead,
-            instructions: Tokens::ZERO,
+            instructions,
         })
     }
 }

@@ -92,7 +92,5 @@ pub use strategy::ContextStrategy;
 pub use tokens::{Bytes, Ppm, Tokens};
 pub use tool_spec::ToolSpec;
 pub use transcript::{RemovedMessages, Transcript};
-pub use truncate::{
-    MIN_SIDE, Marker, NOTE_MAX, clip, head_tail, head_tail_tokens, shorten, shorten_bytes,
-};
+pub use truncate::{MIN_SIDE, Marker, NOTE_MAX, clip, head_tail, shorten, shorten_bytes};
 pub use usage::{MAX_USAGE, Usage};

@@ -47,12 +47,6 @@ pub fn head_tail(text: &str, max: Bytes) -> Option<String> {
     Marker::default().head_tail(text, max)
 }
 
-/// Shortens with [`Marker::head_tail_tokens`] and the plain marker.
-#[must_use]
-pub fn head_tail_tokens(text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
-    Marker::default().head_tail_tokens(text, max, counter)
-}
-
 /// Shortens with [`Marker::shorten`] and the plain marker.
 #[must_use]
 pub fn shorten(text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
@@ -208,24 +202,11 @@ impl Marker {
         cut(text, usize::try_from(max.0).ok()?, self)
     }
 
-    /// Shortens like [`Marker::head_tail`], to at most `max` tokens as counted by `counter`.
-    #[must_use]
-    pub fn head_tail_tokens(
-        &self,
-        text: &str,
-        max: Tokens,
-        counter: &dyn TokenCounter,
-    ) -> Option<String> {
-        let total = counter.text(text);
-        approach(text, total, max, counter, |bytes| cut(text, bytes, self))
-    }
-
     /// Shortens `text` to at most `max` tokens as counted by `counter`.
     ///
     /// A JSON list or object remains one: long strings in it are shortened to head and tail, and
-    /// whole items are removed from its middle. If that is impossible, and for any other text,
-    /// works like [`Marker::head_tail_tokens`]. Returns `None` if the text is small enough already,
-    /// or cannot be shortened enough.
+    /// whole items are removed from its middle. If that is impossible, and of any other text, head and
+    /// tail are kept. Returns `None` if the text is small enough already, or cannot be shortened enough.
     #[must_use]
     pub fn shorten(&self, text: &str, max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
         let total = counter.text(text);

@@ -26,6 +26,6 @@ pub use plimsoll_context::{
     MIN_SIDE, Marker, NOTE_MAX, OUTPUT_RESERVE, OwnStages, Pin, RESULT_SHARE, RemovedMessages,
     SUMMARY_SHARE, Seq, SessionPruneConfig, SummaryConfig, TARGET, TARGET_OF_EXPLICIT, TRIGGER,
     Threshold, Thresholds, Transcript, ViewLimits, WORKING_TARGET, WORKING_TRIGGER, clip,
-    head_tail, head_tail_tokens, nearest, shorten, shorten_bytes,
+    head_tail, nearest, shorten, shorten_bytes,
 };
 pub use plimsoll_core::SUMMARY_TIMEOUT;

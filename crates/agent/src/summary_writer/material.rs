@@ -6,9 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use plimsoll_context::{
-    Message, TextAuthor as Author, TokenCounter, Tokens, authored, head_tail_tokens, shorten,
-};
+use plimsoll_context::{Message, TextAuthor as Author, TokenCounter, Tokens, authored, shorten};
 
 use super::MAX_SUMMARY_CALLS;
 
@@ -132,9 +130,7 @@ fn pack(
 
 /// Shortens a text that is larger than `most`.
 pub(crate) fn cut(text: &str, most: Tokens, counter: &dyn TokenCounter) -> String {
-    shorten(text, most, counter)
-        .or_else(|| head_tail_tokens(text, most, counter))
-        .unwrap_or_else(|| text.to_owned())
+    shorten(text, most, counter).unwrap_or_else(|| text.to_owned())
 }
 
 /// Escapes our tags in a text: the `<` before a tag becomes `&lt;`.
