@@ -125,9 +125,8 @@ impl clap::FromArgMatches for SettingFlags {
                     (at, flag)
                 }));
             } else if matches.get_flag(name) {
-                let is_on = !name.starts_with("no-");
                 let at = matches.index_of(name).unwrap_or_default();
-                given.push((at, Flag::new(flag, key.path(), is_on.to_string())));
+                given.push((at, Flag::new(flag, key.path(), "false")));
             }
         }
         // The first rule that matches decides: one that denies stands before all others.
@@ -203,11 +202,8 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
     }
     let doc = key.doc.trim_end_matches('.');
     if key.kind == SettingKind::Flag {
-        let help = if name.starts_with("no-") {
-            format!("Do not {}", uncapitalized(doc))
-        } else {
-            doc.to_owned()
-        };
+        // The only such flags turn something off.
+        let help = format!("Do not {}", doc.to_lowercase());
         return arg.action(ArgAction::SetTrue).help(help);
     }
     let default = match key.default.as_str() {
@@ -229,12 +225,6 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
         .value_name(value_name(key))
         .allow_negative_numbers(true)
         .help(format!("{doc}{names}{default}"))
-}
-
-fn uncapitalized(text: &str) -> String {
-    let mut chars = text.chars();
-    let first = chars.next().map(|first| first.to_ascii_lowercase());
-    first.into_iter().chain(chars).collect()
 }
 
 fn value_name(key: &SettingKey) -> &'static str {

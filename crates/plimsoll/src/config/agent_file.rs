@@ -10,7 +10,6 @@ use super::document::Located;
 use super::fault::{ConfigFault, Faults, Origin, Place};
 use super::file::{AgentPart, Config, config_text};
 use super::import::own_tools;
-use super::key::key;
 use super::kind::names;
 use super::layer::Layer;
 
@@ -99,45 +98,33 @@ fn part_of(
     let mut entries = Vec::new();
     for (key, value) in fields {
         let origin = origin_of(&key);
-        let value = match form {
-            AgentFileForm::Plimsoll => Some(value),
-            AgentFileForm::ClaudeCode => counterpart(&key, value, &origin, faults),
+        let value = match (form, key.as_str()) {
+            (AgentFileForm::Plimsoll, "system" | "system_file") => {
+                let why =
+                    "the text below the second line --- is its system prompt; leave out this one";
+                faults.push(&origin, why);
+                None
+            }
+            (AgentFileForm::Plimsoll, _) | (_, "name" | "description") => Some(value),
+            (AgentFileForm::ClaudeCode, "tools") => tools(&value, &origin, faults),
+            (AgentFileForm::ClaudeCode, _) => None,
         };
-        if let Some(value) = value {
-            entries.push((key, Located::new(value, &origin)));
-        }
+        entries.extend(value.map(|value| (key, Located::new(value, &origin))));
     }
-    let mut layer = Layer::of(&entries, faults);
+    let system = Some(body.trim()).filter(|system| !system.is_empty());
+    let system = system.map(|system| Located::new(system.into(), &start));
+    entries.extend(system.map(|system| ("system".to_owned(), system)));
+    let layer = Layer::of(&entries, faults);
     let Some(name) = layer.text("name") else {
         faults.push(&start, "it needs a `name` between the two lines ---");
         return None;
     };
-    for path in ["system", "system_file"] {
-        if let Some(found) = layer.0.get(path) {
-            let why = "the text below the second line --- is its system prompt; leave out this one";
-            faults.push(&found.given.origin, why);
-        }
-    }
-    let system = body.trim();
-    if let Some(key) = key("system").filter(|_| !system.is_empty()) {
-        let given = Located::new(system.into(), &start);
-        layer.insert(key.path(), key, given);
-    }
     Some(AgentPart {
         name,
         origin: start,
         layer,
         is_file: true,
     })
-}
-
-/// Converts a field of a Claude Code file. Returns `None` if there is no counterpart.
-fn counterpart(key: &str, value: Json, origin: &Origin, faults: &mut Faults) -> Option<Json> {
-    match key {
-        "name" | "description" => Some(value),
-        "tools" => tools(&value, origin, faults),
-        _ => None,
-    }
 }
 
 /// Converts the tool names of a Claude Code file. Returns `None` if it names none, which means all.

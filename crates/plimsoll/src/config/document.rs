@@ -165,11 +165,11 @@ impl Located {
     }
 }
 
-/// Parses one value of a flag or of the environment. Invalid TOML is treated as a text.
+/// Parses one value of a flag or of the environment, as TOML or JSON. Anything else is a text.
 pub(crate) fn parse_value(text: &str) -> Json {
     match DeValue::parse(text.trim()) {
         Ok(value) => Located::read(value.get_ref(), Origin::Default, &Places::of("", None)).value(),
-        Err(_) => text.into(),
+        Err(_) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
     }
 }
 
@@ -269,6 +269,7 @@ mod tests {
             ("-1", (-1).into()),
             ("1e400", Json::Null),
             ("nan", Json::Null),
+            ("[{\"a\": 1}]", serde_json::json!([{ "a": 1 }])),
             ("read", Json::from("read")),
             ("\"read\"", "read".into()),
             ("", "".into()),

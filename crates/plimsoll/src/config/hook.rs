@@ -24,7 +24,7 @@ pub const MOMENTS: [&str; 15] = [
 
 keys::fields! {
     /// One of `hooks`.
-    fields("", "[[hooks]]") {
+    "", "[[hooks]]" {
         /// The moment.
         on: Choice(&MOMENTS), is_required = true;
         /// The program and its arguments, which no shell reads.

@@ -71,8 +71,7 @@ pub enum SettingKind {
     Written(&'static str),
     /// Whether long texts in the arguments of old calls become digests, or from which length on.
     Digest,
-    /// Tools that run at the provider: a list of tables, or one table. Variables and flags may also
-    /// contain JSON.
+    /// Tools that run at the provider, as a list of tables.
     HostedTools,
     /// Permission rules: a list of tables, or lines of the form `allow TOOL:PATTERN`.
     Rules,
@@ -226,7 +225,11 @@ impl SettingKind {
                     json!(Some(digest).filter(|digest| digest.fault().is_none())?)
                 }
             },
-            Self::HostedTools => hosted_tools(given)?,
+            Self::HostedTools => {
+                let has_type = |tool: &Json| tool["type"].as_str().is_some_and(|it| !it.is_empty());
+                let mut tools = given.as_array()?.iter();
+                tools.all(has_type).then(|| given.clone())?
+            }
             Self::Rules | Self::Hooks => match given.as_str() {
                 Some(lines) => self.read(&Rule::tables_of(lines)?)?,
                 None => tables(self.items()?, given.as_array()?)?,
@@ -287,20 +290,6 @@ fn tables(name: &str, given: &[Json]) -> Option<Json> {
     });
     let items: Json = items.collect();
     faults.faults.is_empty().then_some(items)
-}
-
-/// Reads one tool, or several.
-fn hosted_tools(given: &Json) -> Option<Json> {
-    let tools = match given.as_str() {
-        Some(text) => serde_json::from_str(text).ok()?,
-        None => given.clone(),
-    };
-    let tools = match tools {
-        Json::Array(tools) => tools,
-        tool => vec![tool],
-    };
-    let has_kind = |tool: &Json| tool["type"].as_str().is_some_and(|kind| !kind.is_empty());
-    tools.iter().all(has_kind).then_some(tools.into())
 }
 
 /// Returns the chosen name, which may be written with hyphens or underscores.

@@ -144,7 +144,7 @@ impl Layer {
         self.insert(path, key, given);
     }
 
-    pub(crate) fn insert(&mut self, path: String, key: &'static SettingKey, given: Located) {
+    fn insert(&mut self, path: String, key: &'static SettingKey, given: Located) {
         let depth = 0;
         self.0.insert(path, FoundSetting { key, given, depth });
     }
@@ -159,7 +159,7 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
     if table.is_empty() && TABLES.contains(&name) {
         return format!("`{name}` is of the whole file and not of one agent");
     }
-    let known = key::known_in(table);
+    let mut known = key::known_in(table);
     let what = match (table, known.as_slice()) {
         (_, []) => format!("there is no table {shown}"),
         ("", _) => format!("there is no `{name}`"),
@@ -169,18 +169,21 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
     let is_meant = |key: &&SettingKey| {
         key.name == name || [key.flag, key.alias].contains(&Some(as_flag.as_str()))
     };
-    let tables = TABLES.iter().filter(|_| table.is_empty());
-    match keys().find(is_meant) {
+    let meant = match keys().find(is_meant) {
         Some(key) if key.path() == name => {
-            format!("{what}; `{name}` stands outside of any table")
+            return format!("{what}; `{name}` stands outside of any table");
         }
-        Some(key) => format!("{what}; did you mean `{}`?", key.path()),
-        None => match nearest(name, known.iter().chain(tables).copied()) {
-            Some(near) => format!("{what}; did you mean `{near}`?"),
-            None if table.is_empty() || known.is_empty() => {
-                format!("{what}; `plimsoll config show` lists all there are")
-            }
-            None => format!("{what}; known are: {}", known.join(", ")),
-        },
+        Some(key) => Some(key.path()),
+        None => {
+            known.extend(TABLES.iter().filter(|_| table.is_empty()));
+            nearest(name, known.iter().copied()).map(str::to_owned)
+        }
+    };
+    match meant {
+        Some(meant) => format!("{what}; did you mean `{meant}`?"),
+        None if table.is_empty() || known.is_empty() => {
+            format!("{what}; `plimsoll config show` lists all there are")
+        }
+        None => format!("{what}; known are: {}", known.join(", ")),
     }
 }

@@ -17,12 +17,9 @@ use super::show::masked;
 /// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The name of the table.
-const TABLE: &str = "[[mcp]]";
-
 keys::fields! {
     /// One of `[[mcp]]`.
-    fields("", TABLE) {
+    "", "[[mcp]]" {
         /// The server's name, before those of its tools.
         name: Filled, is_required = true;
         /// The program that is the server; this or `url`.
@@ -175,7 +172,7 @@ impl McpServer {
 
     /// Reads a server, and reports its faults. Returns `None` if it has no name.
     pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
-        let table = Layer::of_table(TABLE, TABLE, given, faults);
+        let table = Layer::of_table("[[mcp]]", "[[mcp]]", given, faults);
         let mut fault = |key: &str, text: &str| faults.push(given.origin_of(key), text);
         let has = |key: &str| given.get(key).is_some();
         if !has("command") && !has("url") {

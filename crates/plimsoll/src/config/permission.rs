@@ -9,7 +9,7 @@ use super::kind::SettingKind::{Choice, Filled};
 
 keys::fields! {
     /// One of `permissions`.
-    fields("", "[[permissions]]") {
+    "", "[[permissions]]" {
         /// The tool; `*` stands for anything.
         tool: Filled, is_required = true;
         /// Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN. Default:

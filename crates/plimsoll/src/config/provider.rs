@@ -15,12 +15,9 @@ use super::layer::Layer;
 /// The provider for servers with an OpenAI-compatible API.
 pub(super) const COMPATIBLE: &str = "openai-compatible";
 
-/// The name of the table.
-const TABLE: &str = "[providers.NAME]";
-
 keys::fields! {
     /// `[providers.NAME]`.
-    fields("", TABLE) {
+    "", "[providers.NAME]" {
         /// The address of its API. Required if NAME is not a built-in provider. Default: the
         /// provider's.
         base_url: Filled;
@@ -69,7 +66,7 @@ impl ProviderSettings {
     /// Reads the settings of a provider. Reports their faults.
     pub(crate) fn of(name: &str, given: &Located, faults: &mut Faults) -> Self {
         let shown = format!("[providers.{name}]");
-        let table = Layer::of_table(TABLE, &shown, given, faults);
+        let table = Layer::of_table("[providers.NAME]", &shown, given, faults);
         let settings: Self = serde_json::from_value(table.object()).unwrap_or_default();
         if given.get("base_url").is_none() && Vendor::named(name).is_err() {
             let text =

@@ -9,7 +9,7 @@ use super::super::kind::SettingKind::{
 
 fields! {
     /// The settings of an agent: its name, prompt and tools.
-    agent("Agent and tools", "") {
+    "Agent and tools", "" {
         /// The agent's name, for `--agent` and for agents that call it. Default: required in
         /// [[agents]].
         name: Filled => name, is_of_one_agent = true;
@@ -67,11 +67,9 @@ fields! {
         /// The cause of a run's first turn in events. Default: `"user"`.
         first_turn_trigger: Choice(&["user", "sub_agent", "continue"]) => builder.first_turn_trigger;
     }
-}
 
-fields! {
     /// How long sessions are kept.
-    sessions("Sessions", "sessions") {
+    "Sessions", "sessions" {
         /// Delete sessions that were last written more than so many days ago. Default: no limit.
         keep_days: Days => retention.max_age;
         /// Delete the oldest sessions until the logs of all have at most so many bytes. Default: no

@@ -9,7 +9,7 @@ use super::super::settings::COUNTERS;
 
 fields! {
     /// How the context is compacted.
-    context("Context", "") {
+    "Context", "" {
         /// How the context is compacted when it becomes too large. Default: `extract`, or
         /// `summarize` if `summary.model` is set.
         context_strategy: Strategy => builder.context_strategy, flag = Some("policy");
@@ -40,11 +40,9 @@ fields! {
         /// The token counter. Default: `"o200k"`.
         counter: Choice(&COUNTERS) => counter;
     }
-}
 
-fields! {
     /// The summaries of evicted messages.
-    summary("Context", "summary") {
+    "Context", "summary" {
         /// Maximum size of a summary in tokens. A summary without a model is by default as large
         /// as the user's words need. Default: `2000`.
         max_summary_tokens: Tokens(LEAST_SUMMARY.0) => builder.summary.max_summary_tokens;
@@ -61,11 +59,9 @@ fields! {
         /// Time limit of one summarizer call, in seconds. Default: 120, or 300 on this machine.
         timeout: Time => builder.driver.summary_timeout;
     }
-}
 
-fields! {
     /// How old tool results are shortened.
-    session_prune("Context", "session_prune") {
+    "Context", "session_prune" {
         /// Number of newest exchanges whose tool results are not pruned. Default: `2`.
         keep_recent_n: Whole(0)
             => builder.session_prune[get_or_insert_default].keep_recent_n;
@@ -77,22 +73,18 @@ fields! {
         /// Prune before every request instead of only when compacting. Default: `false`.
         eager: Flag => builder.session_prune[get_or_insert_default].eager;
     }
-}
 
-fields! {
     /// A context limited by its size.
-    context_size("Context", "context") {
+    "Context", "context" {
         /// Maximum size of a request in tokens, if the model's window is not smaller. Default:
         /// `100000`.
         max_context_tokens: Tokens(1) => builder.context_config[get_or_insert_default].max_context_tokens;
         /// Tokens reserved for the system prompt. Default: `4000`.
         system_prompt_tokens: Tokens(0) => builder.context_config[get_or_insert_default].system_prompt_tokens;
     }
-}
 
-fields! {
     /// When and how a context limited by its size is compacted.
-    compaction("Context", "compaction") {
+    "Context", "compaction" {
         /// Share of the context at which compaction starts. Default: `0.9`.
         compact_at_pct: Share => builder.context_config[get_or_insert_default].compaction.compact_at_pct;
         /// Share of the context kept free below `compact_at_pct`. Default: `0.05`.

@@ -4,7 +4,7 @@ use super::super::kind::SettingKind::{Choice, Dollars, OrNone, Time, Tokens, Who
 
 fields! {
     /// The limits of a run.
-    limits("Limits", "") {
+    "Limits", "" {
         /// Maximum number of model calls in a run. Default: `50`.
         max_turns: Whole(1) => builder.limits.max_turns, flag = Some("max-turns");
         /// Maximum number of tokens in a run. `count_tokens` decides which tokens count. Default:

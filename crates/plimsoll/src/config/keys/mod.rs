@@ -2,18 +2,17 @@
 //! documentation, its default, its kind and the field that it sets: parsing, flags, variables, the
 //! schema, the documentation and the tests follow from it.
 
-/// Declares the fields of a table, which has a heading in `--help` and a name in the file. Each field has
+/// Declares the fields of tables. A table has a heading in `--help` and a name in the file. Each field has
 /// its documentation with the default, its kind, the field of `AgentSettings` that it sets
 /// (`[get_or_insert_default]` creates an optional structure), and further properties.
 macro_rules! fields {
-    ($(#[$meta:meta])* $table:ident($group:literal, $name:expr) {
+    ($($(#[$meta:meta])* $group:literal, $name:literal {
         $($(#[doc = $doc:literal])+ $field:ident: $kind:expr
             $(=> $($target:ident $([$insert:ident])?).+)?
             $(, $property:ident = $value:expr)*;)*
-    }) => {
-        $(#[$meta])*
-        pub(crate) fn $table() -> Vec<$crate::config::key::SettingKey> {
-            vec![$({
+    })+) => {
+        pub(crate) fn fields() -> Vec<$crate::config::key::SettingKey> {
+            vec![$($({
                 #[allow(unused_mut, reason = "not every field has properties")]
                 let mut key = $crate::config::key::SettingKey::of(
                     $group, $name, stringify!($field), $kind, concat!($($doc),+),
@@ -25,7 +24,7 @@ macro_rules! fields {
                 };)?
                 $(key.$property = $value;)*
                 key
-            }),*]
+            }),*),+]
         }
     };
 }
@@ -42,21 +41,14 @@ use super::{hook, mcp, permission, provider};
 /// Returns the fields of all tables, in the order of the documentation.
 pub(crate) fn all() -> Vec<SettingKey> {
     let tables = [
-        agent::agent(),
-        agent::sessions(),
-        model::model(),
-        model::retry(),
-        model::cache(),
-        limits::limits(),
-        context::context(),
-        context::summary(),
-        context::session_prune(),
-        context::context_size(),
-        context::compaction(),
-        permission::fields(),
-        hook::fields(),
-        mcp::fields(),
-        provider::fields(),
+        agent::fields,
+        model::fields,
+        limits::fields,
+        context::fields,
+        permission::fields,
+        hook::fields,
+        mcp::fields,
+        provider::fields,
     ];
-    tables.into_iter().flatten().collect()
+    tables.into_iter().flat_map(|fields| fields()).collect()
 }

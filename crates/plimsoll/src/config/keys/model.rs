@@ -12,7 +12,7 @@ const BREAKPOINTS: &str = "\"auto\", \"disabled\" or `{ manual = { cache_system 
 
 fields! {
     /// The model that an agent runs on.
-    model("Model", "") {
+    "Model", "" {
         /// The model, as PROVIDER/NAME, or `local`. Default: a server on this machine, else
         /// `local`.
         model: Text => model, flag = Some("model");
@@ -39,11 +39,9 @@ fields! {
         /// `300`.
         idle_timeout: Time => timeouts.idle, flag = Some("idle-timeout");
     }
-}
 
-fields! {
     /// When failed calls of the model are retried.
-    retry("Model", "retry") {
+    "Model", "retry" {
         /// Maximum number of attempts per model call, including the first; at most 3 if the
         /// server cannot be reached or its response is cut or malformed. Default: `10`.
         max_attempts: Whole(1) => builder.driver.retry.max_attempts;
@@ -57,11 +55,9 @@ fields! {
         /// fails. Default: `120`.
         retry_after_cap: Time => builder.driver.retry.retry_after_cap;
     }
-}
 
-fields! {
     /// How the provider's prompt cache is used.
-    cache("Model", "cache") {
+    "Model", "cache" {
         /// Use the provider's prompt cache. Default: `true`.
         enabled: Flag => builder.cache.enabled;
         /// Where cache breakpoints are placed: automatically, not at all, or manually: after the
