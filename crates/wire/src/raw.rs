@@ -2,6 +2,7 @@
 //! key can be changed, and blocks of a provider, which are sent back only to the protocol that they came
 //! from. To read values, use `serde_json::Value`.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use plimsoll_context::Opaque;
@@ -51,7 +52,7 @@ impl<'a> RawObject<'a> {
     }
 
     /// Returns the object as JSON text, with other values for some keys. `None` removes a key. A new
-    /// key comes last.
+    /// key comes last. Of a key that occurs twice, only the last value is written, which is the one that counts.
     pub fn with(&self, changes: &[(&str, Option<String>)]) -> String {
         let changes = changes.iter();
         let changes = changes.map(|(key, raw)| (*key, raw.as_deref().map(Raw::Text)));
@@ -61,13 +62,16 @@ impl<'a> RawObject<'a> {
     /// Like [`RawObject::with`], with values that need not be one text.
     pub fn with_raw(&self, changes: &[(&str, Option<Raw<'_>>)]) -> String {
         let change = |key: &str| changes.iter().find(|(changed, _)| *changed == key);
-        let kept = self
-            .entries
-            .iter()
-            .filter_map(|(key, raw)| match change(key) {
-                None => Some((key.as_str(), Raw::Text(raw))),
-                Some((_, raw)) => Some((key.as_str(), (*raw)?)),
-            });
+        let numbered = self.entries.iter().enumerate();
+        let last: HashMap<&str, usize> = numbered
+            .clone()
+            .map(|(at, (key, _))| (key.as_str(), at))
+            .collect();
+        let own = numbered.filter(|(at, (key, _))| last.get(key.as_str()) == Some(at));
+        let kept = own.filter_map(|(_, (key, raw))| match change(key) {
+            None => Some((key.as_str(), Raw::Text(raw))),
+            Some((_, raw)) => Some((key.as_str(), (*raw)?)),
+        });
         let new = changes.iter().filter(|(key, _)| self.get(key).is_none());
         let new = new.filter_map(|(key, raw)| Some((*key, (*raw)?)));
         let entries: Vec<(&str, Raw<'_>)> = kept.chain(new).collect();
@@ -226,5 +230,7 @@ mod tests {
             ]),
             r#"{"content":"y","é\n":[1, 2],"new":1}"#
         );
+        let twice: RawObject<'_> = serde_json::from_str(r#"{"a":1,"b":2,"a":3}"#).unwrap();
+        assert_eq!(twice.with(&[]), r#"{"b":2,"a":3}"#);
     }
 }
