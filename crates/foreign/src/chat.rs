@@ -37,21 +37,12 @@ pub(crate) struct Source<'a> {
     keys: Option<RawObject<'a>>,
     /// The new values of keys beside the list, as JSON. `None` for a key that is not written.
     changed_keys: BTreeMap<&'static str, Option<String>>,
-    /// The entries of a log. `None` for a body.
-    log: Option<LogEntries>,
+    /// The places of the entries of a log. `None` for a body.
+    log: Option<Vec<String>>,
     /// The messages of a Messages body, by their turn.
     turns: BTreeMap<usize, Turn<'a>>,
     /// The next turn without units.
     next_turn: usize,
-}
-
-/// The entries of a log from which the units of a chat were read.
-#[derive(Debug, Clone)]
-pub struct LogEntries {
-    /// The name of an entry, such as `line`.
-    pub name: &'static str,
-    /// The number by which a reader of the log finds each entry.
-    pub numbers: Vec<usize>,
 }
 
 /// A message of a Messages body.
@@ -149,12 +140,12 @@ impl<'a> Chat<'a> {
 
     /// Creates a chat from the units of a log, in their order. Neighbors of one role are one message.
     ///
-    /// `log` has the entries to which the places of the units refer. `instructions` is the system prompt beside the
-    /// list, if the log has it.
+    /// `places` are those of the entries of the log, such as `line 12`, to which the places of the units refer.
+    /// `instructions` is the system prompt beside the list, if the log has it.
     #[must_use]
     pub fn of_log(
         protocol: Protocol,
-        log: LogEntries,
+        places: Vec<String>,
         instructions: Option<Value>,
         mut units: Vec<Unit<'a>>,
     ) -> Self {
@@ -174,7 +165,7 @@ impl<'a> Chat<'a> {
         let source = Source {
             keys: Some(RawObject::default()),
             next_turn: turn + 1,
-            log: Some(log),
+            log: Some(places),
             ..Source::default()
         };
         Self {
@@ -245,9 +236,7 @@ impl<'a> Chat<'a> {
         match rest.iter().find_map(|unit| unit.place) {
             Some(Place::Beside) => self.protocol.beside().unwrap_or("system").to_owned(),
             Some(Place::Entry { entry, .. }) => match &self.source.log {
-                Some(LogEntries { name, numbers }) => {
-                    format!("{name} {}", numbers.get(entry).unwrap_or(&entry))
-                }
+                Some(places) => places.get(entry).cloned().unwrap_or_default(),
                 None => format!("{}[{entry}]", self.protocol.list()),
             },
             None => "the end".to_owned(),

@@ -29,7 +29,7 @@ mod repair;
 mod surrogates;
 mod unit;
 
-pub use chat::{Chat, LogEntries, ParsedRequest};
+pub use chat::{Chat, ParsedRequest};
 pub use compact::{Body, BodyCut, CutError};
 pub use plimsoll_wire::Target;
 pub use protocol::Protocol;

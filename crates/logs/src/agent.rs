@@ -36,8 +36,10 @@ pub(crate) struct AgentFacts {
     name: String,
     /// The product name in its official spelling.
     title: String,
-    /// The name of an entry of its logs: a line, or a message of a document.
-    entry: String,
+    /// Whether a log is always one document.
+    pub(crate) is_document: bool,
+    /// The keys of the lists in an entry whose elements are entries too: `a.b` is a key of an object.
+    pub(crate) lists: Vec<String>,
     /// The entries by which a log is recognized.
     pub(crate) marks: Vec<EntryMark>,
     /// The command that resumes a session, with `{id}` or `{file}`. Empty if nothing does.
@@ -111,11 +113,6 @@ impl Agent {
     #[must_use]
     pub fn title(self) -> &'static str {
         &self.facts().title
-    }
-
-    /// Returns the name of an entry of the agent's logs: a line, or a message of a document.
-    pub(crate) fn entry(self) -> &'static str {
-        &self.facts().entry
     }
 
     /// Checks whether the agent's logs have a result in the same entry as its call.

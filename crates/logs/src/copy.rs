@@ -1,10 +1,11 @@
-//! [`copy()`](copy): writes a repaired chat as a new session of the agent that wrote the log.
+//! [`copy()`](copy): a repaired chat as a new session of the agent that wrote the log.
 //!
 //! The chat consists of units that know their entry of the log. Entries without a changed unit are copied, with
 //! new ids and links. Changed entries keep everything except their content, and new units become entries of
-//! the agent's form. It returns the text and does not write any file.
+//! the agent's form. The log is read again while the copy is written, so that neither has to fit into memory.
 
 use std::collections::{HashMap, HashSet};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use plimsoll_foreign::{Change, Place, Role, Unit};
@@ -13,24 +14,31 @@ use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::blocks::wire_id;
+use crate::claude_code::copy::ClaudeCodeWriter;
+use crate::codex::copy::CodexWriter;
 use crate::error::LogError;
+use crate::gemini::copy::GeminiWriter;
 use crate::ids::Ids;
-use crate::input::{EntryPlace, for_each_again};
+use crate::input::{EntryPlace, Source, for_each_again};
+use crate::opencode::copy::OpencodeWriter;
+use crate::pi::copy::PiWriter;
 use crate::session::{BranchEntry, SessionLog, estimated, text};
-use crate::{claude_code, codex, gemini, opencode, pi};
+use crate::{codex, gemini, opencode, pi};
 
 /// The maximum number of tokens by which a unit is longer in an agent's form.
 const REWRITTEN: u64 = 16;
 
-/// A new session, ready to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Copy {
+/// A new session, which is not written yet.
+#[derive(Debug)]
+pub struct Copy<'a> {
     /// The id of the new session.
     pub id: String,
     /// The path at which the agent looks for the session, next to the original.
     pub path: PathBuf,
-    /// The content of the file.
-    pub text: String,
+    log: &'a SessionLog,
+    units: &'a [Unit<'a>],
+    tokens: Option<u64>,
+    ids: Ids,
 }
 
 /// Returns a chat as a new session of the agent that wrote `log`. Its title says that it is a copy.
@@ -41,26 +49,154 @@ pub struct Copy {
 ///
 /// # Errors
 ///
-/// [`LogError::Read`] if the log cannot be read a second time, and [`LogError::NoCopy`] for agents whose
-/// sessions cannot be resumed.
-pub fn copy(
-    log: &SessionLog,
-    units: &[Unit<'_>],
+/// [`LogError::NoCopy`] for agents whose sessions cannot be resumed.
+pub fn copy<'a>(
+    log: &'a SessionLog,
+    units: &'a [Unit<'a>],
     tokens: Option<u64>,
-    ids: &mut Ids,
-) -> Result<Copy, LogError> {
-    let tokens = tokens.map(|tokens| tokens.saturating_sub(after_answer(units)));
-    match log.agent {
-        Agent::ClaudeCode => claude_code::copy::write(log, units, tokens, ids),
-        Agent::Codex => codex::copy::write(log, units, ids),
-        Agent::Pi => pi::copy::write(log, units, tokens, ids),
-        Agent::Gemini => gemini::copy::write(log, units, tokens, ids),
-        Agent::Opencode => opencode::copy::write(log, units, tokens, ids),
+    mut ids: Ids,
+) -> Result<Copy<'a>, LogError> {
+    let id = match log.agent {
+        Agent::Opencode => opencode::copy::id(log, &mut ids),
+        _ => ids.uuid(),
+    };
+    let name = match log.agent {
+        Agent::ClaudeCode => format!("{id}.jsonl"),
+        Agent::Codex => codex::copy::name(log, &id),
+        Agent::Pi => pi::copy::name(log, &id),
+        Agent::Gemini => gemini::copy::name(log, &id),
+        Agent::Opencode => format!("rescued-{id}.json"),
         agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent | Agent::CodexExec) => {
-            Err(LogError::NoCopy {
-                agent: agent.title(),
-            })
+            let agent = agent.title();
+            return Err(LogError::NoCopy { agent });
         }
+    };
+    Ok(Copy {
+        path: log.path.with_file_name(name),
+        tokens: tokens.map(|tokens| tokens.saturating_sub(after_answer(units))),
+        id,
+        log,
+        units,
+        ids,
+    })
+}
+
+impl Copy<'_> {
+    /// Writes the content of the file.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`, and of reading the log a second time.
+    pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
+        let mut writer: Box<dyn EntryWriter> = match self.log.agent {
+            Agent::Codex => Box::new(CodexWriter::default()),
+            Agent::Pi => Box::new(PiWriter::default()),
+            Agent::Gemini => Box::new(GeminiWriter),
+            Agent::Opencode => Box::new(OpencodeWriter::new(self.log)),
+            _ => Box::new(ClaudeCodeWriter),
+        };
+        let mut new = NewSession {
+            log: self.log,
+            id: self.id,
+            tokens: self.tokens,
+            ids: self.ids,
+            text: String::new(),
+            last: Value::Null,
+            used: HashSet::new(),
+        };
+        let groups = groups(self.log, self.units);
+        let places: Vec<EntryPlace> = groups.iter().filter_map(|group| group.place).collect();
+        let mut groups = groups.iter();
+        let mut near: Option<String> = None;
+        let mut written = Ok(());
+        let read = for_each_again(&Source::of(self.log), &places, |_, entry| {
+            let own = entry.map(|entry| String::from_utf8_lossy(entry.text).into_owned());
+            if near.is_none() {
+                writer.begin(&mut new, &keys(own.as_deref()));
+                near.clone_from(&own);
+            }
+            for group in groups.by_ref() {
+                // A new entry resembles the one before it, or the first one.
+                let own = own.as_deref().filter(|_| group.place.is_some());
+                let near = keys(own.or(near.as_deref()));
+                let own = keys(own);
+                writer.entry(&mut new, &CopiedEntry { group, own, near });
+                if group.place.is_some() {
+                    break;
+                }
+            }
+            near = own.or(near.take());
+            if written.is_ok() {
+                written = out.write_all(new.text.as_bytes());
+            }
+            new.text.clear();
+        });
+        read.map_err(io::Error::other).and(written)?;
+        let near = keys(near.as_deref());
+        if places.is_empty() {
+            writer.begin(&mut new, &near);
+        }
+        for group in groups {
+            let (own, near) = (RawObject::default(), near.clone());
+            writer.entry(&mut new, &CopiedEntry { group, own, near });
+        }
+        writer.end(&mut new, &near);
+        out.write_all(new.text.as_bytes())
+    }
+}
+
+/// Writes the entries of a copy in the form of one agent.
+pub(crate) trait EntryWriter {
+    /// Writes the beginning. `first` is the first entry of the log that is copied.
+    fn begin(&mut self, _new: &mut NewSession<'_>, _first: &RawObject<'_>) {}
+
+    /// Writes the entries of a group.
+    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>);
+
+    /// Writes the end. `last` is the last entry of the log.
+    fn end(&mut self, _new: &mut NewSession<'_>, _last: &RawObject<'_>) {}
+}
+
+/// A group, with the keys of its entry in the log, and those of the log's entry before it if it has none.
+pub(crate) struct CopiedEntry<'c> {
+    pub(crate) group: &'c Group<'c>,
+    pub(crate) own: RawObject<'c>,
+    pub(crate) near: RawObject<'c>,
+}
+
+/// The session that is written.
+pub(crate) struct NewSession<'a> {
+    pub(crate) log: &'a SessionLog,
+    pub(crate) id: String,
+    /// The size of the session that its answers note.
+    pub(crate) tokens: Option<u64>,
+    pub(crate) ids: Ids,
+    /// The text that was not written yet.
+    pub(crate) text: String,
+    /// The id of the last entry.
+    last: Value,
+    used: HashSet<String>,
+}
+
+impl NewSession<'_> {
+    pub(crate) fn line(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+
+    /// Returns the id and the parent of the next entry, in a tree of entries that becomes one chain. It keeps its own
+    /// id, unless it was used before.
+    pub(crate) fn link(
+        &mut self,
+        own: Option<&str>,
+        new: impl FnOnce(&mut Ids) -> String,
+    ) -> (Value, Value) {
+        let own = own.and_then(|raw| serde_json::from_str::<String>(raw).ok());
+        let own = own.filter(|own| !self.used.contains(own));
+        let id = own.unwrap_or_else(|| new(&mut self.ids));
+        self.used.insert(id.clone());
+        let parent = std::mem::replace(&mut self.last, id.clone().into());
+        (id.into(), parent)
     }
 }
 
@@ -167,6 +303,11 @@ pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'
         let text = |key| unit.value().get(key).and_then(Value::as_str);
         let call = text("tool_use_id").filter(|_| is_joined);
         let of_call = call.and_then(|id| calls.get(id).copied());
+        // The log of an agent that joins them may have a result in an entry of its own.
+        let of_call = of_call.filter(|at| {
+            let own = groups.get(*at).and_then(|group| group.entry);
+            unit.place.is_none() || entry_of(unit) == own
+        });
         let is_next = groups.last().is_some_and(|last| last.takes(unit));
         if of_call.is_none() && !is_next {
             last = last.max(entry_of(unit));
@@ -190,72 +331,21 @@ pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'
     groups
 }
 
-/// The texts of the entries of a log.
-#[derive(Debug)]
-pub(crate) struct Sources(HashMap<EntryPlace, String>);
-
-impl Sources {
-    /// Reads the entries of the groups again.
-    pub(crate) fn read(path: &Path, groups: &[Group<'_>]) -> Result<Self, LogError> {
-        let wanted: HashSet<EntryPlace> = groups.iter().filter_map(|group| group.place).collect();
-        let mut texts = HashMap::with_capacity(wanted.len());
-        for_each_again(path, &wanted, |entry| {
-            let text = String::from_utf8_lossy(entry.text);
-            texts.insert(entry.place, text.into_owned());
-        })?;
-        Ok(Self(texts))
-    }
-
-    /// Returns the text of a group's entry.
-    pub(crate) fn of(&self, group: &Group<'_>) -> Option<&str> {
-        self.0.get(&group.place?).map(String::as_str)
-    }
-}
-
 /// Returns the keys of a line.
 pub(crate) fn keys(line: Option<&str>) -> RawObject<'_> {
     line.and_then(|line| serde_json::from_str(line).ok())
         .unwrap_or_default()
 }
 
-/// The links of a tree of entries that becomes one chain.
-#[derive(Debug, Default)]
-pub(crate) struct Chain {
-    /// The id of the last entry.
-    last: Value,
-    used: HashSet<String>,
-}
-
-impl Chain {
-    /// Returns the id and the parent of the next entry. It keeps its own id, unless it was used before.
-    pub(crate) fn next(
-        &mut self,
-        own: Option<&str>,
-        new: impl FnOnce() -> String,
-    ) -> (Value, Value) {
-        let own = own.and_then(|raw| serde_json::from_str::<String>(raw).ok());
-        let id = own
-            .filter(|own| !self.used.contains(own))
-            .unwrap_or_else(new);
-        self.used.insert(id.clone());
-        let parent = std::mem::replace(&mut self.last, id.clone().into());
-        (id.into(), parent)
-    }
-}
-
 /// Returns the new content of a changed entry. `own` are its blocks in the log. Blocks that no model sees are kept
 /// at their places, as are those of unchanged units, and `convert` returns the block of another unit, given its content
 /// and the block that it was read from.
 pub(crate) fn merged<'u>(
-    own: Option<&Value>,
+    own: &[Value],
     is_unseen: impl Fn(&Value) -> bool,
     units: impl IntoIterator<Item = &'u Unit<'u>>,
     convert: impl Fn(&Value, Option<&Value>) -> Option<Value>,
 ) -> Vec<Value> {
-    let own = own
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default();
     let unseen = own.iter().enumerate().filter(|(_, own)| is_unseen(own));
     let mut content: Vec<(usize, Value)> = unseen.map(|(at, own)| (at, own.clone())).collect();
     for unit in units {

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use crate::agent::Agent;
 use crate::opencode;
-use crate::session::SessionLog;
+use crate::session::{SessionLog, text};
 
 /// The maximum number of sessions that are examined for each agent.
 pub const MAX_CANDIDATES: usize = 20_000;
@@ -51,7 +51,7 @@ pub fn find(variable: &dyn Fn(&str) -> Option<PathBuf>, agent: Option<Agent>) ->
     found
 }
 
-/// Returns the session directories of an agent, even if they do not exist.
+/// Returns the session directories of an agent, even if they do not exist. A relative one is below the current folder.
 #[must_use]
 pub fn folders(agent: Agent, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
     let home = variable("HOME").or_else(|| variable("USERPROFILE"));
@@ -60,7 +60,9 @@ pub fn folders(agent: Agent, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<
             let home = home.as_ref()?;
             Some(home.join(folder.home.as_ref()?))
         });
-        Some(base?.join(&folder.rest).components().collect())
+        let path = base?.join(&folder.rest);
+        let path = std::path::absolute(&path).unwrap_or(path);
+        Some(path.components().collect())
     });
     folders.collect()
 }
@@ -87,7 +89,8 @@ pub fn place_of_copy(
     };
     let name = copy.file_name().unwrap_or_default();
     let directory = directory.to_string_lossy();
-    let project: PathBuf = match (log.agent, &log.project) {
+    let chats = text(&log.metadata, "/projectHash");
+    let project: PathBuf = match (log.agent, chats) {
         (Agent::ClaudeCode, _) => {
             let letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
             directory.chars().map(letter).collect::<String>().into()

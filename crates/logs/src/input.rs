@@ -1,17 +1,23 @@
-//! Reads the lines of a log, plain or compressed with gzip or zstd, up to a size limit.
+//! Reads the entries of a log, plain or compressed with gzip or zstd, up to a size limit: the lines of a file, and
+//! messages in the list of a document or in the rows of a database.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
 use plimsoll_foreign::replace_half_characters;
 use plimsoll_wire::__internals::RawObject;
 use ruzstd::decoding::StreamingDecoder;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use crate::agent::Agent;
 use crate::error::LogError;
+use crate::opencode;
 use crate::session::SessionLog;
 
 /// The maximum size of a log, in bytes after decompression. Logs of very long sessions have 200 MB.
@@ -67,21 +73,6 @@ fn too_large() -> io::Error {
     ))
 }
 
-/// Appends the rest of a log that is one document, within the limit for a log, and replaces halves of characters.
-pub(crate) fn read_rest(
-    log: &mut SessionLog,
-    input: impl Read,
-    into: &mut Vec<u8>,
-) -> Result<(), LogError> {
-    let mut read = input.take(MAX_LOG + 1).read_to_end(into);
-    if into.len() as u64 > MAX_LOG {
-        read = Err(too_large());
-    }
-    read.map_err(LogError::read(&log.path))?;
-    log.replaced(replace_half_characters(into), "the file");
-    Ok(())
-}
-
 fn bounded(unpacked: impl Read + 'static) -> Box<dyn BufRead> {
     Box::new(BufReader::new(Bounded {
         unpacked,
@@ -120,25 +111,43 @@ fn cut(error: &dyn std::fmt::Display) -> io::Error {
 }
 
 /// The place of an entry in a log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct EntryPlace {
-    /// The line number, from 1. In a document, the index of the message.
-    pub(crate) line: usize,
-    /// The number of the entry on its line, from 0.
-    nth: usize,
+    /// The line number, from 1. A document is one line.
+    line: u32,
+    /// The number of the object on its line, from 0.
+    nth: u32,
+    /// The number of the message in a list of that object, from 1, or 0 for the object itself.
+    message: u32,
 }
 
-impl From<usize> for EntryPlace {
-    fn from(line: usize) -> Self {
-        Self { line, nth: 0 }
+impl EntryPlace {
+    /// Returns the number by which a reader of the log finds the entry: that of the message or the line.
+    pub(crate) fn number(self) -> usize {
+        match self.message {
+            0 => self.line as usize,
+            message => message as usize,
+        }
+    }
+
+    /// Checks whether the entry is in a list of messages.
+    pub(crate) fn is_listed(self) -> bool {
+        self.message > 0
     }
 }
 
-/// An entry of a log: the keys of a JSON object on a line, with the raw texts of their values.
+impl fmt::Display for EntryPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.is_listed() { "message" } else { "line" };
+        write!(f, "{name} {}", self.number())
+    }
+}
+
+/// An entry of a log: the keys of a JSON object, with the raw texts of their values.
 pub(crate) struct Entry<'a> {
     pub(crate) place: EntryPlace,
     pub(crate) text: &'a [u8],
-    keys: RawObject<'a>,
+    pub(crate) keys: RawObject<'a>,
 }
 
 impl<'a> Entry<'a> {
@@ -164,64 +173,261 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Calls `each` with every entry. Anything else on a line is damage.
+/// A piece of a log.
+enum Piece<'a> {
+    Entry(Entry<'a>),
+    /// A part that is no entry, and why.
+    Damage(EntryPlace, String),
+    /// The number of halves of characters that were replaced in a place.
+    Halves(String, usize),
+}
+
+/// The file of a session.
+pub(crate) struct Source {
+    agent: Agent,
+    path: PathBuf,
+    /// The id in a database. Empty for the newest session.
+    session: String,
+}
+
+impl Source {
+    pub(crate) fn of(log: &SessionLog) -> Self {
+        Self {
+            agent: log.agent,
+            path: log.path.clone(),
+            session: log.id.clone(),
+        }
+    }
+
+    /// Calls `each` with every piece, in the order of the file. Lines that are not wanted are skipped.
+    fn for_each(
+        &self,
+        is_wanted: impl Fn(u32) -> bool,
+        each: &mut dyn FnMut(Piece<'_>),
+    ) -> Result<(), LogError> {
+        if self.agent == Agent::Opencode && opencode::is_database(&self.path)? {
+            return opencode::for_each_row(&self.path, &self.session, &mut |message, text| {
+                let (line, nth) = (1, 0);
+                let place = EntryPlace { line, nth, message };
+                each(self.piece(place, text.as_bytes()));
+            });
+        }
+        if let Some(mut text) = self.document()? {
+            let halves = replace_half_characters(&mut text);
+            each(Piece::Halves("the file".to_owned(), halves));
+            self.objects(1, &text, each);
+            return Ok(());
+        }
+        self.for_each_line(&is_wanted, each)
+    }
+
+    /// Returns the text of a log that is one JSON document over several lines. `None` for other logs.
+    fn document(&self) -> Result<Option<Vec<u8>>, LogError> {
+        let facts = self.agent.facts();
+        if facts.lists.is_empty() {
+            return Ok(None);
+        }
+        let failed = LogError::read(&self.path);
+        let mut input = open(&self.path)?;
+        let mut text = Vec::new();
+        let first = input
+            .by_ref()
+            .take(MAX_LINE + 1)
+            .read_until(b'\n', &mut text);
+        first.map_err(&failed)?;
+        let is_json = |text: &[u8]| serde_json::from_slice::<IgnoredAny>(text).is_ok();
+        without_mark(&mut text);
+        if is_json(&text) {
+            return Ok(None);
+        }
+        input
+            .take(MAX_LOG + 1)
+            .read_to_end(&mut text)
+            .map_err(&failed)?;
+        if text.len() as u64 > MAX_LOG {
+            return Err(failed(too_large()));
+        }
+        Ok((facts.is_document || is_json(&text)).then_some(text))
+    }
+
+    /// Calls `each` with the pieces of each line. A line above [`MAX_LINE`] is damage.
+    fn for_each_line(
+        &self,
+        is_wanted: &dyn Fn(u32) -> bool,
+        each: &mut dyn FnMut(Piece<'_>),
+    ) -> Result<(), LogError> {
+        let failed = LogError::read(&self.path);
+        let mut input = open(&self.path)?;
+        let mut text = Vec::new();
+        for line in 1.. {
+            text.clear();
+            let mut bounded = input.by_ref().take(MAX_LINE + 1);
+            if bounded.read_until(b'\n', &mut text).map_err(&failed)? == 0 {
+                break;
+            }
+            if text.len() as u64 > MAX_LINE && text.last() != Some(&b'\n') {
+                let place = EntryPlace {
+                    line,
+                    ..EntryPlace::default()
+                };
+                each(Piece::Damage(
+                    place,
+                    format!("longer than {MAX_LINE} bytes"),
+                ));
+                input.skip_until(b'\n').map_err(&failed)?;
+                continue;
+            }
+            if !is_wanted(line) {
+                continue;
+            }
+            if line == 1 {
+                without_mark(&mut text);
+            }
+            let halves = replace_half_characters(&mut text);
+            each(Piece::Halves(format!("line {line}"), halves));
+            self.objects(line, &text, each);
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with the objects on a line, and the messages in their lists: usually one object, and several if a
+    /// crash lost the line end between them.
+    fn objects(&self, line: u32, text: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+        let lists = &self.agent.facts().lists;
+        let mut rest = text;
+        for nth in 0.. {
+            let text = trimmed(rest);
+            let mut objects = serde_json::Deserializer::from_slice(text).into_iter();
+            let Some(keys) = objects.next() else { return };
+            let behind = match keys {
+                Ok(_) => text.get(objects.byte_offset()..),
+                Err(_) => entry_behind(text),
+            };
+            rest = behind.unwrap_or_default();
+            let text = text.get(..text.len() - rest.len()).unwrap_or_default();
+            let message = 0;
+            let place = EntryPlace { line, nth, message };
+            let keys: serde_json::Result<RawObject<'_>> = keys;
+            let list = keys.as_ref().ok().and_then(|keys| {
+                let mut lists = lists.iter().filter_map(|list| nested(keys, list));
+                lists.find_map(|list| serde_json::from_str(list).ok())
+            });
+            let list: Vec<&RawValue> = list.unwrap_or_default();
+            each(self.parsed(place, text, keys));
+            for (message, raw) in (1..).zip(list) {
+                let place = EntryPlace { message, ..place };
+                each(self.piece(place, raw.get().as_bytes()));
+            }
+        }
+    }
+
+    fn piece<'t>(&self, place: EntryPlace, text: &'t [u8]) -> Piece<'t> {
+        self.parsed(place, text, serde_json::from_slice(text))
+    }
+
+    fn parsed<'t>(
+        &self,
+        place: EntryPlace,
+        text: &'t [u8],
+        keys: serde_json::Result<RawObject<'t>>,
+    ) -> Piece<'t> {
+        match keys {
+            Ok(keys) => Piece::Entry(Entry { place, text, keys }),
+            Err(error) if error.is_eof() => {
+                Piece::Damage(place, "cut off in the middle".to_owned())
+            }
+            Err(error) => {
+                let agent = self.agent.title();
+                Piece::Damage(place, format!("not an entry of {agent}: {error}"))
+            }
+        }
+    }
+}
+
+/// Calls `each` with every entry. Anything else is damage. The messages in a list follow the entry that contains it.
 pub(crate) fn for_each_entry(
     log: &mut SessionLog,
     mut each: impl FnMut(&mut SessionLog, &Entry<'_>),
 ) -> Result<(), LogError> {
-    let path = log.path.clone();
-    for_each_line(&path, |line, text, halves| {
-        let Some(text) = text else {
-            return log.damaged(line, format!("longer than {MAX_LINE} bytes"));
-        };
-        if halves > 0 {
-            log.replaced(halves, format!("line {line}"));
-        }
-        for entry in entries(line, text) {
-            let why = match entry {
-                Ok(entry) => {
-                    each(log, &entry);
-                    continue;
-                }
-                Err(error) if error.is_eof() => "cut off in the middle".to_owned(),
-                Err(error) => format!("not an entry of {}: {error}", log.agent.title()),
-            };
-            log.damaged(line, why);
-        }
+    Source::of(log).for_each(|_| true, &mut |piece| match piece {
+        Piece::Entry(entry) => each(log, &entry),
+        Piece::Halves(place, count) => log.replaced(count, place),
+        Piece::Damage(place, why) => log.damaged(place, why),
     })
 }
 
-/// Reads some entries again: calls `each` with every wanted one.
+/// Returns the place of the last entry of this kind.
+pub(crate) fn newest_place(
+    log: &SessionLog,
+    is_wanted: impl Fn(&Entry<'_>) -> bool,
+) -> Result<Option<EntryPlace>, LogError> {
+    let mut newest = None;
+    Source::of(log).for_each(|_| true, &mut |piece| match piece {
+        Piece::Entry(entry) if is_wanted(&entry) => newest = Some(entry.place),
+        _ => {}
+    })?;
+    Ok(newest)
+}
+
+/// Reads entries again, in the order of `places`, in which one may occur several times. Calls `each` with the number
+/// of the place, and the entry, or `None` if it is not there any more. Keeps only entries whose turn has not come.
 pub(crate) fn for_each_again(
-    path: &Path,
-    wanted: &HashSet<EntryPlace>,
-    mut each: impl FnMut(&Entry<'_>),
+    source: &Source,
+    places: &[EntryPlace],
+    mut each: impl FnMut(usize, Option<&Entry<'_>>),
 ) -> Result<(), LogError> {
-    let lines: HashSet<usize> = wanted.iter().map(|place| place.line).collect();
-    for_each_line(path, |line, text, _| {
-        let text = text.filter(|_| lines.contains(&line)).unwrap_or_default();
-        let entries = entries(line, text).flatten();
-        let wanted = entries.filter(|entry| wanted.contains(&entry.place));
-        wanted.for_each(|entry| each(&entry));
-    })
+    let mut last_uses: HashMap<EntryPlace, usize> = HashMap::new();
+    last_uses.extend(places.iter().enumerate().map(|(at, place)| (*place, at)));
+    let mut waiting: HashMap<EntryPlace, Vec<u8>> = HashMap::new();
+    let lines: HashSet<u32> = places.iter().map(|place| place.line).collect();
+    let mut next = 0;
+    source.for_each(|line| lines.contains(&line), &mut |piece| {
+        let Piece::Entry(entry) = piece else { return };
+        let Some(last) = last_uses.get(&entry.place) else {
+            return;
+        };
+        while places.get(next) == Some(&entry.place) {
+            each(next, Some(&entry));
+            next += 1;
+        }
+        if next <= *last {
+            waiting.insert(entry.place, entry.text.to_vec());
+        }
+        while let Some(place) = places.get(next)
+            && let Some(text) = waiting.get(place)
+        {
+            each(next, entry_of(*place, text).as_ref());
+            if last_uses.get(place) == Some(&next) {
+                waiting.remove(place);
+            }
+            next += 1;
+        }
+    })?;
+    for (at, place) in places.iter().enumerate().skip(next) {
+        let text = waiting.get(place);
+        each(at, text.and_then(|text| entry_of(*place, text)).as_ref());
+    }
+    Ok(())
 }
 
-/// Returns the entries on a line: usually one, and several if a crash lost the line end between them.
-fn entries(line: usize, text: &[u8]) -> impl Iterator<Item = serde_json::Result<Entry<'_>>> {
-    let mut rest = text;
-    (0..).map_while(move |nth| {
-        let text = trimmed(rest);
-        let mut objects = serde_json::Deserializer::from_slice(text).into_iter();
-        let keys = objects.next()?;
-        let behind = match keys {
-            Ok(_) => text.get(objects.byte_offset()..),
-            Err(_) => entry_behind(text),
-        };
-        rest = behind.unwrap_or_default();
-        let text = text.get(..text.len() - rest.len())?;
-        let place = EntryPlace { line, nth };
-        Some(keys.map(|keys| Entry { place, text, keys }))
-    })
+fn entry_of(place: EntryPlace, text: &[u8]) -> Option<Entry<'_>> {
+    let keys = serde_json::from_slice(text).ok()?;
+    Some(Entry { place, text, keys })
+}
+
+/// Returns the raw text of a value. `a.b` is a key of an object.
+fn nested<'a>(keys: &RawObject<'a>, path: &str) -> Option<&'a str> {
+    let Some((outer, key)) = path.split_once('.') else {
+        return keys.get(path);
+    };
+    let outer: RawObject<'a> = serde_json::from_str(keys.get(outer)?).ok()?;
+    outer.get(key)
+}
+
+fn without_mark(text: &mut Vec<u8>) {
+    if text.starts_with(BYTE_ORDER_MARK) {
+        text.drain(..BYTE_ORDER_MARK.len());
+    }
 }
 
 /// Returns the entry behind one that was cut off: it begins with the same key, and ends with the line.
@@ -244,33 +450,4 @@ fn trimmed(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| !is_blank(byte));
     let end = end.map_or(0, |at| at + 1);
     text.get(start..end).unwrap_or_default()
-}
-
-/// Calls `each` with the number (from 1) of each line, its bytes, and the number of halves of characters that were
-/// replaced in it. A line above [`MAX_LINE`] has no bytes.
-fn for_each_line(
-    path: &Path,
-    mut each: impl FnMut(usize, Option<&[u8]>, usize),
-) -> Result<(), LogError> {
-    let failed = LogError::read(path);
-    let mut input = open(path)?;
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        let mut bounded = input.by_ref().take(MAX_LINE + 1);
-        if bounded.read_until(b'\n', &mut line).map_err(&failed)? == 0 {
-            break;
-        }
-        if line.len() as u64 > MAX_LINE && line.last() != Some(&b'\n') {
-            each(number, None, 0);
-            input.skip_until(b'\n').map_err(&failed)?;
-            continue;
-        }
-        if number == 1 && line.starts_with(BYTE_ORDER_MARK) {
-            line.drain(..BYTE_ORDER_MARK.len());
-        }
-        let halves = replace_half_characters(&mut line);
-        each(number, Some(line.as_slice()), halves);
-    }
-    Ok(())
 }

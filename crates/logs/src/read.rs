@@ -25,9 +25,9 @@ impl SessionLog {
             Some(Agent::Opencode) => opencode::read(path, session),
             Some(Agent::Pi) => pi::read(path),
             Some(Agent::Gemini) => gemini::read(path),
-            Some(Agent::OpenHands) => trajectory::read_openhands(path),
-            Some(agent @ Agent::SweAgent) => trajectory::read_messages(path, agent, "history"),
-            Some(agent @ Agent::MiniSweAgent) => trajectory::read_messages(path, agent, "messages"),
+            Some(agent @ (Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent)) => {
+                trajectory::read(path, agent)
+            }
             Some(Agent::CodexExec) => codex::exec::read(path),
             None => Err(LogError::Unknown {
                 path: path.to_owned(),

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use plimsoll_context::typed_words;
-use plimsoll_foreign::{Chat, LogEntries, Protocol, Repair, Role, Unit, half_characters_repair};
+use plimsoll_foreign::{Chat, Protocol, Repair, Role, Unit, half_characters_repair};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::error::LogError;
@@ -56,8 +56,12 @@ pub struct SessionLog {
     /// The messages of the active branch. The entry of each is its number on the branch, and the block its place in
     /// the content of the entry.
     pub units: Vec<Unit<'static>>,
-    /// The folder of a project's chats in Gemini CLI.
-    pub(crate) project: Option<String>,
+    /// Its data beside the messages, if they are one object: in opencode and Gemini CLI.
+    pub(crate) metadata: Value,
+    /// The time of its first entry. In opencode, the id of the first message, which contains the time.
+    pub(crate) began: Option<String>,
+    /// The number of the entry with which the active branch begins, if entries before it do not belong to it.
+    pub(crate) begin: usize,
     /// The entries of the active branch that a copy contains.
     pub(crate) branch: Vec<BranchEntry>,
 }
@@ -82,7 +86,7 @@ pub struct ReportedSize {
 /// A line of a log that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
-    /// The line number, from 1.
+    /// The number of the line or the message, from 1.
     pub line: usize,
     /// A description of the damage.
     pub what: String,
@@ -106,7 +110,9 @@ impl SessionLog {
             protocol,
             instructions: None,
             units: Vec::new(),
-            project: None,
+            metadata: json!({}),
+            began: None,
+            begin: 0,
             branch: Vec::new(),
         }
     }
@@ -116,19 +122,31 @@ impl SessionLog {
     pub fn take_chat(&mut self) -> Chat<'static> {
         let instructions = self.instructions.clone().map(Value::from);
         let units = std::mem::take(&mut self.units);
-        let name = self.agent.entry();
-        let numbers = self.branch.iter().map(|entry| entry.place.line).collect();
-        let log = LogEntries { name, numbers };
-        Chat::of_log(self.protocol, log, instructions, units)
+        let places = self.branch.iter().map(|entry| match entry.units {
+            0 => String::new(),
+            _ => entry.place.to_string(),
+        });
+        Chat::of_log(self.protocol, places.collect(), instructions, units)
     }
 
     /// Returns the tokens of the next request: those of the last one as its provider counted them, and an estimate of
-    /// what was added since. `None` if the log has no count.
+    /// what was added since. `None` if the log has no count, or is not [whole](Self::is_whole).
     #[must_use]
     pub fn used_tokens(&self) -> Option<u64> {
-        let reported = self.reported?;
+        let reported = self.reported.filter(|_| self.is_whole())?;
         let since = self.units.get(reported.units..).unwrap_or_default();
         Some(reported.tokens.saturating_add(estimated(since)))
+    }
+
+    /// Checks whether every entry up to the last message was read. Otherwise, the sizes that the provider reported are
+    /// those of another history.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let last = self.units.last().and_then(|unit| unit.place?.entry());
+        let last = last.and_then(|entry| self.branch.get(entry));
+        let last = last.map_or(0, |entry| entry.place.number());
+        let mut damage = self.damage.iter();
+        !damage.any(|damage| (self.begin..=last).contains(&damage.line))
     }
 
     /// Checks whether the session is a copy that Plimsoll wrote.
@@ -147,10 +165,10 @@ impl SessionLog {
     /// Adds an entry of the active branch. Each unit has its place in the content of the entry.
     pub(crate) fn push(
         &mut self,
-        place: impl Into<EntryPlace>,
+        place: EntryPlace,
         units: impl IntoIterator<Item = (usize, Role, Value)>,
     ) {
-        let (place, entry) = (place.into(), self.branch.len());
+        let entry = self.branch.len();
         let before = self.units.len();
         let units = units.into_iter();
         let units = units.map(|(block, role, value)| Unit::of_log(entry, block, role, value));
@@ -167,10 +185,10 @@ impl SessionLog {
         }
     }
 
-    pub(crate) fn damaged(&mut self, line: usize, what: impl Into<String>) {
+    pub(crate) fn damaged(&mut self, place: EntryPlace, what: impl Into<String>) {
         self.damaged += 1;
         if self.damage.len() < MAX_DAMAGE {
-            let what = what.into();
+            let (line, what) = (place.number(), what.into());
             self.damage.push(Damage { line, what });
         }
     }

@@ -9,32 +9,36 @@ use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::{for_each_entry, open, read_rest};
+use crate::input::for_each_entry;
 use crate::session::{SessionLog, text};
 
-const NOTHING: &str = "its history is empty";
-
-/// Reads a trajectory of SWE-agent or mini-SWE-agent, whose messages are the list with this key.
-pub(crate) fn read_messages(path: &Path, agent: Agent, key: &str) -> Result<SessionLog, LogError> {
+/// Reads the first history of a file. OpenHands writes one on each line.
+pub(crate) fn read(path: &Path, agent: Agent) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(agent, path, Protocol::Chat);
-    let document = document(&mut log)?;
-    log.model = text(&document, "/info/config/model/model_name").map(str::to_owned);
-    let entries = document.get(key).and_then(Value::as_array);
-    for (at, entry) in entries.into_iter().flatten().enumerate() {
-        log.push(at, message(entry).map(|message| (0, Role::Own, message)));
-    }
-    log.checked(NOTHING)
-}
-
-/// Reads a log that is one JSON document. Damage is recorded in the log.
-fn document(log: &mut SessionLog) -> Result<Value, LogError> {
-    let mut text = Vec::new();
-    let input = open(&log.path)?;
-    read_rest(log, input, &mut text)?;
-    Ok(serde_json::from_slice(&text).unwrap_or_else(|error| {
-        log.damaged(error.line(), error.to_string());
-        Value::Null
-    }))
+    let mut is_over = false;
+    for_each_entry(&mut log, |log, entry| {
+        let value = |key: &str| entry.value(key).unwrap_or_default();
+        is_over |= !entry.place.is_listed() && !log.units.is_empty();
+        if is_over {
+            return;
+        }
+        if !entry.place.is_listed() {
+            log.id = entry.text("instance_id").unwrap_or_default();
+            let model = text(&value("info"), "/config/model/model_name").map(str::to_owned);
+            let of_events = text(&value("metadata"), "/llm_config/model").map(str::to_owned);
+            log.model = model.or(of_events);
+            return;
+        }
+        let read = entry.object().map(Value::from).map(|entry| match agent {
+            Agent::OpenHands => event_message(&entry),
+            _ => message(&entry),
+        });
+        match read {
+            Ok(message) => log.push(entry.place, message.map(|one| (0, Role::Own, one))),
+            Err(error) => log.damaged(entry.place, format!("it cannot be read: {error}")),
+        }
+    })?;
+    log.checked("its history is empty")
 }
 
 /// Converts an entry to a message of Chat Completions. Returns `None` for others, such as the note `exit` at the end.
@@ -52,35 +56,6 @@ fn message(entry: &Value) -> Option<Value> {
         set(&mut message, "tool_call_id", id);
     }
     Some(message)
-}
-
-/// Reads the first event history of a file of OpenHands.
-pub(crate) fn read_openhands(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::OpenHands, path, Protocol::Chat);
-    for_each_entry(&mut log, |log, entry| {
-        if !log.units.is_empty() {
-            return;
-        }
-        log.id = entry.text("instance_id").unwrap_or_default();
-        let metadata = entry.value("metadata").unwrap_or_default();
-        log.model = text(&metadata, "/llm_config/model").map(str::to_owned);
-        match entry.value("history") {
-            Ok(history) => {
-                let events = history.as_array().into_iter().flatten();
-                for (at, event) in events.enumerate() {
-                    log.push(
-                        at,
-                        event_message(event).map(|message| (0, Role::Own, message)),
-                    );
-                }
-            }
-            Err(error) => log.damaged(
-                entry.place.line,
-                format!("its history cannot be read: {error}"),
-            ),
-        }
-    })?;
-    log.checked(NOTHING)
 }
 
 /// Converts an event to a message of a chat. Returns `None` for events that the model does not see.

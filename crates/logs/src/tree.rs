@@ -7,7 +7,7 @@ use plimsoll_foreign::Role;
 use serde_json::Value;
 
 use crate::error::LogError;
-use crate::input::{Entry, EntryPlace, for_each_again};
+use crate::input::{Entry, EntryPlace, Source, for_each_again};
 use crate::session::SessionLog;
 
 /// The id of an entry, an answer or a call: a hash of its text, since the links of a large log have to fit into
@@ -51,6 +51,12 @@ impl<T> Tree<T> {
         }
     }
 
+    /// Removes an entry, and all behind it in the file.
+    pub(crate) fn remove_from(&mut self, at: usize) {
+        self.nodes.truncate(at);
+        self.by_id.retain(|_, node| *node < at);
+    }
+
     /// Returns the index of an entry by its id.
     pub(crate) fn find(&self, id: LinkId) -> Option<usize> {
         self.by_id.get(&id).copied()
@@ -82,7 +88,7 @@ impl<T> Tree<T> {
                 }
                 (Some(_), Some(_)) => "its parents form a circle; joined it to the entry before it",
             };
-            log.damaged(node.place.line, what);
+            log.damaged(node.place, what);
         }
         branch.reverse();
         branch
@@ -107,26 +113,17 @@ pub(crate) struct EntryContent {
 pub(crate) fn push_again<T>(
     log: &mut SessionLog,
     nodes: &[&Node<T>],
-    read: impl Fn(&Entry<'_>, &T) -> serde_json::Result<EntryContent>,
+    mut read: impl FnMut(&Entry<'_>, &T) -> serde_json::Result<EntryContent>,
 ) -> Result<(), LogError> {
-    let data: HashMap<EntryPlace, &T> = nodes.iter().map(|node| (node.place, &node.data)).collect();
-    let mut contents: HashMap<EntryPlace, serde_json::Result<EntryContent>> = HashMap::new();
-    for_each_again(&log.path, &data.keys().copied().collect(), |entry| {
-        let content = data.get(&entry.place).map(|data| read(entry, data));
-        contents.extend(content.map(|content| (entry.place, content)));
-    })?;
-    for node in nodes {
-        let line = node.place.line;
-        let content = match contents.remove(&node.place) {
+    let places: Vec<EntryPlace> = nodes.iter().map(|node| node.place).collect();
+    for_each_again(&Source::of(log), &places, |at, entry| {
+        let Some(node) = nodes.get(at) else { return };
+        let content = match entry.map(|entry| read(entry, &node.data)) {
             Some(Ok(content)) => content,
             Some(Err(error)) => {
-                log.damaged(line, format!("its message cannot be read: {error}"));
-                continue;
+                return log.damaged(node.place, format!("its message cannot be read: {error}"));
             }
-            None => {
-                log.damaged(line, "it changed while it was read");
-                continue;
-            }
+            None => return log.damaged(node.place, "it changed while it was read"),
         };
         if content.is_kept || !content.blocks.is_empty() {
             log.push(node.place, content.blocks);
@@ -136,6 +133,5 @@ pub(crate) fn push_again<T>(
             log.last_error = error;
             log.report(tokens);
         }
-    }
-    Ok(())
+    })
 }

@@ -197,12 +197,15 @@ fn none_found(from: Option<Agent>, command: &str) -> CliError {
         Some(folder?.display().to_string())
     });
     let folders: Vec<String> = folders.collect();
+    let searched = match folders.is_empty() {
+        true => "HOME is not set".to_owned(),
+        false => format!("searched {}", folders.join(", ")),
+    };
     let whose = from.map_or(
         "Claude Code, Codex, opencode, pi or Gemini CLI",
         Agent::title,
     );
     CliError::failed(format!(
-        "no session of {whose} was found (searched {}); name a log file: plimsoll {command} FILE",
-        folders.join(", ")
+        "no session of {whose} was found ({searched}); name a log file: plimsoll {command} FILE"
     ))
 }

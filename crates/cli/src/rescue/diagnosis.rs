@@ -31,7 +31,9 @@ pub(super) struct Diagnosis {
 impl Diagnosis {
     /// Examines a session. Returns its messages, repaired.
     pub(super) fn of(mut log: SessionLog, reasoning: Reasoning) -> (Self, Chat<'static>) {
-        let verdict = log.last_error.as_deref().map(|error| classify(None, error));
+        // If entries were lost, the provider has spoken about another history.
+        let error = log.last_error.as_deref().filter(|_| log.is_whole());
+        let verdict = error.map(|error| classify(None, error));
         let is_refused = matches!(
             verdict,
             Some(Verdict::Overflow(_) | Verdict::SoftWindow { .. } | Verdict::BodyTooLarge)

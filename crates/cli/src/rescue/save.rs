@@ -1,10 +1,10 @@
 //! Writes the copy of a session. It never overwrites a file, and has the permissions of the original.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use plimsoll::logs::{self, Agent, Ids, SessionLog};
+use plimsoll::logs::{self, Agent, Copy, Ids, SessionLog};
 use serde::Serialize;
 
 use super::RescueArgs;
@@ -29,7 +29,7 @@ pub(super) struct SavedCopy {
 pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCopy, CliError> {
     let log = &treatment.diagnosis.log;
     let (units, tokens) = (&treatment.chat().units, treatment.new_tokens());
-    let copy = logs::copy(log, units, tokens, &mut new_ids(log))?;
+    let copy = logs::copy(log, units, tokens, new_ids(log))?;
     // The log may come from another machine.
     let directory = log.directory.as_ref().map(PathBuf::from);
     let directory = directory.filter(|own| own.is_dir());
@@ -40,7 +40,8 @@ pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCop
         Some(path) => std::path::absolute(path)?,
         None => place.clone(),
     };
-    save(&path, &copy.text, &log.path).map_err(|error| {
+    let id = copy.id.clone();
+    save(&path, copy, &log.path).map_err(|error| {
         CliError::failed(format!(
             "{} cannot be written ({error}); give another file with --output",
             path.display()
@@ -48,8 +49,8 @@ pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCop
     })?;
     let reads_any_file = matches!(log.agent, Agent::Pi | Agent::Opencode);
     Ok(SavedCopy {
-        resume: log.agent.resume_command(&copy.id, &path),
-        id: copy.id,
+        resume: log.agent.resume_command(&id, &path),
+        id,
         directory,
         place: (path != place && !reads_any_file).then_some(place),
         path,
@@ -67,12 +68,12 @@ fn new_ids(log: &SessionLog) -> Ids {
 
 /// Writes a new file. It is removed again if that fails.
 #[cfg_attr(not(unix), allow(unused_variables))]
-fn save(path: &Path, text: &str, original: &Path) -> io::Result<()> {
+fn save(path: &Path, copy: Copy<'_>, original: &Path) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
-    let mut write = || {
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let write = || {
         // Set before anything is written: a session may contain secrets. The copy is always writable
         // for its owner, because the agent continues it, even if the original is read-only.
         #[cfg(unix)]
@@ -81,8 +82,9 @@ fn save(path: &Path, text: &str, original: &Path) -> io::Result<()> {
             let mode = metadata.permissions().mode() | 0o600;
             file.set_permissions(fs::Permissions::from_mode(mode))?;
         }
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
+        let mut out = BufWriter::new(file);
+        copy.write(&mut out)?;
+        out.into_inner()?.sync_all()
     };
     write().inspect_err(|_| drop(fs::remove_file(path)))
 }

@@ -373,6 +373,14 @@ fn each_failure_names_its_cure() {
     );
     assert!(none.err.contains("plimsoll rescue FILE"), "{}", none.err);
     assert_eq!(none.err.lines().count(), 1, "{}", none.err);
+    let mut homeless = home.command(["rescue", "--list"]);
+    homeless.env_remove("HOME").env_remove("USERPROFILE");
+    let homeless = feed(homeless, b"");
+    assert!(
+        homeless.err.contains("(HOME is not set)"),
+        "{}",
+        homeless.err
+    );
     let unknown = rescue(&home, &["5e55"]);
     assert!(unknown.err.contains("--list"), "{}", unknown.err);
     let junk = home.file("junk.bin", [0, 159, 146, 150, 10, 0]);
@@ -491,6 +499,28 @@ fn budget_advice_report_and_copy_are_in_tokens_of_the_provider() {
         );
         assert_eq!(again["too_long"], false, "{budget}: {again}");
     }
+}
+
+/// The provider has refused a history with a line that is lost, so its number says nothing about the rest.
+#[test]
+fn a_refused_size_does_not_count_if_a_line_was_lost() {
+    let home = Home::new();
+    let log = put(&home, CLAUDE, "claude-code.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let lost = lines
+        .iter()
+        .position(|line| line.contains("Now the tests."));
+    let mut cut = lines.clone();
+    cut[lost.unwrap()] = "{\"parentUuid\":\"lost";
+    fs::write(&log, cut.join("\n")).unwrap();
+    let report = rescue(&home, &["--dry-run", "--json"]).done();
+    let report: Value = serde_json::from_str(&report.out).unwrap();
+    assert_eq!(
+        (&report["too_long"], &report["compacted"]),
+        (&false.into(), &Value::Null)
+    );
+    assert_eq!(report["tokens"], report["counted_tokens"]);
 }
 
 #[test]

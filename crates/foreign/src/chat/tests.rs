@@ -56,10 +56,7 @@ fn units_of_a_log_become_messages_by_their_roles() {
         Unit::of_log(1, 0, Role::Assistant, text("b")),
         Unit::of_log(2, 0, Role::Assistant, text("c")),
     ];
-    let log = LogEntries {
-        name: "line",
-        numbers: vec![4, 7, 7],
-    };
+    let log = [4, 7, 7].map(|line| format!("line {line}")).to_vec();
     let mut chat = Chat::of_log(Protocol::Messages, log, Some("be".into()), units);
     // The system prompt is the first unit.
     assert_eq!(chat.place(3), "line 7");

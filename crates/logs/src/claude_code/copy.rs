@@ -8,10 +8,8 @@ use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::copy::{Chain, Copy, Group, Sources, block_of, groups, keys};
-use crate::error::LogError;
+use crate::copy::{CopiedEntry, EntryWriter, NewSession, block_of, keys};
 use crate::ids::Ids;
-use crate::session::SessionLog;
 
 /// Keys with session data, which are copied to new entries.
 const OF_SESSION: [&str; 7] = [
@@ -24,93 +22,71 @@ const OF_SESSION: [&str; 7] = [
     "timestamp",
 ];
 /// Keys of a changed entry that refer to its old content, or to entries that may be missing.
-const POINTERS: [&str; 3] = ["logicalParentUuid", "forkedFrom", "toolUseResult"];
+const POINTERS: [&str; 2] = ["forkedFrom", "toolUseResult"];
 
-pub(crate) fn write(
-    log: &SessionLog,
-    units: &[Unit<'_>],
-    tokens: Option<u64>,
-    ids: &mut Ids,
-) -> Result<Copy, LogError> {
-    let id = ids.uuid();
-    let groups = groups(log, units);
-    let sources = Sources::read(&log.path, &groups)?;
-    let mut template = keys(groups.iter().find_map(|group| sources.of(group)));
-    let mut chain = Chain::default();
-    let mut text = String::new();
-    for group in &groups {
-        let own = keys(sources.of(group));
-        let (uuid, parent) = chain.next(own.get("uuid"), || ids.uuid());
+pub(crate) struct ClaudeCodeWriter;
+
+impl EntryWriter for ClaudeCodeWriter {
+    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>) {
+        let (uuid, parent) = new.link(entry.own.get("uuid"), Ids::uuid);
         // Claude Code finds entries by lines that begin with the parent.
         let mut changes = vec![("parentUuid", Some(parent.to_string()))];
-        changes.extend(self::changes(log, group, &own, &template, tokens, ids));
+        changes.extend(self::changes(new, entry));
         changes.push(("uuid", Some(uuid.to_string())));
-        changes.push(("sessionId", Some(quoted(&id))));
-        text.push_str(&own.with(&changes));
-        text.push('\n');
-        if own.get("uuid").is_some() {
-            template = own;
-        }
+        changes.push(("sessionId", Some(quoted(&new.id))));
+        new.line(&entry.own.with(&changes));
     }
-    let title = json!({ "type": "custom-title", "customTitle": log.copy_title(), "sessionId": id });
-    text.push_str(&format!("{title}\n"));
-    Ok(Copy {
-        path: log.path.with_file_name(format!("{id}.jsonl")),
-        text,
-        id,
-    })
+
+    fn end(&mut self, new: &mut NewSession<'_>, _: &RawObject<'_>) {
+        let title = new.log.copy_title();
+        let title = json!({ "type": "custom-title", "customTitle": title, "sessionId": new.id });
+        new.line(&title.to_string());
+    }
 }
 
 /// Returns the changes of an entry besides its links. A new entry consists of them.
 fn changes(
-    log: &SessionLog,
-    group: &Group<'_>,
-    own: &RawObject<'_>,
-    template: &RawObject<'_>,
-    tokens: Option<u64>,
-    ids: &mut Ids,
+    new: &mut NewSession<'_>,
+    CopiedEntry { group, own, near }: &CopiedEntry<'_>,
 ) -> Vec<(&'static str, Option<String>)> {
-    let role = match group.role {
-        Role::Assistant => "assistant",
-        _ => "user",
-    };
-    let is_message = own.get("type") == Some(quoted(role).as_str());
-    let usage = tokens.filter(|_| group.role == Role::Assistant);
+    let is_answer = group.role == Role::Assistant;
+    let role = quoted(if is_answer { "assistant" } else { "user" });
+    let is_message = own.get("type") == Some(role.as_str());
+    let usage = new.tokens.filter(|_| is_answer);
     let usage = usage.map(|tokens| ("usage", Some(self::usage(tokens))));
     let message = keys(own.get("message"));
+    let mut changes = vec![("logicalParentUuid", None)];
+    if group.same && own.get("uuid").is_some() {
+        changes.extend(usage.map(|usage| ("message", Some(message.with(&[usage])))));
+        return changes;
+    }
     let blocks: Option<Vec<&RawValue>> = message
         .get("content")
         .and_then(|content| serde_json::from_str(content).ok());
     let blocks = blocks.unwrap_or_default();
     let content = group.units.iter().map(|unit| block(unit, &blocks));
     let content: Vec<Cow<'_, str>> = content.collect();
-    let content = ("content", Some(format!("[{}]", content.join(","))));
-    let mut changes = vec![("logicalParentUuid", None)];
-    if group.same && own.get("uuid").is_some() {
-        changes.extend(usage.map(|usage| ("message", Some(message.with(&[usage])))));
-        return changes;
-    }
     changes.extend(POINTERS.map(|key| (key, None)));
     let mut of_message = Vec::new();
     if !is_message {
-        let is_kept = |key: &&str| own.get(key).is_none();
-        let of_session = OF_SESSION.into_iter().filter(is_kept);
-        changes.extend(of_session.map(|key| (key, template.get(key).map(str::to_owned))));
+        let of_session = OF_SESSION.into_iter().filter(|key| own.get(key).is_none());
+        changes.extend(of_session.map(|key| (key, near.get(key).map(str::to_owned))));
         changes.push(("attachment", None));
         changes.push(("isSidechain", Some("false".to_owned())));
-        changes.push(("type", Some(quoted(role))));
-        of_message.push(("role", Some(quoted(role))));
+        changes.push(("type", Some(role.clone())));
+        of_message.push(("role", Some(role)));
     }
-    of_message.push(content);
-    if !is_message && group.role == Role::Assistant {
+    of_message.push(("content", Some(format!("[{}]", content.join(",")))));
+    if !is_message && is_answer {
         let null = || Some("null".to_owned());
+        let model = new.log.model.as_deref().map(quoted);
         of_message.extend([
-            ("id", Some(quoted(&format!("msg_{}", ids.hex(24))))),
+            ("id", Some(quoted(&format!("msg_{}", new.ids.hex(24))))),
             ("type", Some(quoted("message"))),
-            ("model", log.model.as_deref().map(quoted).or_else(null)),
+            ("model", model.or_else(null)),
             ("stop_reason", null()),
             ("stop_sequence", null()),
-            ("usage", Some(self::usage(tokens.unwrap_or_default()))),
+            ("usage", Some(self::usage(new.tokens.unwrap_or_default()))),
         ]);
     } else {
         of_message.extend(usage);

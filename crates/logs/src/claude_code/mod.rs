@@ -9,9 +9,9 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use plimsoll_foreign::{Protocol, Role};
+use plimsoll_wire::__internals::RawObject;
 use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::agent::Agent;
 use crate::blocks;
@@ -58,20 +58,6 @@ struct Segment {
     tail_uuid: String,
 }
 
-/// The ids in a message.
-#[derive(Deserialize)]
-struct MessageIds<'a> {
-    id: Option<String>,
-    #[serde(borrow)]
-    content: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct BlockIds {
-    id: Option<String>,
-    tool_use_id: Option<String>,
-}
-
 /// Reads a log and returns its active branch.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::ClaudeCode, path, Protocol::Messages);
@@ -97,6 +83,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let leaf = tree.nodes.iter().rposition(is_leaf);
     let chain = with_parallel(&tree, &tree.branch(leaf, &mut log));
     let nodes: Vec<&Node<Links>> = chain.iter().filter_map(|at| tree.nodes.get(*at)).collect();
+    log.begin = nodes.first().map_or(0, |node| node.place.number());
     push_again(&mut log, &nodes, content)?;
     log.title = titles.into_iter().flatten().next();
     let is_side = |node: &Node<Links>| node.is_side && node.data.is_message;
@@ -130,10 +117,9 @@ fn take(
     if let ("user" | "assistant", Some(message)) = (kind, entry.raw("message")) {
         match data.message(message, kind == "assistant") {
             Ok(()) => data.is_message = true,
-            Err(error) => log.damaged(
-                entry.place.line,
-                format!("its message cannot be read: {error}"),
-            ),
+            Err(error) => {
+                log.damaged(entry.place, format!("its message cannot be read: {error}"));
+            }
         }
     }
     // An entry without an id cannot be a parent, and is not part of the tree.
@@ -154,16 +140,17 @@ fn take(
 
 impl Links {
     fn message(&mut self, message: &str, is_answer: bool) -> serde_json::Result<()> {
-        let ids: MessageIds<'_> = serde_json::from_str(message)?;
-        self.answer = ids.id.filter(|_| is_answer).map(LinkId::of);
-        if ids.content.get().starts_with('"') {
+        let message: RawObject<'_> = serde_json::from_str(message)?;
+        let id = |of: &RawObject<'_>, key: &str| of.get(key).map(|_| LinkId::of(of.text(key)));
+        self.answer = id(&message, "id").filter(|_| is_answer);
+        let content = message.get("content").unwrap_or("null");
+        if content.starts_with('"') {
             return Ok(());
         }
-        let blocks: Vec<BlockIds> = serde_json::from_str(ids.content.get())?;
+        let blocks: Vec<RawObject<'_>> = serde_json::from_str(content)?;
         for block in blocks {
-            self.results.extend(block.tool_use_id.map(LinkId::of));
-            self.calls
-                .extend(block.id.filter(|_| is_answer).map(LinkId::of));
+            self.results.extend(id(&block, "tool_use_id"));
+            self.calls.extend(id(&block, "id").filter(|_| is_answer));
         }
         Ok(())
     }

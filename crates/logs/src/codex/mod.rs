@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::{EntryPlace, for_each_entry};
+use crate::input::{EntryPlace, for_each_entry, newest_place};
 use crate::session::{SessionLog, text};
 
 /// Events that describe the old history or its failure. Other events are displayed, and copied.
@@ -20,15 +20,25 @@ const NOT_COPIED: [&str; 4] = ["token_count", "error", "stream_error", "context_
 /// Reads a log and returns the history that Codex would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Codex, path, Protocol::Responses);
+    // Items before it were replaced. A log may have a thousand times as many as the history.
+    let replaced = newest_place(&log, |entry| {
+        let payload = entry.raw("payload").unwrap_or_default();
+        entry.raw("type") == Some("\"compacted\"") && payload.contains("\"replacement_history\":[")
+    })?;
     for_each_entry(&mut log, |log, entry| {
         let kind = entry.text("type").unwrap_or_default();
+        if kind == "response_item" && Some(entry.place) < replaced {
+            return;
+        }
         match entry.value("payload") {
-            Ok(Value::Null) => log.damaged(entry.place.line, format!("its {kind} is missing")),
-            Ok(payload) => take(log, entry.place, &kind, payload),
-            Err(error) => log.damaged(
-                entry.place.line,
-                format!("its {kind} cannot be read: {error}"),
-            ),
+            Ok(Value::Null) => log.damaged(entry.place, format!("its {kind} is missing")),
+            Ok(payload) => {
+                log.began = log.began.take().or_else(|| entry.text("timestamp"));
+                take(log, entry.place, &kind, payload);
+            }
+            Err(error) => {
+                log.damaged(entry.place, format!("its {kind} cannot be read: {error}"));
+            }
         }
     })?;
     log.checked("it contains no messages; choose another session with --list")
@@ -57,7 +67,7 @@ fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value)
             log.push(place, [(0, Role::Own, payload)]);
         }
         "compacted" => {
-            log.reported = None;
+            (log.reported, log.begin) = (None, place.number());
             let items = payload.get_mut("replacement_history").map(Value::take);
             if let Some(Value::Array(items)) = items {
                 log.units.clear();

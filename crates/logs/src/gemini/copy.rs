@@ -2,129 +2,155 @@
 
 use std::path::Path;
 
-use plimsoll_foreign::{Protocol, Role, Unit};
-use plimsoll_wire::__internals::{set, unset};
+use plimsoll_foreign::Role;
+use plimsoll_wire::__internals::{RawObject, quoted, set, unset};
 use serde_json::{Value, json};
 
-use super::{block, id_of, load};
+use super::{block, parts};
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Copy, Group, answer_all, groups, merged, result_text, stem};
-use crate::error::LogError;
-use crate::ids::Ids;
+use crate::copy::{
+    CopiedEntry, EntryWriter, Group, NewSession, answer_all, merged, result_text, stem,
+};
 use crate::session::{SessionLog, text};
 
 /// The number of digits of the id at the end of a file name.
 const SHORT: usize = 8;
 
-pub(crate) fn write(
-    log: &SessionLog,
-    units: &[Unit<'_>],
-    tokens: Option<u64>,
-    ids: &mut Ids,
-) -> Result<Copy, LogError> {
-    let mut again = SessionLog::new(log.agent, &log.path, Protocol::Messages);
-    let chat = load(&mut again)?;
-    let id = ids.uuid();
-    let mut metadata = Value::Object(chat.metadata);
-    set(&mut metadata, "sessionId", id.clone());
-    set(&mut metadata, "summary", log.copy_title());
-    unset(&mut metadata, &["memoryScratchpad"]);
-    if metadata.get("projectHash").is_none() {
-        // Its line was damaged. The project names the folder of its chats.
-        let folder = log.path.ancestors().nth(2).and_then(Path::file_name);
-        let folder = folder.unwrap_or_default().to_string_lossy();
-        set(&mut metadata, "projectHash", folder.into_owned());
-    }
-    let messages: Vec<&Value> = chat.messages.values().collect();
-    let mut lines = vec![metadata.to_string()];
-    let mut time = Value::Null;
-    for group in groups(log, units) {
-        let source = group.place.and_then(|place| messages.get(place.line));
-        let source = source.copied();
-        if let Some(at) = source.and_then(|source| source.get("timestamp")) {
-            time = at.clone();
-        }
-        let mut message = match source {
-            Some(source) if group.same => source.clone(),
-            _ => message(&group, source, &time, ids),
-        };
-        let is_answer = text(&message, "/type") == Some("gemini");
-        if let Some(tokens) = tokens.filter(|_| is_answer) {
-            let tokens = json!({ "input": tokens, "output": 0, "cached": 0, "total": tokens });
-            set(&mut message, "tokens", tokens);
-        }
-        // A line without an id is no message.
-        if id_of(&message).is_none() {
-            set(&mut message, "id", ids.uuid());
-        }
-        lines.push(message.to_string());
-    }
+/// Returns the file name of a copy.
+pub(crate) fn name(log: &SessionLog, id: &str) -> String {
     let name = stem(&log.path);
-    let start = name
-        .rsplit_once('-')
-        .map_or("session-rescued", |(start, _)| start);
+    let start = name.rsplit_once('-');
+    let start = start.map_or("session-rescued", |(start, _)| start);
     let short: String = id.chars().take(SHORT).collect();
-    Ok(Copy {
-        path: log.path.with_file_name(format!("{start}-{short}.jsonl")),
-        text: lines.join("\n") + "\n",
-        id,
+    format!("{start}-{short}.jsonl")
+}
+
+pub(crate) struct GeminiWriter;
+
+impl EntryWriter for GeminiWriter {
+    fn begin(&mut self, new: &mut NewSession<'_>, _: &RawObject<'_>) {
+        let mut metadata = new.log.metadata.clone();
+        set(&mut metadata, "sessionId", new.id.clone());
+        set(&mut metadata, "summary", new.log.copy_title());
+        unset(&mut metadata, &["memoryScratchpad"]);
+        if metadata.get("projectHash").is_none() {
+            // Its line was damaged. The project names the folder of its chats.
+            let folder = new.log.path.ancestors().nth(2).and_then(Path::file_name);
+            let folder = folder.unwrap_or_default().to_string_lossy();
+            set(&mut metadata, "projectHash", folder.into_owned());
+        }
+        new.line(&metadata.to_string());
+    }
+
+    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>) {
+        let CopiedEntry { group, own, near } = entry;
+        let mut changes = Vec::new();
+        // A line without an id is no message.
+        if !own.get("id").is_some_and(|id| id.starts_with('"')) {
+            changes.push(("id", Some(quoted(&new.ids.uuid()))));
+        }
+        if !group.same {
+            let message: Value = serde_json::from_str(&own.with(&[])).unwrap_or_default();
+            let is_answer = group.role == Role::Assistant;
+            let kind = if is_answer { "gemini" } else { "user" };
+            let time = near.get("timestamp").unwrap_or("null").to_owned();
+            let (content, calls) = pieces(group, &message);
+            let calls = Some(Value::from(calls).to_string()).filter(|calls| calls != "[]");
+            changes.extend([
+                ("timestamp", Some(time)),
+                ("type", Some(quoted(kind))),
+                ("content", Some(Value::from(content).to_string())),
+                ("displayContent", None),
+                ("toolCalls", calls),
+            ]);
+        }
+        let kind = own
+            .get("type")
+            .map_or(group.role == Role::Assistant, |kind| kind == "\"gemini\"");
+        if let Some(tokens) = new.tokens.filter(|_| kind) {
+            let tokens = json!({ "input": tokens, "output": 0, "cached": 0, "total": tokens });
+            changes.push(("tokens", Some(tokens.to_string())));
+        }
+        new.line(&own.with(&changes));
+    }
+}
+
+/// Returns the parts and the calls of a changed message. A call in a part becomes one of `toolCalls` if it was changed,
+/// or has a new result.
+fn pieces(group: &Group<'_>, message: &Value) -> (Vec<Value>, Vec<Value>) {
+    let (results, mut others) = group.results_and_others();
+    let tagged = |call: &Value| json!({ "toolCall": call });
+    let calls = message.get("toolCalls").and_then(Value::as_array);
+    let part = |part: &Value| match part {
+        Value::String(text) => json!({ "text": text }),
+        part => part.clone(),
+    };
+    let mut own: Vec<Value> = parts(message).iter().map(part).collect();
+    own.extend(calls.into_iter().flatten().map(tagged));
+    let is_unseen = |own: &Value| own.get("toolCall").is_none() && block(own).is_none();
+    if group.role != Role::Assistant {
+        others.extend(&results);
+    }
+    let mut pieces = merged(&own, is_unseen, others, own_piece);
+    for result in &results {
+        let id = text(result.value(), "/tool_use_id");
+        let is_call =
+            |part: &&mut Value| text(part, "/functionCall/id").map(wire_id).as_deref() == id;
+        if let Some(part) = pieces.iter_mut().find(is_call) {
+            *part = tagged(&part.pointer("/functionCall").cloned().unwrap_or_default());
+        }
+    }
+    answer_all(&mut pieces, results, "/toolCall/id", answer);
+    pieces.retain(|piece| *piece != json!({ "text": "" }));
+    let mut calls = Vec::new();
+    pieces.retain_mut(|piece| {
+        let call = piece.get_mut("toolCall").map(Value::take);
+        let is_part = call.is_none();
+        calls.extend(call);
+        is_part
+    });
+    (pieces, calls)
+}
+
+/// Returns the piece of a changed block. A call keeps everything except its arguments, and its id if that was changed.
+fn own_piece(block: &Value, own: Option<&Value>) -> Option<Value> {
+    let of = |pointer: &str| text(block, pointer);
+    Some(match of("/type")? {
+        "text" => json!({ "text": of("/text") }),
+        "image" => json!({ "inlineData": {
+            "mimeType": of("/source/media_type"), "data": of("/source/data"),
+        } }),
+        "tool_result" => {
+            let name = own.and_then(|own| own.pointer("/functionResponse/name"));
+            response(of("/tool_use_id"), name, block)
+        }
+        "tool_use" => {
+            let own = own.and_then(|own| own.get("toolCall").or(own.get("functionCall")));
+            let new = || json!({ "id": of("/id"), "name": of("/name"), "status": "error" });
+            let mut call = own.cloned().unwrap_or_else(new);
+            if text(&call, "/id").map(wire_id).as_deref() != of("/id") {
+                set(&mut call, "id", of("/id"));
+            }
+            set(&mut call, "args", arguments(block.get("input")));
+            json!({ "toolCall": call })
+        }
+        _ => return None,
     })
 }
 
-fn message(group: &Group<'_>, source: Option<&Value>, time: &Value, ids: &mut Ids) -> Value {
-    let own = |key: &str| source.and_then(|source| source.get(key));
-    let (results, others) = group.results_and_others();
-    let is_call = |unit: &&Unit<'_>| text(unit.value(), "/type") == Some("tool_use");
-    let (calls, said): (Vec<&Unit<'_>>, Vec<_>) = others.into_iter().partition(is_call);
-    let content = merged(own("content"), |own| block(own).is_none(), said, own_part);
-    let mut calls = merged(own("toolCalls"), |_| false, calls, own_call);
-    answer_all(&mut calls, results, "/id", answer);
-    let new = || json!({ "id": ids.uuid(), "timestamp": time });
-    let mut message = source.cloned().unwrap_or_else(new);
-    let is_answer = group.role == Role::Assistant;
-    set(
-        &mut message,
-        "type",
-        if is_answer { "gemini" } else { "user" },
-    );
-    set(&mut message, "content", content);
-    unset(&mut message, &["displayContent", "toolCalls"]);
-    if !calls.is_empty() {
-        set(&mut message, "toolCalls", calls);
-    }
-    message
-}
-
-/// Returns the part of a changed text or image.
-fn own_part(block: &Value, _: Option<&Value>) -> Option<Value> {
-    let of = |pointer: &str| text(block, pointer);
-    match of("/type")? {
-        "text" => Some(json!({ "text": of("/text") })),
-        "image" => Some(json!({ "inlineData": {
-            "mimeType": of("/source/media_type"), "data": of("/source/data"),
-        } })),
-        _ => None,
-    }
-}
-
-/// Returns a changed call. It keeps everything except its arguments, and its id if that was changed.
-fn own_call(block: &Value, own: Option<&Value>) -> Option<Value> {
-    let of = |pointer: &str| text(block, pointer);
-    let new = || json!({ "id": of("/id"), "name": of("/name"), "status": "error" });
-    let mut call = own.cloned().unwrap_or_else(new);
-    if text(&call, "/id").map(wire_id).as_deref() != of("/id") {
-        set(&mut call, "id", of("/id"));
-    }
-    set(&mut call, "args", arguments(block.get("input")));
-    Some(call)
+fn response(id: Option<&str>, name: Option<&Value>, block: &Value) -> Value {
+    json!({ "functionResponse": {
+        "id": id, "name": name, "response": { "output": result_text(block) },
+    } })
 }
 
 /// Adds a result to its call.
-fn answer(call: &mut Value, block: &Value) {
-    let result = json!([{ "functionResponse": {
-        "id": call.get("id"), "name": call.get("name"), "response": { "output": result_text(block) },
-    } }]);
-    set(call, "result", result);
+fn answer(piece: &mut Value, block: &Value) {
+    let Some(call) = piece.get_mut("toolCall") else {
+        return;
+    };
+    let result = response(text(call, "/id"), call.get("name"), block);
+    set(call, "result", json!([result]));
     let is_error = block.get("is_error") == Some(&Value::Bool(true));
     set(call, "status", if is_error { "error" } else { "success" });
     unset(call, &["resultDisplay"]);

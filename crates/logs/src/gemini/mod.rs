@@ -1,19 +1,21 @@
 //! Chats of Gemini CLI: since 2026 JSONL (records of messages, updates and rewinds), before that
-//! one JSON document. A call and its result are in the same message.
+//! one JSON document. A call and its result are in one entry of `toolCalls`, or, behind a resumption, in parts of the
+//! contents of two messages.
 
 pub(crate) mod copy;
 
-use std::io::BufRead;
+use std::collections::HashSet;
 use std::path::Path;
 
 use plimsoll_foreign::{Protocol, Role};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
-use crate::input::{for_each_entry, open, read_rest};
+use crate::input::{Entry, for_each_entry};
 use crate::session::{SessionLog, text};
+use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
 
 /// The beginning of the texts that Gemini CLI puts behind a message for the files that it names: `@a.rs`.
 const FILES: &str = "--- Content from referenced files ---";
@@ -21,139 +23,121 @@ const FILES: &str = "--- Content from referenced files ---";
 /// itself.
 const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
 
-/// A chat. Its messages are in their order, by their ids; one without an id has its number.
-#[derive(Default)]
-pub(super) struct Chat {
-    pub(super) messages: Map<String, Value>,
-    pub(super) metadata: Map<String, Value>,
-}
-
 /// Reads a log and returns the messages that Gemini CLI would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Gemini, path, Protocol::Messages);
-    let chat = load(&mut log)?;
-    let known = |key: &str| Some(chat.metadata.get(key)?.as_str()?.to_owned());
-    log.id = known("sessionId").unwrap_or_default();
-    log.title = known("summary");
-    log.project = known("projectHash");
-    for (entry, message) in chat.messages.values().enumerate() {
-        take(&mut log, entry, message);
-        let tokens = message.pointer("/tokens/total").and_then(Value::as_u64);
-        log.report(tokens.unwrap_or_default());
-    }
+    let mut tree: Tree<()> = Tree::default();
+    for_each_entry(&mut log, |log, entry| take(log, &mut tree, entry))?;
+    let known = |key: &str| text(&log.metadata, key).map(str::to_owned);
+    let (id, title) = (known("/sessionId"), known("/summary"));
+    (log.id, log.title) = (id.unwrap_or_default(), title);
+    let mut known = HashSet::new();
+    let nodes: Vec<&Node<()>> = tree.nodes.iter().collect();
+    push_again(&mut log, &nodes, |entry, ()| {
+        let mut read = content(&entry.object()?.into());
+        // A chat that was resumed may have a call and its result in both forms.
+        read.blocks.retain(|(.., block)| {
+            let id = text(block, "/id").or(text(block, "/tool_use_id"));
+            let id = id.filter(|id| *id != blocks::wire_id(""));
+            id.is_none_or(|id| {
+                known.insert((text(block, "/type") == Some("tool_use"), id.to_owned()))
+            })
+        });
+        Ok(read)
+    })?;
     log.checked("it contains no messages; choose another session with --list")
 }
 
-/// Loads the messages in the same way as Gemini CLI.
-pub(super) fn load(log: &mut SessionLog) -> Result<Chat, LogError> {
-    let mut chat = Chat::default();
-    if let Some(document) = document(log)? {
-        chat.update(document);
-        return Ok(chat);
-    }
-    for_each_entry(log, |log, entry| match entry.object() {
-        Ok(record) => chat.take(record),
-        Err(error) => log.damaged(entry.place.line, format!("it cannot be read: {error}")),
-    })?;
-    Ok(chat)
-}
-
-/// Returns the file as one JSON object over several lines, or `None` if it has another format.
-fn document(log: &mut SessionLog) -> Result<Option<Map<String, Value>>, LogError> {
-    let mut input = open(&log.path)?;
-    let mut first = Vec::new();
-    let read = input.read_until(b'\n', &mut first);
-    read.map_err(LogError::read(&log.path))?;
-    if serde_json::from_slice::<serde::de::IgnoredAny>(&first).is_ok() {
-        return Ok(None);
-    }
-    read_rest(log, input, &mut first)?;
-    Ok(serde_json::from_slice(&first).ok())
-}
-
-impl Chat {
-    fn take(&mut self, mut record: Map<String, Value>) {
-        if let Some(id) = record.get("$rewindTo").and_then(Value::as_str) {
-            let from = self.messages.keys().position(|known| known == id);
-            let messages = std::mem::take(&mut self.messages).into_iter();
-            self.messages = messages.take(from.unwrap_or_default()).collect();
-        } else if record.get("id").is_some_and(Value::is_string) {
-            self.put(record.into());
-        } else if let Some(Value::Object(update)) = record.shift_remove("$set") {
-            if update.get("messages").is_some_and(Value::is_array) {
-                self.messages.clear();
+/// Takes a record in the same way as Gemini CLI: a message, which is written again whenever it is extended, data of the
+/// chat, or a rewind.
+fn take(log: &mut SessionLog, tree: &mut Tree<()>, entry: &Entry<'_>) {
+    let id = entry.text("id");
+    let is_message = id.is_some() || entry.place.is_listed();
+    if let Some(id) = entry.text("$rewindTo") {
+        tree.remove_from(tree.find(LinkId::of(id)).unwrap_or_default());
+    } else if is_message {
+        let id = id.unwrap_or_else(|| format!("#{}", tree.nodes.len()));
+        let place = entry.place;
+        let node = Node {
+            place,
+            ..Node::default()
+        };
+        tree.push(LinkId::of(id), node);
+    } else {
+        let set = entry.raw("$set");
+        let update = set.map_or_else(|| entry.object(), serde_json::from_str);
+        let Value::Object(metadata) = &mut log.metadata else {
+            return;
+        };
+        match update {
+            Ok(mut update) => {
+                let messages = update.shift_remove("messages");
+                if set.is_some() && messages.is_some_and(|list| list.is_array()) {
+                    tree.remove_from(0);
+                }
+                metadata.extend(update);
             }
-            self.update(update);
-        } else {
-            self.update(record);
+            Err(error) => log.damaged(entry.place, format!("it cannot be read: {error}")),
         }
     }
-
-    fn update(&mut self, mut update: Map<String, Value>) {
-        if let Some(Value::Array(messages)) = update.shift_remove("messages") {
-            for message in messages {
-                self.put(message);
-            }
-        }
-        self.metadata.extend(update);
-    }
-
-    /// Adds or replaces a message: a message is written again whenever it is extended.
-    fn put(&mut self, message: Value) {
-        let number = || format!("#{}", self.messages.len());
-        let id = id_of(&message).map_or_else(number, str::to_owned);
-        self.messages.insert(id, message);
-    }
 }
 
-fn id_of(message: &Value) -> Option<&str> {
-    message.get("id")?.as_str()
-}
-
-/// Adds a message: its content, its calls and their results.
-fn take(log: &mut SessionLog, entry: usize, message: &Value) {
+/// Returns the part of a message that a model sees. A block of `toolCalls` has its number behind those of the content.
+fn content(message: &Value) -> EntryContent {
     let parts = parts(message);
+    let blocks = parts.iter().enumerate();
+    let blocks = blocks.filter_map(|(at, part)| Some((at, block(part)?)));
+    let mut blocks: Vec<(usize, Value)> = blocks.collect();
+    let texts = blocks.iter().filter_map(|(_, block)| text(block, "/text"));
+    let words: String = texts.collect();
+    let mut read = EntryContent::default();
     match text(message, "/type") {
         Some("user") => {
-            let text = texts(&parts);
-            let text = text.trim();
-            if text.is_empty() || IGNORED.iter().any(|start| text.starts_with(start)) {
-                return;
-            }
+            let is_ignored = IGNORED.iter().any(|start| words.trim().starts_with(start));
             let mut is_file = false;
-            let typed = parts.into_iter().map(|(at, mut block)| {
-                let own = block.get("text").and_then(Value::as_str);
-                is_file |= own.is_some_and(|own| own.trim_start().starts_with(FILES));
+            for (_, block) in &mut blocks {
+                let own = text(block, "/text").unwrap_or_default();
+                is_file |= own.trim_start().starts_with(FILES);
                 if is_file {
-                    blocks::mark_as_host(&mut block);
+                    blocks::mark_as_host(block);
                 }
-                (at, Role::User, block)
-            });
-            log.push(entry, typed);
+            }
+            let is_result = |block: &Value| block.get("tool_use_id").is_some();
+            blocks.retain(|(_, block)| is_result(block) || !is_ignored && !words.trim().is_empty());
+            let blocks = blocks.into_iter();
+            read.blocks = blocks.map(|(at, block)| (at, Role::User, block)).collect();
         }
         Some("gemini") => {
-            log.last_error = None;
-            let model = text(message, "/model").map(str::to_owned);
-            log.model = model.or(log.model.take());
-            let said = { parts.into_iter() }.map(|(at, block)| (at, Role::Assistant, block));
+            read.model = text(message, "/model").map(str::to_owned);
+            let tokens = message.pointer("/tokens/total").and_then(Value::as_u64);
+            read.answer = Some((tokens.unwrap_or_default(), None));
+            let said = { blocks.into_iter() }.map(|(at, block)| (at, Role::Assistant, block));
             let calls = message.get("toolCalls").and_then(Value::as_array);
-            let calls = calls.into_iter().flatten().enumerate();
-            let asked = calls.clone().map(|(at, call)| {
-                let name = call.get("name").cloned().unwrap_or_default();
-                let block = blocks::call(id_of(call).unwrap_or_default(), name, call.get("args"));
-                (at, Role::Assistant, block)
-            });
+            let calls = (parts.len()..).zip(calls.into_iter().flatten());
+            let asked = calls.clone();
+            let asked = asked.map(|(at, call)| (at, Role::Assistant, self::call(call)));
             let answered = calls.filter_map(|(at, call)| Some((at, Role::User, result(call)?)));
-            log.push(entry, said.chain(asked).chain(answered));
+            read.blocks = said.chain(asked).chain(answered).collect();
         }
-        Some("error") => log.last_error = Some(texts(&parts)),
+        Some("error") => read.answer = Some((0, Some(words))),
         _ => {}
     }
+    read
+}
+
+/// Returns a call of `toolCalls`, or of a part.
+fn call(call: &Value) -> Value {
+    let name = call.get("name").cloned().unwrap_or_default();
+    blocks::call(id_of(call), name, call.get("args"))
+}
+
+fn id_of(value: &Value) -> &str {
+    text(value, "/id").unwrap_or_default()
 }
 
 /// Returns the result of a call, or `None` if it has none.
 fn result(call: &Value) -> Option<Value> {
-    let id = id_of(call)?;
+    let id = text(call, "/id")?;
     let mut content = Vec::new();
     match call.get("result")? {
         Value::Null => return None,
@@ -183,26 +167,33 @@ fn response_text(response: &Value) -> Value {
     }
 }
 
-fn texts(parts: &[(usize, Value)]) -> String {
-    let texts = parts.iter().filter_map(|(_, part)| text(part, "/text"));
-    texts.collect()
+/// Returns the parts of a message.
+pub(super) fn parts(message: &Value) -> &[Value] {
+    match message.get("content") {
+        Some(Value::Array(parts)) => parts,
+        Some(part) => std::slice::from_ref(part),
+        None => &[],
+    }
 }
 
-/// Returns the blocks of a message, each with its place in the content.
-fn parts(message: &Value) -> Vec<(usize, Value)> {
-    let content = message.get("content").unwrap_or(&Value::Null);
-    let parts = content
-        .as_array()
-        .map_or(std::slice::from_ref(content), Vec::as_slice);
-    let blocks = { parts.iter().enumerate() }.filter_map(|(at, part)| Some((at, block(part)?)));
-    blocks.collect()
-}
-
-/// Returns the block of a part, which is a text or an image. Thoughts and calls are ignored.
+/// Returns the block of a part, or `None` for a thought and for a part that no model sees.
 pub(super) fn block(part: &Value) -> Option<Value> {
     let of = |pointer: &str| text(part, pointer);
+    if part.get("thought") == Some(&Value::Bool(true)) {
+        return None;
+    }
+    if let Some(call) = part.get("functionCall") {
+        return Some(self::call(call));
+    }
+    if let Some(response) = part.get("functionResponse") {
+        let is_error = response.pointer("/response/error").is_some();
+        return Some(blocks::result(
+            id_of(response),
+            vec![response_text(response)],
+            is_error,
+        ));
+    }
     match part.as_str().or(of("/text")) {
-        _ if part.get("thought") == Some(&Value::Bool(true)) => None,
         Some(text) => blocks::some_text(text),
         None => Some(blocks::image(
             of("/inlineData/mimeType")?,

@@ -1,14 +1,13 @@
 //! Writes a new session of opencode in the format of `opencode import`. The database is not changed, since only
 //! opencode knows its other tables.
 
-use plimsoll_foreign::{Role, Unit};
-use plimsoll_wire::__internals::{set, unset};
+use plimsoll_foreign::Role;
+use plimsoll_wire::__internals::{RawObject, set, unset};
 use serde_json::{Value, json};
 
-use super::{OpencodeMessage, is_seen, load};
+use super::{OpencodeMessage, is_seen};
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Copy, Group, answer_all, groups, merged, result_text};
-use crate::error::LogError;
+use crate::copy::{CopiedEntry, EntryWriter, Group, NewSession, answer_all, merged, result_text};
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
 
@@ -16,87 +15,75 @@ use crate::session::{SessionLog, text};
 const SORTED: usize = 12;
 const RANDOM: usize = 14;
 
-pub(crate) fn write(
-    log: &SessionLog,
-    units: &[Unit<'_>],
-    tokens: Option<u64>,
-    ids: &mut Ids,
-) -> Result<Copy, LogError> {
-    let mut again = SessionLog::new(log.agent, &log.path, log.protocol);
-    let export = load(
-        &mut again,
-        Some(log.id.as_str()).filter(|id| !id.is_empty()),
-    )?;
-    let mut writer = OpencodeWriter {
-        next: first_number(&export.messages),
-        session: String::new(),
-        ids,
-        tokens,
-        user: json!({ "role": "user", "time": { "created": 0 } }),
-        answer: json!({ "role": "assistant", "time": { "created": 0 } }),
-        parent: Value::Null,
-    };
-    let id = writer.id("ses");
-    writer.session.clone_from(&id);
-    let groups = groups(log, units);
-    let messages = groups.iter().map(|group| {
-        let source = group
-            .place
-            .and_then(|place| export.messages.get(place.line));
-        writer.message(group, source)
-    });
-    let messages: Vec<Value> = messages.collect();
-    let mut info = export.info;
-    set(&mut info, "id", id.clone());
-    set(&mut info, "title", log.copy_title());
-    unset(&mut info, &["revert", "share", "parentID", "summary"]);
-    Ok(Copy {
-        path: log.path.with_file_name(format!("rescued-{id}.json")),
-        text: json!({ "info": info, "messages": messages }).to_string() + "\n",
-        id,
-    })
+/// Returns the id of a copy.
+pub(crate) fn id(log: &SessionLog, ids: &mut Ids) -> String {
+    sorted_id("ses", first_number(log) + 1, ids)
 }
 
 /// Returns the number in the first id of a session, at which the numbers of its copy begin.
-fn first_number(messages: &[OpencodeMessage]) -> u64 {
-    let id = messages
-        .first()
-        .and_then(|message| text(&message.info, "/id"));
+fn first_number(log: &SessionLog) -> u64 {
+    let id = log.began.as_deref();
     let digits = id.and_then(|id| id.split_once('_')?.1.get(..SORTED));
     let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
     number.unwrap_or(1)
 }
 
-struct OpencodeWriter<'a> {
+fn sorted_id(kind: &str, number: u64, ids: &mut Ids) -> String {
+    let random = ids.hex(RANDOM);
+    format!("{kind}_{:012x}{random}", number & 0xffff_ffff_ffff)
+}
+
+pub(crate) struct OpencodeWriter {
     next: u64,
-    session: String,
-    ids: &'a mut Ids,
-    tokens: Option<u64>,
     /// The data of the newest message of each role, as a template for new messages.
     user: Value,
     answer: Value,
     /// The id of the newest user message.
     parent: Value,
+    has_messages: bool,
 }
 
-impl OpencodeWriter<'_> {
-    /// Returns an id that sorts after all earlier ones.
-    fn id(&mut self, kind: &str) -> String {
-        self.next += 1;
-        let random = self.ids.hex(RANDOM);
-        format!("{kind}_{:012x}{random}", self.next & 0xffff_ffff_ffff)
+impl OpencodeWriter {
+    pub(crate) fn new(log: &SessionLog) -> Self {
+        Self {
+            next: first_number(log) + 1,
+            user: json!({ "role": "user", "time": { "created": 0 } }),
+            answer: json!({ "role": "assistant", "time": { "created": 0 } }),
+            parent: Value::Null,
+            has_messages: false,
+        }
     }
 
-    fn message(&mut self, group: &Group<'_>, source: Option<&OpencodeMessage>) -> Value {
+    /// Returns an id that sorts after all earlier ones.
+    fn id(&mut self, kind: &str, new: &mut NewSession<'_>) -> String {
+        self.next += 1;
+        sorted_id(kind, self.next, &mut new.ids)
+    }
+}
+
+impl EntryWriter for OpencodeWriter {
+    fn begin(&mut self, new: &mut NewSession<'_>, _: &RawObject<'_>) {
+        let mut info = new.log.metadata.clone();
+        set(&mut info, "id", new.id.clone());
+        set(&mut info, "title", new.log.copy_title());
+        unset(&mut info, &["revert", "share", "parentID", "summary"]);
+        new.text = format!(r#"{{"info":{info},"messages":["#);
+    }
+
+    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>) {
+        let group = entry.group;
         let is_answer = group.role == Role::Assistant;
+        let source = OpencodeMessage::parse(&entry.own);
+        let source = source.ok().filter(|source| !source.info.is_null());
         let template = if is_answer { &self.answer } else { &self.user };
-        let mut info = source.map_or(template, |source| &source.info).clone();
-        let id = self.id("msg");
+        let info = source.as_ref().map(|source| &source.info);
+        let mut info = info.unwrap_or(template).clone();
+        let id = self.id("msg", new);
         set(&mut info, "id", id.clone());
-        set(&mut info, "sessionID", self.session.clone());
+        set(&mut info, "sessionID", new.id.clone());
         if is_answer {
             set(&mut info, "parentID", self.parent.clone());
-            if let Some(tokens) = self.tokens {
+            if let Some(tokens) = new.tokens {
                 let tokens = json!({
                     "total": tokens, "input": tokens, "output": 0, "reasoning": 0,
                     "cache": { "read": 0, "write": 0 },
@@ -109,24 +96,29 @@ impl OpencodeWriter<'_> {
             self.parent = id.clone().into();
             self.user.clone_from(&info);
         }
-        let mut parts = match source {
-            Some(source) if group.same => source.parts.clone(),
-            _ => parts(group, source),
-        };
+        let own = source.map(|source| source.parts).unwrap_or_default();
+        let mut parts = if group.same { own } else { parts(group, &own) };
         for part in &mut parts {
-            set(part, "id", self.id("prt"));
-            set(part, "sessionID", self.session.clone());
+            set(part, "id", self.id("prt", new));
+            set(part, "sessionID", new.id.clone());
             set(part, "messageID", id.clone());
         }
-        json!({ "info": info, "parts": parts })
+        if std::mem::replace(&mut self.has_messages, true) {
+            new.text.push(',');
+        }
+        let message = json!({ "info": info, "parts": parts });
+        new.text.push_str(&message.to_string());
+    }
+
+    fn end(&mut self, new: &mut NewSession<'_>, _: &RawObject<'_>) {
+        new.line("]}");
     }
 }
 
 /// Returns the parts of a changed message.
-fn parts(group: &Group<'_>, source: Option<&OpencodeMessage>) -> Vec<Value> {
+fn parts(group: &Group<'_>, own: &[Value]) -> Vec<Value> {
     let (results, others) = group.results_and_others();
-    let own = source.map(|source| Value::Array(source.parts.clone()));
-    let mut parts = merged(own.as_ref(), |own| !is_seen(own), others, part);
+    let mut parts = merged(own, |own| !is_seen(own), others, part);
     answer_all(&mut parts, results, "/callID", answer);
     parts
 }

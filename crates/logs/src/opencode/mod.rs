@@ -8,42 +8,54 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_foreign::{Protocol, Role};
-use plimsoll_wire::__internals::unset;
+use plimsoll_wire::__internals::{RawObject, unset};
 use rusqlite::{Connection, OpenFlags};
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::agent::Agent;
 use crate::blocks;
 use crate::detect::SQLITE;
 use crate::error::LogError;
 use crate::find::MAX_CANDIDATES;
-use crate::input::{open, read_rest};
+use crate::input::{for_each_entry, open};
 use crate::session::{SessionLog, sum, text};
+use crate::tree::{EntryContent, Node, push_again};
 
 /// The text that opencode sends instead of a cleared result.
 const CLEARED: &str = "[Old tool result content cleared]";
 
-/// A session in the format of `opencode export`.
-pub(super) struct Export {
-    pub(super) info: Value,
-    pub(super) messages: Vec<OpencodeMessage>,
-}
-
-/// A session whose messages are not parsed yet.
-#[derive(Deserialize)]
-struct RawExport<'a> {
-    info: Value,
-    #[serde(borrow)]
-    messages: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize, Default)]
+#[derive(Default)]
 pub(super) struct OpencodeMessage {
     pub(super) info: Value,
-    #[serde(default)]
     pub(super) parts: Vec<Value>,
+    /// Whether a row of it is no JSON.
+    is_damaged: bool,
+}
+
+impl OpencodeMessage {
+    /// Parses a message of an export.
+    pub(super) fn parse(keys: &RawObject<'_>) -> serde_json::Result<Self> {
+        let mut info: Value = serde_json::from_str(keys.get("info").unwrap_or("null"))?;
+        let mut parts: Vec<Value> = serde_json::from_str(keys.get("parts").unwrap_or("[]"))?;
+        let is_damaged = |row: &Value| row.get(DAMAGED).is_some();
+        let has_damage = is_damaged(&info) || parts.iter().any(is_damaged);
+        unset(&mut info, &[DAMAGED]);
+        parts.retain(|part| !is_damaged(part));
+        Ok(Self {
+            info,
+            parts,
+            is_damaged: has_damage,
+        })
+    }
+}
+
+/// The links of a message.
+#[derive(Debug, Default)]
+struct Links {
+    id: Option<String>,
+    parent: Option<String>,
+    /// Whether it asks for a summary.
+    is_request: bool,
 }
 
 /// Returns the ids of the sessions in a database with the times of their last changes, the newest
@@ -76,79 +88,65 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 /// Reads a session and returns the messages that opencode would send next.
 pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Opencode, path, Protocol::Messages);
-    let mut export = load(&mut log, session)?;
-    let summarized = export.messages.iter().rfind(|message| is_summary(message));
-    let summarized = summarized.and_then(|summary| summary.info.get("parentID").cloned());
-    leave_open_summaries(&mut export.messages, summarized.as_ref());
-    let of_session = |key: &str| text(&export.info, key).map(str::to_owned);
-    log.id = of_session("/id").unwrap_or_default();
-    log.directory = of_session("/directory");
-    log.title = of_session("/title");
-    let reverted = text(&export.info, "/revert/messageID");
-    let is_request = |message: &OpencodeMessage| {
-        summarized.is_some() && message.info.get("id") == summarized.as_ref()
-    };
-    let from = export
-        .messages
-        .iter()
-        .position(is_request)
-        .unwrap_or_default();
-    for (entry, message) in export.messages.iter().enumerate().skip(from) {
-        if reverted.is_some() && text(&message.info, "/id") == reverted {
-            break;
+    log.id = session.unwrap_or_default().to_owned();
+    let mut nodes: Vec<Node<Links>> = Vec::new();
+    let mut summarized = None;
+    for_each_entry(&mut log, |log, entry| {
+        if !entry.place.is_listed() {
+            log.metadata = entry.value("info").unwrap_or_default();
+            return;
         }
-        take(&mut log, entry, message);
-        let of = |pointer: &str| message.info.pointer(pointer);
-        let parts = sum(of("/tokens"), &["input", "output"]);
-        let parts = parts.saturating_add(sum(of("/tokens/cache"), &["read", "write"]));
-        log.report(of("/tokens/total").and_then(Value::as_u64).unwrap_or(parts));
-    }
-    log.checked("it contains no messages; choose another session with --list")
-}
-
-/// Loads a session from a database or an export. A message that cannot be read is empty.
-pub(super) fn load(log: &mut SessionLog, session: Option<&str>) -> Result<Export, LogError> {
-    let mut text = Vec::new();
-    let mut input = open(&log.path)?;
-    let head = input.by_ref().take(SQLITE.len() as u64);
-    let read = { head }.read_to_end(&mut text);
-    read.map_err(LogError::read(&log.path))?;
-    if text == SQLITE {
-        let read = from_database(&log.path, session).map_err(|error| LogError::Database {
-            path: log.path.clone(),
-            why: match error {
-                rusqlite::Error::QueryReturnedNoRows => "there is no such session in it".to_owned(),
-                error => error.to_string(),
-            },
+        let message = match OpencodeMessage::parse(&entry.keys) {
+            Ok(message) => message,
+            Err(error) => {
+                return log.damaged(entry.place, format!("its message cannot be read: {error}"));
+            }
+        };
+        if message.is_damaged {
+            log.damaged(entry.place, "a row of it is no JSON");
+        }
+        let of = |pointer: &str| text(&message.info, pointer).map(str::to_owned);
+        let is_request = |part: &Value| text(part, "/type") == Some("compaction");
+        let data = Links {
+            id: of("/id"),
+            parent: of("/parentID"),
+            is_request: message.parts.iter().any(is_request),
+        };
+        if is_summary(&message.info) {
+            summarized.clone_from(&data.parent);
+        }
+        log.began = log.began.take().or(of("/id"));
+        let place = entry.place;
+        nodes.push(Node {
+            place,
+            data,
+            ..Node::default()
         });
-        text = read?.into_bytes();
-        input = Box::new(std::io::empty());
-    }
-    read_rest(log, input, &mut text)?;
-    let export: serde_json::Result<RawExport<'_>> = serde_json::from_slice(&text);
-    let export = export.map_err(|error| LogError::Empty {
-        path: log.path.clone(),
-        agent: Agent::Opencode.title(),
-        why: format!("it is damaged ({error}); write it again with `opencode export ID`"),
     })?;
-    let messages = (1..).zip(export.messages).map(|(row, message)| {
-        let message = serde_json::from_str(message.get());
-        let mut message: OpencodeMessage = message.unwrap_or_else(|error| {
-            log.damaged(row, format!("its message cannot be read: {error}"));
-            OpencodeMessage::default()
-        });
-        let is_damaged = |row: &Value| row.get(DAMAGED).is_some();
-        if is_damaged(&message.info) || message.parts.iter().any(is_damaged) {
-            log.damaged(row, "a row of it is no JSON".to_owned());
-            unset(&mut message.info, &[DAMAGED]);
-            message.parts.retain(|part| !is_damaged(part));
+    let of_session = |key: &str| text(&log.metadata, key).map(str::to_owned);
+    let (directory, title) = (of_session("/directory"), of_session("/title"));
+    let reverted = of_session("/revert/messageID");
+    log.id = of_session("/id").unwrap_or_default();
+    (log.directory, log.title) = (directory, title);
+    let has_id = |node: &Node<Links>, id: &Option<String>| id.is_some() && node.data.id == *id;
+    let from = nodes.iter().position(|node| has_id(node, &summarized));
+    let active = nodes.iter().skip(from.unwrap_or_default());
+    let active: Vec<&Node<Links>> = active.take_while(|node| !has_id(node, &reverted)).collect();
+    let first = active.first().filter(|_| from.is_some());
+    log.begin = first.map_or(0, |node| node.place.number());
+    // opencode would answer a request for a summary again, which it sent when it died.
+    let open = nodes.iter().filter(|node| node.data.is_request);
+    let open = open.filter_map(|node| node.data.id.as_ref());
+    let open: Vec<&String> = open.filter(|id| Some(*id) != summarized.as_ref()).collect();
+    push_again(&mut log, &active, |entry, links| {
+        let mut message = OpencodeMessage::parse(&entry.keys)?;
+        let mut ids = links.id.iter().chain(&links.parent);
+        if ids.any(|id| open.contains(&id)) {
+            message.parts.clear();
         }
-        message
-    });
-    Ok(Export {
-        info: export.info,
-        messages: messages.collect(),
-    })
+        Ok(content(&message))
+    })?;
+    log.checked("it contains no messages; choose another session with --list")
 }
 
 /// The key that a row of the database has instead of data that is no JSON.
@@ -160,7 +158,7 @@ const SESSION: &str = "
         'version', version, 'slug', slug,
         'time', json_object('created', time_created, 'updated', time_updated),
         'revert', iif(json_valid(revert), json(revert), NULL))
-    FROM session WHERE id = ?1 OR ?1 IS NULL
+    FROM session WHERE id = ?1 OR ?1 = ''
     ORDER BY parent_id IS NOT NULL, time_updated DESC LIMIT 1";
 const MESSAGES: &str = "
     SELECT id, json_set(iif(json_valid(data), data, json_object('$damaged', 1)), '$.id', id, '$.sessionID', session_id)
@@ -170,77 +168,80 @@ const PARTS: &str = "
         '$.messageID', message_id)
     FROM part WHERE message_id = ?1 ORDER BY id";
 
-/// Returns a session as the text of an export.
-fn from_database(path: &Path, session: Option<&str>) -> rusqlite::Result<String> {
-    let database = connect(path)?;
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let (id, info): (String, String) = database.query_row(SESSION, [session], read)?;
-    let (mut query, mut parts) = (database.prepare(MESSAGES)?, database.prepare(PARTS)?);
-    let mut messages = Vec::new();
-    for row in query.query_map([&id], read)? {
-        let (message, info): (String, String) = row?;
-        let parts = parts.query_map([&message, &id], |row| row.get(0))?;
-        let parts = parts.collect::<rusqlite::Result<Vec<String>>>()?.join(",");
-        messages.push(format!(r#"{{"info":{info},"parts":[{parts}]}}"#));
-    }
-    let messages = messages.join(",");
-    Ok(format!(r#"{{"info":{info},"messages":[{messages}]}}"#))
+/// Checks whether a file is a database.
+pub(crate) fn is_database(path: &Path) -> Result<bool, LogError> {
+    let mut head = Vec::new();
+    let read = open(path)?.take(SQLITE.len() as u64).read_to_end(&mut head);
+    read.map_err(LogError::read(path))?;
+    Ok(head == SQLITE)
 }
 
-fn is_summary(message: &OpencodeMessage) -> bool {
-    let is_done = message.info.get("finish").is_some() && message.info.get("error").is_none();
-    message.info.get("summary") == Some(&Value::Bool(true)) && is_done
-}
-
-/// Empties the requests for summaries except the one that was answered, with what was written of their answers:
-/// opencode would answer the request again, which it sent when it died.
-fn leave_open_summaries(messages: &mut [OpencodeMessage], summarized: Option<&Value>) {
-    let is_request = |part: &Value| text(part, "/type") == Some("compaction");
-    let open = messages
-        .iter()
-        .filter(|message| message.parts.iter().any(is_request));
-    let open = open.filter_map(|message| message.info.get("id"));
-    let open: Vec<Value> = open.filter(|id| Some(*id) != summarized).cloned().collect();
-    for message in messages {
-        let ids = ["id", "parentID"].map(|key| message.info.get(key));
-        if ids.into_iter().flatten().any(|id| open.contains(id)) {
-            message.parts.clear();
+/// Calls `each` with the number and the text of each message of a session in a database, in the form of an export.
+/// Number 0 is the session. An empty id is that of the newest session.
+pub(crate) fn for_each_row(
+    path: &Path,
+    session: &str,
+    each: &mut dyn FnMut(u32, &str),
+) -> Result<(), LogError> {
+    let mut read = || -> rusqlite::Result<()> {
+        let database = connect(path)?;
+        let two = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let (id, info): (String, String) = database.query_row(SESSION, [session], two)?;
+        each(0, &format!(r#"{{"info":{info}}}"#));
+        let (mut query, mut parts) = (database.prepare(MESSAGES)?, database.prepare(PARTS)?);
+        for (number, row) in (1..).zip(query.query_map([&id], two)?) {
+            let (message, info): (String, String) = row?;
+            let parts = parts.query_map([&message, &id], |row| row.get(0))?;
+            let parts = parts.collect::<rusqlite::Result<Vec<String>>>()?.join(",");
+            each(number, &format!(r#"{{"info":{info},"parts":[{parts}]}}"#));
         }
-    }
+        Ok(())
+    };
+    read().map_err(|error| LogError::Database {
+        path: path.to_owned(),
+        why: match error {
+            rusqlite::Error::QueryReturnedNoRows => "there is no such session in it".to_owned(),
+            error => error.to_string(),
+        },
+    })
 }
 
-/// Adds a message. The number of a block is that of its part.
-fn take(log: &mut SessionLog, entry: usize, message: &OpencodeMessage) {
+fn is_summary(info: &Value) -> bool {
+    let is_done = info.get("finish").is_some() && info.get("error").is_none();
+    info.get("summary") == Some(&Value::Bool(true)) && is_done
+}
+
+/// Returns the part of a message that a model sees. The number of a block is that of its part.
+fn content(message: &OpencodeMessage) -> EntryContent {
     let parts = message.parts.iter().enumerate();
-    let info = |pointer: &str| text(&message.info, pointer);
-    if info("/role") == Some("user") {
+    let info = |pointer: &str| text(&message.info, pointer).map(str::to_owned);
+    let mut read = EntryContent::default();
+    if info("/role").as_deref() == Some("user") {
         let blocks = parts.filter_map(|(at, part)| Some((at, Role::User, message_block(part)?)));
-        log.push(entry, blocks);
-        return;
+        read.blocks = blocks.collect();
+        return read;
     }
-    let error = info("/error/data/message").or(info("/error/name"));
-    log.last_error = error.map(str::to_owned);
-    log.model = info("/modelID").map(str::to_owned).or(log.model.take());
+    read.model = info("/modelID");
+    let of = |pointer: &str| message.info.pointer(pointer);
+    let sums = sum(of("/tokens"), &["input", "output"]);
+    let sums = sums.saturating_add(sum(of("/tokens/cache"), &["read", "write"]));
+    let tokens = of("/tokens/total").and_then(Value::as_u64).unwrap_or(sums);
+    read.answer = Some((tokens, info("/error/data/message").or(info("/error/name"))));
     let answer = |part: &Value| match text(part, "/type")? {
         "text" => message_block(part),
         "tool" => {
-            let id = text(part, "/callID").unwrap_or_default();
-            let input = part
-                .pointer("/state/input")
-                .filter(|input| input.is_object());
-            Some(blocks::call(
-                id,
-                text(part, "/tool").unwrap_or_default(),
-                input,
-            ))
+            let of = |pointer: &str| text(part, pointer).unwrap_or_default();
+            let input = part.pointer("/state/input");
+            let input = input.filter(|input| input.is_object());
+            Some(blocks::call(of("/callID"), of("/tool"), input))
         }
         _ => None,
     };
-    let answered = parts
-        .clone()
-        .filter_map(|(at, part)| Some((at, Role::Assistant, answer(part)?)));
+    let answered = parts.clone();
+    let answered = answered.filter_map(|(at, part)| Some((at, Role::Assistant, answer(part)?)));
     let results = parts.filter_map(|(at, part)| Some((at, Role::User, result(part)?)));
-    log.push(entry, answered.chain(results));
+    read.blocks = answered.chain(results).collect();
+    read
 }
 
 /// Checks whether a model sees a part.

@@ -7,83 +7,36 @@ use plimsoll_wire::__internals::{RawObject, set, unset};
 use serde_json::{Value, json};
 
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{Chain, Copy, Group, Sources, block_of, groups, keys, merged, stem};
-use crate::error::LogError;
-use crate::ids::Ids;
+use crate::copy::{CopiedEntry, EntryWriter, Group, NewSession, block_of, keys, merged, stem};
 use crate::session::{SessionLog, text};
 
 /// The version of the written format.
 const VERSION: u64 = 3;
 
-pub(crate) fn write(
-    log: &SessionLog,
-    units: &[Unit<'_>],
-    tokens: Option<u64>,
-    ids: &mut Ids,
-) -> Result<Copy, LogError> {
-    let id = ids.uuid();
-    let groups = groups(log, units);
-    let sources = Sources::read(&log.path, &groups)?;
+/// Returns the file name of a copy.
+pub(crate) fn name(log: &SessionLog, id: &str) -> String {
     let name = stem(&log.path);
     let time = name.split_once('_').map_or("rescued", |(time, _)| time);
-    let path = log.path.with_file_name(format!("{time}_{id}.jsonl"));
-    let first = keys(groups.iter().find_map(|group| sources.of(group)));
-    let time = first.get("timestamp").unwrap_or("\"\"").to_owned();
-    let header = json!({
-        "type": "session", "version": VERSION, "id": id, "timestamp": time.trim_matches('"'),
-        "cwd": log.directory, "parentSession": log.path,
-    });
-    let mut writer = PiWriter {
-        log,
-        ids,
-        tokens,
-        chain: Chain::default(),
-        time,
-        calls: HashMap::new(),
-        text: format!("{header}\n"),
-    };
-    for group in &groups {
-        writer.group(group, sources.of(group));
-    }
-    let title = json!({ "type": "session_info", "name": log.copy_title() }).to_string();
-    writer.line(&keys(Some(&title)), None);
-    Ok(Copy {
-        path,
-        text: writer.text,
-        id,
-    })
+    format!("{time}_{id}.jsonl")
 }
 
-struct PiWriter<'a> {
-    log: &'a SessionLog,
-    ids: &'a mut Ids,
-    tokens: Option<u64>,
-    chain: Chain,
-    /// The time of the last entry, as JSON.
-    time: String,
+#[derive(Default)]
+pub(crate) struct PiWriter {
     /// The original ids and the tools of calls, by their ids in the chat.
     calls: HashMap<String, (String, String)>,
-    text: String,
 }
 
-impl PiWriter<'_> {
-    fn line(&mut self, own: &RawObject<'_>, message: Option<&Value>) {
-        if let Some(time) = own.get("timestamp") {
-            time.clone_into(&mut self.time);
-        }
-        let (id, parent) = self.chain.next(own.get("id"), || self.ids.hex(8));
-        let mut changes = vec![
-            ("id", Some(id.to_string())),
-            ("parentId", Some(parent.to_string())),
-            ("timestamp", Some(self.time.clone())),
-        ];
-        changes.extend(message.map(|message| ("message", Some(message.to_string()))));
-        self.text.push_str(&own.with(&changes));
-        self.text.push('\n');
+impl EntryWriter for PiWriter {
+    fn begin(&mut self, new: &mut NewSession<'_>, first: &RawObject<'_>) {
+        let header = json!({
+            "type": "session", "version": VERSION, "id": new.id, "timestamp": first.text("timestamp"),
+            "cwd": new.log.directory, "parentSession": new.log.path,
+        });
+        new.line(&header.to_string());
     }
 
-    fn group(&mut self, group: &Group<'_>, source: Option<&str>) {
-        let own = keys(source);
+    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>) {
+        let CopiedEntry { group, own, near } = entry;
         let is_message = own.get("type") == Some("\"message\"");
         let message = own.get("message").filter(|_| is_message);
         let mut message: Value = message
@@ -91,35 +44,61 @@ impl PiWriter<'_> {
             .unwrap_or_default();
         self.remember(group, &message);
         // The first kept entry of a compaction may be missing in the copy.
-        if group.same && source.is_some() && own.get("type") != Some("\"compaction\"") {
-            let changed = self.measure(&mut message, group);
-            self.line(&own, changed.then_some(&message));
+        if group.same && own.get("type").is_some_and(|kind| kind != "\"compaction\"") {
+            let changed = measure(new, &mut message, group);
+            line(new, own, near, changed.then_some(&message));
             return;
         }
         let own = keys(Some(r#"{"type":"message"}"#));
         let (results, others) = group.results_and_others();
         for unit in results {
             let result = self.result(unit.value(), &message);
-            self.line(&own, Some(&result));
+            line(new, &own, near, Some(&result));
         }
         if others.is_empty() {
             return;
         }
         let is_unseen = |own: &Value| super::block(own).is_none();
-        let content = merged(message.get("content"), is_unseen, others, own_block);
+        let blocks = message.get("content").and_then(Value::as_array);
+        let blocks = blocks.map(Vec::as_slice).unwrap_or_default();
+        let content = merged(blocks, is_unseen, others, own_block);
         match (group.role, text(&message, "/role")) {
             (Role::Assistant, Some("assistant")) | (_, Some("user")) => {}
-            (Role::Assistant, _) => message = answer(self.log),
+            (Role::Assistant, _) => message = answer(new.log),
             _ => message = json!({ "role": "user" }),
         }
         set(&mut message, "content", content);
-        self.measure(&mut message, group);
+        measure(new, &mut message, group);
         if message.get("timestamp").is_none() {
             set(&mut message, "timestamp", 0);
         }
-        self.line(&own, Some(&message));
+        line(new, &own, near, Some(&message));
     }
 
+    fn end(&mut self, new: &mut NewSession<'_>, last: &RawObject<'_>) {
+        let title = json!({ "type": "session_info", "name": new.log.copy_title() }).to_string();
+        line(new, &keys(Some(&title)), last, None);
+    }
+}
+
+fn line(
+    new: &mut NewSession<'_>,
+    own: &RawObject<'_>,
+    near: &RawObject<'_>,
+    message: Option<&Value>,
+) {
+    let (id, parent) = new.link(own.get("id"), |ids| ids.hex(8));
+    let time = near.get("timestamp").unwrap_or("\"\"");
+    let mut changes = vec![
+        ("id", Some(id.to_string())),
+        ("parentId", Some(parent.to_string())),
+        ("timestamp", Some(time.to_owned())),
+    ];
+    changes.extend(message.map(|message| ("message", Some(message.to_string()))));
+    new.line(&own.with(&changes));
+}
+
+impl PiWriter {
     /// Records the calls of a group, since pi repeats their tools with their results.
     fn remember(&mut self, group: &Group<'_>, message: &Value) {
         for unit in &group.units {
@@ -160,29 +139,29 @@ impl PiWriter<'_> {
         unset(&mut message, &["details"]);
         message
     }
+}
 
-    /// Sets the usage and the stop reason of an answer. Returns whether something changed.
-    ///
-    /// pi takes the usage of the last answer for the size of the context, and omits aborted answers. The
-    /// remaining part of an aborted answer is complete in the copy.
-    fn measure(&self, message: &mut Value, group: &Group<'_>) -> bool {
-        if group.role != Role::Assistant {
-            return false;
-        }
-        if let Some(tokens) = self.tokens {
-            set(message, "usage", usage(tokens));
-        }
-        let reason = text(message, "/stopReason");
-        let is_aborted = matches!(reason, Some("aborted" | "error"));
-        if is_aborted {
-            let is_call = |unit: &&Unit<'_>| text(unit.value(), "/type") == Some("tool_use");
-            let calls = group.units.iter().any(is_call);
-            let reason = if calls { "toolUse" } else { "stop" };
-            set(message, "stopReason", reason);
-            unset(message, &["errorMessage"]);
-        }
-        is_aborted || self.tokens.is_some()
+/// Sets the usage and the stop reason of an answer. Returns whether something changed.
+///
+/// pi takes the usage of the last answer for the size of the context, and omits aborted answers. The
+/// remaining part of an aborted answer is complete in the copy.
+fn measure(new: &NewSession<'_>, message: &mut Value, group: &Group<'_>) -> bool {
+    if group.role != Role::Assistant {
+        return false;
     }
+    if let Some(tokens) = new.tokens {
+        set(message, "usage", usage(tokens));
+    }
+    let reason = text(message, "/stopReason");
+    let is_aborted = matches!(reason, Some("aborted" | "error"));
+    if is_aborted {
+        let is_call = |unit: &&Unit<'_>| text(unit.value(), "/type") == Some("tool_use");
+        let calls = group.units.iter().any(is_call);
+        let reason = if calls { "toolUse" } else { "stop" };
+        set(message, "stopReason", reason);
+        unset(message, &["errorMessage"]);
+    }
+    is_aborted || new.tokens.is_some()
 }
 
 fn answer(log: &SessionLog) -> Value {

@@ -33,6 +33,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Pi, path, Protocol::Messages);
     let mut tree: Tree<Links> = Tree::default();
     for_each_entry(&mut log, |log, entry| {
+        log.began = log.began.take().or_else(|| entry.text("timestamp"));
         let kind = entry.text("type").unwrap_or_default();
         match kind.as_str() {
             "session" => {
@@ -69,6 +70,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     })?;
     let path = tree.branch(tree.nodes.len().checked_sub(1), &mut log);
     let nodes = active(&tree, &path);
+    log.begin = nodes.first().map_or(0, |node| node.place.number());
     push_again(&mut log, &nodes, |entry, _| content(entry))?;
     log.checked("it contains no messages; choose another session with --list")
 }

@@ -10,7 +10,7 @@ use plimsoll_logs::{Agent, Ids, LogError, MAX_DAMAGE, SessionLog, agent_of, copy
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
-use super::{CODEX, GEMINI, copied, data, messages_of, read, shape};
+use super::{CODEX, Copied, GEMINI, copied, data, messages_of, read, shape};
 
 fn written(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.path().join(name);
@@ -90,7 +90,8 @@ fn half_a_character_costs_no_message() {
             .collect();
         let expected: Vec<String> = messages_of(expected).iter().map(|one| one.text()).collect();
         assert_eq!(found, expected, "{name}");
-        if let Ok(copy) = copy(&log, &chat.units, None, &mut Ids::new(b"test")) {
+        if let Ok(copy) = copy(&log, &chat.units, None, Ids::new(b"test")) {
+            let copy = Copied::of(copy);
             assert!(!copy.text.contains("\\ud83d"), "{name}");
             assert!(
                 copy.text.contains("\\ufffd") || copy.text.contains('\u{fffd}'),
@@ -393,7 +394,7 @@ fn a_copy_of_a_rollout_without_its_first_line_has_one() {
     let rest = text.split_once('\n').unwrap().1;
     let mut log = SessionLog::read(&written(&folder, "cut.jsonl", rest), None).unwrap();
     let chat = log.take_chat();
-    let copy = copy(&log, &chat.units, None, &mut Ids::new(b"test")).unwrap();
+    let copy = copied(&log, &chat, None);
     let path = written(&folder, "copy.jsonl", &copy.text);
     let again = SessionLog::read(&path, None).unwrap();
     assert_eq!((again.id, again.damage), (copy.id, Vec::new()));
@@ -407,7 +408,7 @@ fn a_copy_leaves_out_a_message_that_cannot_be_read() {
     let mut log = SessionLog::read(&written(&folder, "log.jsonl", damaged), None).unwrap();
     assert!(log.damaged > 0);
     let chat = log.take_chat();
-    let copy = copy(&log, &chat.units, None, &mut Ids::new(b"test")).unwrap();
+    let copy = copied(&log, &chat, None);
     let path = written(&folder, "copy.jsonl", &copy.text);
     assert_eq!(SessionLog::read(&path, None).unwrap().damage, []);
 }
@@ -608,4 +609,84 @@ fn a_session_in_the_database_of_opencode_is_read_as_its_export() {
         (damage[0].line, damage[0].what.as_str()),
         (1, "a row of it is no JSON")
     );
+}
+
+/// The size that a provider reported for a request is not that of the messages that are left.
+#[test]
+fn a_reported_size_counts_only_if_all_lines_before_it_were_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", CODEX, "pi.jsonl"] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        let log = SessionLog::read(&written(&folder, "whole.jsonl", &text), None).unwrap();
+        assert!(log.is_whole() && log.used_tokens().is_some(), "{name}");
+        // The newest message of the user is lost.
+        let cut = text.replace(&format!("\"{}\"", super::NEWEST), "\"");
+        let log = SessionLog::read(&written(&folder, "lost.jsonl", cut), None).unwrap();
+        assert!(log.damaged > 0 && !log.is_whole(), "{name}");
+        assert_eq!(log.used_tokens(), None, "{name}");
+    }
+    let text = fs::read_to_string(data("codex-compacted.jsonl")).unwrap();
+    let report = r#"{"type":"event_msg","payload":{"type":"token_count","info":{"last_token_usage":{"input_tokens":9,"total_tokens":900}}}}"#;
+    let start = text.lines().next().unwrap();
+    let behind = text.replacen(start, &format!("{start}\njunk"), 1) + report;
+    let log = SessionLog::read(&written(&folder, "before.jsonl", behind), None).unwrap();
+    assert_eq!(
+        (log.damaged, log.used_tokens()),
+        (1, Some(900)),
+        "before the compaction"
+    );
+}
+
+/// Behind a resumption, Gemini CLI writes calls and results as parts of contents, some of them a second time.
+#[test]
+fn calls_of_a_resumed_chat_of_gemini_are_read_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = [
+        r#"{"sessionId":"9","projectHash":"a","kind":"main"}"#,
+        r#"{"id":"1","timestamp":"t1","type":"user","content":[{"text":"Read both."}]}"#,
+        r#"{"id":"2","timestamp":"t2","type":"gemini","content":[{"text":"I look."},{"functionCall":{"id":"c1","name":"read","args":{"path":"a"}}},{"functionCall":{"id":"c2","name":"read","args":{"path":"b"}}}],"toolCalls":[{"id":"c1","name":"read","args":{"path":"a"},"status":"success","result":[{"functionResponse":{"id":"c1","name":"read","response":{"output":"A"}}}]}]}"#,
+        r#"{"id":"3","timestamp":"t3","type":"user","content":[{"functionResponse":{"id":"c1","name":"read","response":{"output":"A"}}},{"functionResponse":{"id":"c2","name":"read","response":{"error":"B"}}}]}"#,
+        r#"{"id":"4","timestamp":"t4","type":"gemini","content":[{"functionCall":{"id":"c3","name":"run","args":{}}}]}"#,
+    ];
+    let path = written(&folder, GEMINI, lines.join("\n"));
+    let mut log = SessionLog::read(&path, None).unwrap();
+    let mut chat = log.take_chat();
+    let expected = [
+        "u Read both.",
+        "a I look. c1 c2",
+        "r c1",
+        "r c2 error",
+        "a c3",
+    ];
+    assert_eq!(shape(&super::messages(&chat)), expected);
+    // Unchanged lines are copied; the open call gets its result beside it, and a changed one stays in its place.
+    let target = plimsoll_wire::Target::of_protocol("anthropic", None).unwrap();
+    plimsoll_foreign::repair(&mut chat, &target, plimsoll_foreign::Reasoning::Keep);
+    for changes in [false, true] {
+        if changes {
+            let is_result =
+                |unit: &&mut plimsoll_foreign::Unit<'_>| unit.value()["tool_use_id"] == "c2";
+            chat.units.iter_mut().find(is_result).unwrap().edit()["content"] = "short".into();
+        }
+        let copy = copied(&log, &chat, None);
+        assert!(copy.text.contains(lines[2]), "{}", copy.text);
+        assert_eq!(copy.text.contains(lines[3]), !changes, "{}", copy.text);
+        let again = messages_of(super::read_back(&copy));
+        super::assert_answered(&again);
+        let mut after = expected.map(str::to_owned).to_vec();
+        after.push("r c3 error".to_owned());
+        if changes {
+            after[3] = "r c2".to_owned();
+            assert_eq!(again[3].text(), "short");
+        }
+        assert_eq!(shape(&again), after);
+    }
+}
+
+#[test]
+fn a_relative_folder_of_an_agent_is_below_the_current_one() {
+    let variable = |name: &str| (name == "PI_CODING_AGENT_DIR").then(|| PathBuf::from("agent"));
+    let here = std::env::current_dir().unwrap();
+    let folders = plimsoll_logs::folders(Agent::Pi, &variable);
+    assert_eq!(folders, [here.join("agent/sessions")]);
 }

@@ -147,12 +147,28 @@ fn treated(log: &mut SessionLog, cuts: bool) -> Chat<'static> {
     chat
 }
 
-fn copied(log: &SessionLog, chat: &Chat<'_>, tokens: Option<u64>) -> Copy {
-    copy(log, &chat.units, tokens, &mut Ids::new(b"test")).unwrap()
+/// A copy that was written.
+struct Copied {
+    id: String,
+    path: PathBuf,
+    text: String,
+}
+
+impl Copied {
+    fn of(copy: Copy<'_>) -> Self {
+        let (id, path, mut text) = (copy.id.clone(), copy.path.clone(), Vec::new());
+        copy.write(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        Self { id, path, text }
+    }
+}
+
+fn copied(log: &SessionLog, chat: &Chat<'_>, tokens: Option<u64>) -> Copied {
+    Copied::of(copy(log, &chat.units, tokens, Ids::new(b"test")).unwrap())
 }
 
 /// Reads a copy as its agent would find it.
-fn read_back(copy: &Copy) -> SessionLog {
+fn read_back(copy: &Copied) -> SessionLog {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(copy.path.file_name().unwrap());
     std::fs::write(&path, &copy.text).unwrap();
@@ -651,7 +667,7 @@ fn trajectories_are_read_only() {
     ] {
         let mut log = read(name);
         let chat = log.take_chat();
-        let error = copy(&log, &chat.units, None, &mut Ids::new(b"")).unwrap_err();
+        let error = copy(&log, &chat.units, None, Ids::new(b"")).unwrap_err();
         assert!(matches!(error, LogError::NoCopy { .. }));
         assert!(error.to_string().contains("sessions import"));
     }
