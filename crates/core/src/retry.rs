@@ -174,7 +174,6 @@ pub(crate) async fn call_with_retries(
                 // It is charged, even if the answer cannot be used.
                 if let Some(usage) = reply.usage {
                     call_usage.record(&Delta::Used { usage });
-                    traced.used(usage);
                 }
                 refuse_truncated(reply, request)
             }

@@ -201,7 +201,7 @@ fn mechanical(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) ->
                 left = after;
                 lines.push(text);
             } else {
-                let rest = plimsoll_context::head_tail_tokens(&text, Tokens(left), counter);
+                let rest = plimsoll_context::shorten(&text, Tokens(left), counter);
                 lines.extend(rest);
                 break 'all;
             }
