@@ -94,7 +94,7 @@ impl Chat {
             "run {run} is undone: the model sees what it saw before"
         ));
         let id = self.host.session.id().clone();
-        let set = RestoreSet::of_runs(&self.host.store, &id, &[run]).await?;
+        let set = RestoreSet::of_run(&self.host.store, &id, run).await?;
         for why in &set.refused {
             self.terminal.must(why);
         }

@@ -1,4 +1,4 @@
-//! `plimsoll sessions runs` and `undo`: lists the runs of a session, and undoes the newest ones.
+//! `plimsoll sessions runs` and `undo`: lists the runs of a session, and undoes the newest one.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use crate::error::{CliError, DONE};
 use crate::listing;
 use crate::sessions::entries::{count_usage, each_entry};
 use crate::sessions::files::RestoreSet;
-use crate::terminal::text::counted;
 
 const HEADING: [&str; 9] = [
     "run", "outcome", ">cost", ">entries", ">turns", ">tools", ">read", ">wrote", "prompt",
@@ -24,10 +23,7 @@ const HEADING: [&str; 9] = [
 pub(crate) struct UndoArgs {
     /// The session
     pub(crate) id: String,
-    /// Number of runs to undo
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
-    runs: u64,
-    /// Also restore the files that they changed
+    /// Also restore the files that it changed
     #[arg(long)]
     files: bool,
 }
@@ -59,7 +55,7 @@ pub(crate) async fn list(
     Ok(DONE)
 }
 
-/// Undoes the newest runs that are not undone yet. If there are not enough, undoes none.
+/// Undoes the newest run that is not undone yet.
 pub(crate) async fn undo(
     store: &SqliteStore,
     id: &SessionId,
@@ -68,26 +64,13 @@ pub(crate) async fn undo(
     let lease = store.acquire(id).await?;
     let log = store.load(id).await?;
     let mut run = idle_run(&log)?;
-    let mut undone = Vec::new();
-    for _ in 0..args.runs {
-        undone.push(run.undo().map_err(|error| match undone.len() {
-            0 => CliError::usage(error),
-            left => CliError::usage(format!(
-                "only {} can be undone: --runs {left}",
-                counted(left, "run")
-            )),
-        })?);
-    }
+    let number = run.undo().map_err(CliError::usage)?;
     store.append(&lease, &recorded(&mut run)).await?;
-    let numbers: Vec<String> = undone.iter().map(ToString::to_string).collect();
-    let what = if numbers.len() == 1 { "run" } else { "runs" };
-    let is = if numbers.len() == 1 { "is" } else { "are" };
     note!(
-        "{what} {} of session {id} {is} undone: the model no longer sees it; the log keeps it, and \
-         the effects of its tools remain",
-        numbers.join(", ")
+        "run {number} of session {id} is undone: the model no longer sees it; the log keeps it, and \
+         the effects of its tools remain"
     );
-    let set = RestoreSet::of_runs(store, id, &undone).await?;
+    let set = RestoreSet::of_run(store, id, number).await?;
     set.refused.iter().for_each(|why| crate::note(why));
     if args.files && !set.is_empty() {
         note!("restored {}", set.make(store).await?.join(", "));

@@ -174,20 +174,19 @@ impl RestoreSet {
         Ok(restoring)
     }
 
-    /// Determines the files that these runs changed, to restore their state before the runs. Files
-    /// that were changed by something else since are left out.
-    pub(crate) async fn of_runs(
+    /// Determines the files that a run changed, to restore their state before it. Files that were
+    /// changed by something else since are left out.
+    pub(crate) async fn of_run(
         store: &SqliteStore,
         id: &SessionId,
-        runs: &[u64],
+        run: u64,
     ) -> Result<Self, CliError> {
         let files = ChangedFile::all(store, id).await?;
         let records = runs::records(store, id).await?;
-        let newest = |run: &u64| records.iter().rev().find(|record| record.run == *run);
-        let first = runs.iter().filter_map(newest).map(|it| it.first).min();
+        let newest = records.iter().rev().find(|record| record.run == run);
         // Without such a run, no change is later than this.
-        let to = Some(first.map_or(u64::MAX, |first| first.saturating_sub(1)));
-        Self::plan(store, id, files, to, false).await
+        let to = newest.map_or(u64::MAX, |record| record.first.saturating_sub(1));
+        Self::plan(store, id, files, Some(to), false).await
     }
 
     /// Returns `true` if no file can be restored.
