@@ -5,15 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, AgentModel, AgentSettings, ConfigError, MakeAgent};
+use plimsoll::providers::ServerLocation;
 use plimsoll::store::{Retention, SessionReader, SqliteStore, StoreError};
 use plimsoll::tools::mcp::McpServers;
 use plimsoll::tools::{SandboxMode, Skills};
-use plimsoll::{Agent, AgentBuilder, Gate, Observer, PermissionMode, SessionStore, Tokens};
+use plimsoll::{Agent, AgentBuilder, Gate, Observer, PermissionMode, SessionStore};
 
 use crate::answer_schema::AnswerSchema;
 use crate::error::CliError;
+use crate::local;
 use crate::mcp;
-use crate::model_choice::{self, ModelChoice, ModelLimits};
+use crate::model_choice::{self, ModelChoice};
 use crate::paths;
 use crate::sandbox;
 use crate::settings::{ResolvedSettings, Sources};
@@ -21,9 +23,9 @@ use crate::terminal::text::counted;
 use crate::trust;
 
 /// The built-in system prompt.
-pub(crate) const SYSTEM: &str = include_str!("../prompts/system.md");
+const SYSTEM: &str = include_str!("../prompts/system.md");
 /// The system prompt for local models. Small models work better with one call at a time.
-pub(crate) const LOCAL_SYSTEM: &str = include_str!("../prompts/system_local.md");
+const LOCAL_SYSTEM: &str = include_str!("../prompts/system_local.md");
 /// The timeout of a summary on this machine, because local models read slowly.
 const LOCAL_SUMMARY: Duration = Duration::from_secs(300);
 
@@ -54,7 +56,7 @@ pub(crate) struct ReadyAgent {
 struct CallingAgent {
     settings: AgentSettings,
     model: AgentModel,
-    fit: ModelLimits,
+    place: ServerLocation,
     gate: Arc<dyn Gate>,
     mcp: Arc<McpServers>,
 }
@@ -66,8 +68,8 @@ impl CallingAgent {
         // Agents with the same model name share its connection.
         let model = config.model_beside(self.settings.model.as_deref(), &self.model)?;
         let built_in = if Arc::ptr_eq(&model.provider, &self.model.provider) {
-            adapt(config.settings_mut(), self.fit);
-            self.fit.system
+            adapt(config.settings_mut(), self.place);
+            built_in(self.place)
         } else {
             SYSTEM
         };
@@ -162,7 +164,7 @@ pub(crate) async fn build(
         Some(resumed) => resumed.explain(stop),
         None => stop,
     })?;
-    adapt(agent.settings_mut(), choice.fit);
+    adapt(agent.settings_mut(), choice.place);
     let mcp = match mcp {
         Some(mcp) => mcp,
         None => {
@@ -171,7 +173,7 @@ pub(crate) async fn build(
         }
     };
     tools.extend(mcp.tools_of(|name| agent.uses_mcp(name), &tools));
-    let built_in = match choice.fit.system {
+    let built_in = match built_in(choice.place) {
         SYSTEM => format!("{}\n{}", SYSTEM.trim_end(), project.surroundings()),
         other => other.to_owned(),
     };
@@ -186,7 +188,7 @@ pub(crate) async fn build(
     let caller = CallingAgent {
         settings: agent.settings().clone(),
         model: choice.model.clone(),
-        fit: choice.fit,
+        place: choice.place,
         gate: Arc::clone(&user.gate),
         mcp: Arc::clone(&mcp),
     };
@@ -208,15 +210,27 @@ pub(crate) async fn build(
     })
 }
 
-/// Adapts settings that are not configured to the chosen model.
-fn adapt(settings: &mut AgentSettings, fit: ModelLimits) {
-    settings.builder.max_tokens = settings.builder.max_tokens.or(fit.max_tokens.map(Tokens));
-    let identical = &mut settings.builder.limits.max_identical_tool_calls;
-    *identical = identical.or(fit.max_identical_tool_calls);
-    // A server that answers one call at a time takes longer for a summary.
-    if fit.one_at_a_time && settings.summarizer.is_none() {
-        let timeout = &mut settings.builder.driver.summary_timeout;
+/// Adapts settings that are not configured to the place of the model's server.
+fn adapt(settings: &mut AgentSettings, place: ServerLocation) {
+    let builder = &mut settings.builder;
+    if place == ServerLocation::Ours {
+        builder.max_tokens.get_or_insert(local::MAX_TOKENS);
+        let identical = &mut builder.limits.max_identical_tool_calls;
+        identical.get_or_insert(local::MAX_IDENTICAL);
+    }
+    // A server on this machine answers one call at a time, so a summary takes longer.
+    let is_here = matches!(place, ServerLocation::Ours | ServerLocation::ThisMachine);
+    if is_here && settings.summarizer.is_none() {
+        let timeout = &mut builder.driver.summary_timeout;
         timeout.get_or_insert(LOCAL_SUMMARY);
+    }
+}
+
+/// Returns the built-in system prompt, without the surroundings.
+fn built_in(place: ServerLocation) -> &'static str {
+    match place {
+        ServerLocation::Ours => LOCAL_SYSTEM,
+        _ => SYSTEM,
     }
 }
 

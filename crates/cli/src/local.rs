@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::{Download, DownloadableModel, LocalError, LocalModels, Progress};
-use plimsoll::providers::{ModelClient, ModelRef};
+use plimsoll::providers::{ModelClient, ModelRef, ServerLocation};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 
-use crate::agent::LOCAL_SYSTEM;
 use crate::args::{ModelArgs, ModelCommand};
 use crate::ask;
 use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::listing;
-use crate::model_choice::{ModelChoice, ModelLimits};
+use crate::model_choice::ModelChoice;
 use crate::paths;
 use crate::terminal::{Terminal, text::clean};
 
@@ -22,10 +21,11 @@ use crate::terminal::{Terminal, text::clean};
 const WINDOW: u64 = 8192;
 /// The window of the server in tokens if the run has to learn it from refusals.
 const UNKNOWN_WINDOW: u64 = 4096;
-/// Maximum length of an answer in tokens. It stops a small model that has lost its way.
-const MAX_TOKENS: u64 = 512;
-/// Maximum number of identical tool calls in a row. Small models tend to repeat calls.
-const MAX_IDENTICAL: u64 = 3;
+/// Maximum length of an answer, unless the user sets it. It stops a small model that has lost its way.
+pub(crate) const MAX_TOKENS: Tokens = Tokens(512);
+/// Maximum number of identical tool calls in a row, unless the user sets it. Small models tend to
+/// repeat calls.
+pub(crate) const MAX_IDENTICAL: u64 = 3;
 
 /// Describes whether a model has been downloaded.
 pub(crate) fn state(model: &DownloadableModel) -> &'static str {
@@ -140,12 +140,7 @@ pub(crate) async fn start(
             prices,
         },
         window_from,
-        fit: ModelLimits {
-            one_at_a_time: true,
-            max_tokens: Some(MAX_TOKENS),
-            max_identical_tool_calls: Some(MAX_IDENTICAL),
-            system: LOCAL_SYSTEM,
-        },
+        place: ServerLocation::Ours,
         _server: Some(running),
     })
 }

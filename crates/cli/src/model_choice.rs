@@ -10,7 +10,6 @@ use plimsoll::providers::local::RunningServer;
 use plimsoll::providers::{self, Fact, ModelFacts, Origin, ServerLocation};
 use plimsoll::{Provider, Tokens, Window};
 
-use crate::agent::SYSTEM;
 use crate::error::CliError;
 use crate::local;
 
@@ -23,23 +22,10 @@ pub(crate) struct ModelChoice {
     pub(crate) model: AgentModel,
     /// The source of the window, in words.
     pub(crate) window_from: &'static str,
-    pub(crate) fit: ModelLimits,
+    /// Where its server runs. The settings are adapted to that.
+    pub(crate) place: ServerLocation,
     /// Plimsoll's own server, which stops when this is dropped.
     pub(crate) _server: Option<RunningServer>,
-}
-
-/// The properties of a model that settings are adapted to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ModelLimits {
-    /// Whether it answers one call at a time, like a server on this machine. A concurrent summary
-    /// would delay the run, and lose the server's cache twice.
-    pub(crate) one_at_a_time: bool,
-    /// Maximum number of tokens of one answer, unless the user sets it.
-    pub(crate) max_tokens: Option<u64>,
-    /// Maximum number of identical tool calls in a row, unless the user sets it.
-    pub(crate) max_identical_tool_calls: Option<u64>,
-    /// The system prompt if the user does not configure one.
-    pub(crate) system: &'static str,
 }
 
 /// Finds or starts the model.
@@ -80,10 +66,6 @@ async fn remote(
         builder = builder.base_url(base_url);
     }
     let facts = agent.facts(&model);
-    let one_at_a_time = matches!(
-        model.vendor().place,
-        ServerLocation::ThisMachine | ServerLocation::Ours
-    );
     let provider = builder.build();
     let provider = Arc::new(provider?);
     let settings = &agent.settings().builder;
@@ -103,12 +85,7 @@ async fn remote(
             prices: facts.sheet(),
         },
         window_from,
-        fit: ModelLimits {
-            one_at_a_time,
-            max_tokens: None,
-            max_identical_tool_calls: None,
-            system: SYSTEM,
-        },
+        place: model.vendor().place,
         _server: None,
     })
 }
