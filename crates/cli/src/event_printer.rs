@@ -287,10 +287,8 @@ impl Observer for EventPrinter {
                     self.tool_ended(phase, &clean(&step.name), running, &text);
                 }
             }
-            Event::TurnEnd {
-                cost, estimated, ..
-            } => {
-                (state.status.cost, state.status.estimated) = (*cost, *estimated);
+            Event::TurnEnd { cost, .. } => {
+                state.status.cost = *cost;
                 self.write(state);
             }
             Event::Message {

@@ -2,7 +2,6 @@
 
 use plimsoll::config::AgentSettings;
 use plimsoll::context::{CannotFit, Threshold};
-use plimsoll::pricing::Cost;
 use plimsoll::recall::RECALL_LEAST_WINDOW;
 use plimsoll::session::AppliedPlan;
 use plimsoll::{AgentOutput, EndReason, Money, Tokens, Usage};
@@ -33,46 +32,22 @@ pub(crate) fn summary(output: &AgentOutput) -> String {
 pub(crate) fn used_by(output: &AgentOutput) -> Vec<String> {
     let turns = counted(output.turns, "turn");
     let calls = counted(output.tool_calls, "tool call");
-    let mut parts = vec![
-        format!("{turns}, {calls}"),
-        used(output.tokens_used, output.estimated),
-    ];
-    parts.extend(bill(output.cost, output.estimated));
+    let used = output.tokens_used.combine(output.estimated);
+    let mark = match output.estimated == Usage::default() {
+        true => "",
+        false => " (estimated)",
+    };
+    let mut parts = vec![format!("{turns}, {calls}"), format!("{used}{mark}")];
+    // Sub-agents and summaries count at the prices of their own models.
+    if is_worth_telling(output.cost.known) {
+        parts.push(format!("{}{mark}", output.cost));
+    }
     parts
-}
-
-/// Formats tokens, for example "read 9120 (71 % cached), wrote 310", and says if the provider did not
-/// report all of them.
-fn used(usage: Usage, estimated: Usage) -> String {
-    let used = usage.combine(estimated);
-    if estimated == Usage::default() {
-        used.to_string()
-    } else {
-        format!("{used} (estimated)")
-    }
-}
-
-/// Formats the cost, for example "$5.0251". Sub-agents and summaries count at the prices of their
-/// own models. Returns `None` if no price is known, or nothing was paid.
-fn bill(cost: Cost, estimated: Usage) -> Option<String> {
-    if !is_worth_telling(cost.known) {
-        return None;
-    }
-    Some(format!("{}{cost}", about(estimated)))
 }
 
 /// Returns `true` if an amount is not zero as formatted.
 pub(crate) fn is_worth_telling(money: Money) -> bool {
     money.to_string() != Money(0).to_string()
-}
-
-/// Returns the prefix of a number that is partly estimated.
-pub(crate) fn about(estimated: Usage) -> &'static str {
-    if estimated == Usage::default() {
-        ""
-    } else {
-        "about "
-    }
 }
 
 /// Describes a plan that was applied, with the number of messages that left the view.

@@ -1,8 +1,8 @@
 //! [`RunStatus`]: the status line of a run, with the gauge of its context.
 
-use plimsoll::{Money, Tokens, Usage};
+use plimsoll::{Money, Tokens};
 
-use crate::outcome::{about, is_worth_telling};
+use crate::outcome::is_worth_telling;
 use crate::terminal::text::SEPARATOR;
 
 /// Width of the gauge, in cells.
@@ -19,8 +19,6 @@ pub(crate) struct RunStatus {
     pub(crate) trigger: Option<Tokens>,
     /// The model's window, in tokens.
     pub(crate) window: Option<Tokens>,
-    /// Usage that the provider did not report.
-    pub(crate) estimated: Usage,
     /// The cost so far, if it is known.
     pub(crate) cost: Option<Money>,
     /// The current activity; empty if there is none.
@@ -41,7 +39,7 @@ impl RunStatus {
             None => format!("{} tokens", self.tokens),
         });
         if let Some(cost) = self.cost.filter(|cost| is_worth_telling(*cost)) {
-            parts.push(format!("{}{cost}", about(self.estimated)));
+            parts.push(cost.to_string());
         }
         if !self.doing.is_empty() {
             parts.push(self.doing.clone());
