@@ -16,7 +16,9 @@ use crate::terminal::text::one_line;
 pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
     let counter = chat_file::counter(&args.counter)?;
     let given = input::chat(args.file.as_deref())?;
-    given.say_repairs();
+    for repair in &given.repairs {
+        say!("repaired: {repair}");
+    }
     let (chat, target) = chat_file::read(&given, None, None)?;
     let chat = Body::of(chat, &target)
         .map_err(|error| CliError::failed(format!("{error}; `plimsoll repair` corrects it")))?;

@@ -59,13 +59,6 @@ impl InputChat {
             text: log.take_chat().write().into_owned() + "\n",
         }
     }
-
-    /// Reports the repairs on standard error.
-    pub(crate) fn say_repairs(&self) {
-        for repair in &self.repairs {
-            say!("repaired: {repair}");
-        }
-    }
 }
 
 /// Reads a chat. If the file is the session log of another agent, returns the messages of its

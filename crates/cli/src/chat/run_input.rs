@@ -182,20 +182,8 @@ impl RunInput {
         let (text, is_later) = match parsed {
             ChatLine::Say(text) => (text, false),
             ChatLine::Command(Command::Later, text) => (text, true),
-            ChatLine::Command(Command::Quit, _) => {
-                self.quit(remote).await;
-                return true;
-            }
-            ChatLine::Nothing => return true,
-            ChatLine::Unknown(text) => {
-                self.terminal.must(&text);
-                return true;
-            }
-            ChatLine::Command(..) => {
-                self.terminal.must(
-                    "this command works only between runs; a plain line steers this run, /later \
-                     TEXT is sent after its answer, Ctrl-C stops it",
-                );
+            other => {
+                self.command(&other, remote).await;
                 return true;
             }
         };
@@ -206,6 +194,19 @@ impl RunInput {
                 self.terminal.must(&format!("plimsoll: {why}"));
                 true
             }
+        }
+    }
+
+    /// Executes a command that needs no message.
+    async fn command(&mut self, parsed: &ChatLine, remote: &Remote) {
+        match parsed {
+            ChatLine::Command(Command::Quit, _) => self.quit(remote).await,
+            ChatLine::Command(..) => self.terminal.must(
+                "this command works only between runs; a plain line steers this run, /later TEXT is \
+                 sent after its answer, Ctrl-C stops it",
+            ),
+            ChatLine::Unknown(text) => self.terminal.must(text),
+            ChatLine::Say(_) | ChatLine::Nothing => {}
         }
     }
 

@@ -13,7 +13,7 @@ use plimsoll::store::{
 };
 use plimsoll::{Event, Gate, PermissionMode, SessionEvent};
 
-use crate::agent::{self, ReadyAgent, UserSide};
+use crate::agent::{self, UserSide};
 use crate::asked_to_end;
 use crate::error::{CliError, DONE};
 use crate::settings::Sources;
@@ -91,19 +91,13 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
         observer: Arc::new(warnings),
         schema: None,
     };
-    let ReadyAgent {
-        agent,
-        config,
-        choice,
-        mcp,
-        ..
-    } = agent::build(config, &sources, user, false, kept, None).await?;
+    let ready = agent::build(config, &sources, user, false, kept, None).await?;
     let options = WorkerOptions {
         identity_keys: args.identity_keys.clone(),
         on_database: Some(Box::new(tell)),
     };
     let worker =
-        Worker::bind(agent, store.clone(), args.listen, options).map_err(CliError::usage)?;
+        Worker::bind(ready.agent, store.clone(), args.listen, options).map_err(CliError::usage)?;
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let serving = tokio::spawn(worker.serve(async {
         let _ = ended.await;
@@ -121,15 +115,15 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
         );
     }
     crate::note(&lines_of(&[
-        format!("worker with {}", choice.model.provider.model()),
-        format!("tools in {}", config.settings().root.display()),
+        format!("worker with {}", ready.choice.model.provider.model()),
+        format!("tools in {}", ready.config.settings().root.display()),
         "Ctrl-C ends it".to_owned(),
     ]));
     asked_to_end().await?;
     let _ = end.send(());
     // Its sessions are free at once for the next worker.
     let _ = serving.await;
-    mcp.close().await;
+    ready.mcp.close().await;
     store.close().await;
     Ok(DONE)
 }

@@ -79,13 +79,12 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
 
 /// Reads the session log of another agent. Returns `None` if the file is something else.
 fn log(args: &ImportArgs) -> Result<Option<SessionLog>, CliError> {
-    let mut log = match (&args.file, args.from) {
-        (None, from) => {
-            let found = crate::rescue::newest(from)?;
-            let log = SessionLog::read(&found.path, found.session.as_deref());
-            log.map(Some)?
+    let mut log = match &args.file {
+        None => {
+            let found = crate::rescue::newest(args.from)?;
+            Some(SessionLog::read(&found.path, found.session.as_deref())?)
         }
-        (Some(path), _) => input::session_log(path)?,
+        Some(path) => input::session_log(path)?,
     };
     if let Some(log) = &mut log {
         // The instructions mention tools of the other agent.
