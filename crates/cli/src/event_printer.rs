@@ -309,11 +309,15 @@ impl Observer for EventPrinter {
                 let messages = counted(*messages, "message");
                 self.doing(state, format!("{} sums up {messages}", clean(model)));
             }
-            Event::SummaryEnded {
-                failure: Some(why), ..
-            } => self.warn(&format!(
-                "the model wrote no usable summary: {why}; extract writes the summaries of this run"
-            )),
+            Event::SummaryEnded { failure, .. } => {
+                self.doing(state, "");
+                if let Some(why) = failure {
+                    self.warn(&format!(
+                        "the model wrote no usable summary: {why}; extract writes the summaries of \
+                         this run"
+                    ));
+                }
+            }
             Event::CacheMissed { expected, read } => {
                 self.dim(&format!("read {read} of {expected} tokens from the cache"));
             }
