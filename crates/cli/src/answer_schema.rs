@@ -3,13 +3,12 @@
 //! The task tells the model the schema, and the answer is checked. The providers' own structured
 //! output is not used, because it differs between providers and works badly together with tools.
 
-use std::error::Error;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use boon::{CompileError, Compiler, SchemaIndex, Schemas, UrlLoader, ValidationError};
+use boon::{CompileError, Compiler, SchemaIndex, Schemas, SchemeUrlLoader, ValidationError};
 use serde_json::Value;
 
 use crate::error::CliError;
@@ -27,15 +26,6 @@ pub(crate) struct AnswerSchema {
     text: Arc<str>,
     schemas: Arc<Schemas>,
     index: SchemaIndex,
-}
-
-/// A loader that rejects references to other documents.
-struct NoOthers;
-
-impl UrlLoader for NoOthers {
-    fn load(&self, url: &str) -> Result<Value, Box<dyn Error>> {
-        Err(format!("it refers to {url}, and other documents are not read").into())
-    }
 }
 
 impl AnswerSchema {
@@ -60,7 +50,8 @@ impl AnswerSchema {
             .map_err(|error| refused(format!("is not valid JSON: {error}")))?;
         let mut schemas = Schemas::new();
         let mut compiler = Compiler::new();
-        compiler.use_loader(Box::new(NoOthers));
+        // Other documents are not read: no scheme is known.
+        compiler.use_loader(Box::new(SchemeUrlLoader::new()));
         let none = |error| refused(format!("is not a JSON Schema: {}", reason(&error)));
         compiler.add_resource(NAME, schema).map_err(none)?;
         let index = compiler.compile(NAME, &mut schemas).map_err(none)?;
@@ -187,7 +178,7 @@ mod tests {
             (r#"{"type":"strong"}"#, "is not a JSON Schema"),
             (
                 r#"{"$ref":"file:///etc/passwd"}"#,
-                "other documents are not read",
+                "unsupported scheme in file:///etc/passwd",
             ),
             (r##"{"$ref":"#/$defs/none"}"##, "is not a JSON Schema"),
             (r#"{"pattern":"("}"#, "is not a JSON Schema"),
