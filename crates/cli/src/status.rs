@@ -74,7 +74,6 @@ mod tests {
             window: Some(Tokens(200_000)),
             cost: Some(Money(12_345_000)),
             doing: "the model writes".to_owned(),
-            ..RunStatus::default()
         };
         let line = status.line();
         assert_eq!(
