@@ -41,19 +41,16 @@ pub(crate) fn prose(text: &str) -> Result<(), CliError> {
     line(format_args!("{}", wrapped(text, &console::Term::stdout())))
 }
 
-/// Writes a text to standard output without adding a line break.
+/// Writes a text to standard output without adding a line break, and flushes it.
 pub(crate) fn exactly(text: &str) -> Result<(), CliError> {
-    write(&mut io::stdout().lock(), text).map_err(|error| failed(&error))
-}
-
-/// Writes a text to standard output and flushes it.
-pub(crate) fn write(out: &mut io::StdoutLock<'_>, text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
     let text = if out.is_terminal() {
         Cow::Owned(clean(text))
     } else {
         Cow::Borrowed(text)
     };
-    out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    written.map_err(|error| failed(&error))
 }
 
 /// Converts an error of standard output.
