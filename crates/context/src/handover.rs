@@ -11,6 +11,7 @@ mod files;
 mod format;
 mod names;
 mod outcome;
+mod pieces;
 mod replies;
 mod rows;
 mod select;
@@ -21,7 +22,6 @@ mod state;
 mod statements;
 #[cfg(test)]
 mod tests;
-mod user_words;
 mod words;
 mod work;
 
@@ -55,10 +55,9 @@ pub(crate) fn handover(
     let texts = entries::texts(messages);
     let most = usize::try_from(max.saturating_mul(DENSE)).unwrap_or(usize::MAX);
     let rows = work::read(&texts, most);
-    let pieces = user_words::pieces(&rows);
     let mut tokens = max;
     for _ in 0..ATTEMPTS {
-        let mut text = select::select(&rows, &pieces, tokens, count)?;
+        let mut text = select::select(&rows, tokens, count)?;
         let weight = count(&text);
         if weight <= max {
             text.truncate(text.trim_end().len());

@@ -29,8 +29,8 @@ pub(crate) const PERHAPS_UNDONE: Act = "perhaps undone";
 /// What tools do besides.
 const RUNS: &str = "runs";
 const SEARCHES: &str = "searches";
-/// The word of a patch for the new place of a file.
-const MOVED: &str = "moved";
+/// The word for the new place of a moved file, in lists.
+pub(crate) const MOVED: &str = "moved";
 
 /// One tool call.
 #[derive(Debug, Default)]

@@ -88,7 +88,12 @@ impl<'t> FileList<'t> {
     /// `path` are words: only the files that they name are meant, if there are any.
     fn end(&mut self, path: &str, ending: Act, at: Order) {
         let (path, words) = path.split_once('\n').unwrap_or((path, ""));
-        let is_named = |file: &FileRecord<'_>| words.lines().any(|word| may_be(&file.path, word));
+        let folder = path_parts(path);
+        let words: Vec<Vec<&str>> = words.lines().map(path_parts).collect();
+        let is_named = |file: &FileRecord<'_>| {
+            let path = path_parts(&file.path);
+            words.iter().any(|word| may_be(&path, word))
+        };
         let names_some = self.all.iter().any(is_named);
         let mut is_known = false;
         for file in &mut self.all {
@@ -97,7 +102,7 @@ impl<'t> FileList<'t> {
             let is_meant = if names_some {
                 is_named(file)
             } else {
-                may_be(&file.path, path)
+                may_be(&path_parts(&file.path), &folder)
             };
             if !is_same && !is_meant {
                 continue;
@@ -166,15 +171,14 @@ fn is_end(path: &str, end: &str) -> bool {
 
 /// Checks whether a file may be `of`, or one of that folder or pattern: one of the two may be named in
 /// another folder.
-fn may_be(path: &str, of: &str) -> bool {
-    let (path, of) = (path_parts(path), path_parts(of));
+fn may_be(path: &[&str], of: &[&str]) -> bool {
     let begins = |path: &[&str], of: &[&str]| {
         path.len() >= of.len() && path.iter().zip(of).all(|(name, of)| is_like(name, of))
     };
     let mut ends = (0..of.len()).filter_map(|at| of.get(at..));
     of.is_empty()
-        || ends.any(|of| begins(&path, of))
-        || (0..path.len()).any(|at| path.get(at..).is_some_and(|path| begins(path, &of)))
+        || ends.any(|of| begins(path, of))
+        || (0..path.len()).any(|at| path.get(at..).is_some_and(|path| begins(path, of)))
 }
 
 /// Returns the names in a path up to any number of folders (`**`), without variables.

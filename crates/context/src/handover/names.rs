@@ -20,7 +20,12 @@ pub fn each_name(text: &str, with_lines: bool, tell: &mut dyn FnMut(&str) -> boo
     for line in clip(text, TEXT_MAX).lines() {
         // At the beginning of a line and behind a file, a number is that of a line.
         let (mut sign, mut is_place) = (' ', true);
-        for piece in clip(line, LINE_MAX).split_inclusive(|c: char| !is_of_run(c)) {
+        let pieces = clip(line, LINE_MAX).split_inclusive(|c: char| !is_of_run(c));
+        let mut pieces = pieces.peekable();
+        while let Some(piece) = pieces.next() {
+            let next = pieces.peek().copied().unwrap_or_default();
+            // A key in JSON is no name.
+            let is_key = piece.ends_with('"') && next.starts_with(':');
             let run = piece.trim_end_matches(|c: char| !is_of_run(c));
             // `\nfoo` in a JSON text means `foo`.
             let run = run.get(usize::from(sign == '\\')..).unwrap_or_default();
@@ -30,7 +35,8 @@ pub fn each_name(text: &str, with_lines: bool, tell: &mut dyn FnMut(&str) -> boo
             let is_number = is_beside && !is_of_line && run.bytes().all(|b| b.is_ascii_digit());
             let is_whole = is_number || run.contains('/') || has_extension(run);
             let mut words = run.split(|c| !is_whole && (c == '.' || c == '-'));
-            if !words.all(|word| !(is_number || is_name(word)) || !is_of_size(word) || tell(word)) {
+            let is_told = |word: &str| !is_key && is_of_size(word) && (is_number || is_name(word));
+            if !words.all(|word| !is_told(word) || tell(word)) {
                 return;
             }
             sign = piece.chars().next_back().unwrap_or(' ');

@@ -6,7 +6,7 @@
 //! they name none, any file.
 
 use super::calls::{
-    Act, EDITED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
+    Act, MOVED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
 };
 use super::names::has_extension;
 use super::sentences::one_line;
@@ -19,10 +19,15 @@ const BODY_MAX: usize = 4_000;
 const WORDS_MAX: usize = 3;
 /// The maximum number of words of an unclear command that are compared with paths.
 const UNCLEAR_MAX: usize = 200;
+/// The signs of a pattern.
+const PATTERN: [char; 4] = ['*', '?', '[', '{'];
+/// The signs of a variable or a command in a word.
+const VARIABLE: [char; 2] = ['$', '`'];
 
 /// Reads a command that runs in `folder`.
 pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
-    let shell = without_bodies(&command.replace("\\\n", " "));
+    let command = command.replace("\\\n", " ");
+    let shell = without_bodies(&command, false);
     let (first_folder, shown) = shown(&shell);
     let mut call = TranscriptCall {
         signature: one_line(shown, SIGNATURE_MAX),
@@ -33,67 +38,65 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
     };
     let mut current = folder.to_owned();
     let (mut is_certain, mut pipeline) = (true, Vec::new());
-    for (link, words) in stages(&shell) {
-        if link != '|' {
+    for (link, words) in stages(&without_bodies(&command, true)) {
+        if !matches!(link, '|' | '>') {
             pipeline.clear();
         }
-        pipeline.extend(words.iter().cloned());
         let removes = any_in("removing", &padded(&words));
-        let stage = Stage::of(words);
-        let (program, to) = (stage.word(0), stage.word(1));
-        let folder = in_folder(&current, stage.folder.as_deref().unwrap_or_default());
-        if matches!(program, "cd" | "pushd") {
-            current = in_folder(&folder, to);
+        pipeline.extend(words.iter().cloned());
+        let stage = Stage::of(words, &current);
+        if matches!(stage.word(0), "cd" | "pushd") {
+            current = in_folder(&stage.folder, stage.word(1));
         }
-        is_certain &= !is_in("conditions", program);
+        is_certain &= !is_in("conditions", stage.word(0));
         // What stands behind `||` may not run.
-        let is_sure = is_certain && link != '!';
-        let acts = stage.acts(&folder, is_sure, if removes { &pipeline } else { &[] });
-        let reads = acts.is_empty() && stage.is_listed("readers");
-        let is_aside = program.is_empty() || stage.is_listed("aside_programs");
+        let (acts, is_clear) = stage.acts(is_certain && link != '!');
         if !matches!(link, '|' | '!') {
+            let reads = acts.is_empty() && stage.is_listed("readers");
+            let is_aside = stage.words.is_empty() || stage.is_listed("aside_programs");
             call.is_reader &= reads || is_aside;
-            let is_test = !reads && !is_aside && stage.tests();
-            call.tests.extend(is_test.then(|| stage.test(&folder)));
+            call.tests
+                .extend(stage.test().filter(|_| !reads && !is_aside));
         }
+        let runs = pipeline.iter().any(|word| word.contains(VARIABLE));
         call.files.extend(acts);
+        if removes && !is_clear && (runs || !stage.is_listed("speakers")) {
+            call.files.extend(perhaps_removed(&stage.folder, &pipeline));
+        }
     }
-    call.files.extend(patched(command));
+    call.files.extend(patched(&command));
     call
 }
 
 /// One program with its arguments.
-#[derive(Default)]
 struct Stage {
     /// The program without its folder, its arguments and its options.
     words: Vec<String>,
     /// The variables that make another test of a test.
-    variables: Vec<String>,
-    /// The folder of `-C`.
-    folder: Option<String>,
-    /// The file that the output goes to.
-    output: Option<(Act, String)>,
+    variables: String,
+    folder: String,
 }
 
 impl Stage {
-    fn of(words: Vec<String>) -> Self {
-        let mut stage = Self::default();
+    fn of(words: Vec<String>, folder: &str) -> Self {
+        let mut stage = Self {
+            words: Vec::new(),
+            variables: String::new(),
+            folder: folder.to_owned(),
+        };
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
-            let is_first = stage.words.is_empty();
             match word.as_str() {
-                ">" => stage.output = words.next().map(|path| (WRITTEN, path)),
-                ">>" => stage.output = words.next().map(|path| (EDITED, path)),
-                "-C" => stage.folder = words.next(),
+                "-C" => stage.folder = in_folder(folder, &words.next().unwrap_or_default()),
                 _ if word.starts_with('<') => {}
-                _ if !is_first => stage.words.push(word),
+                _ if !stage.words.is_empty() => stage.words.push(word),
                 // `timeout 60 make` runs make, and `python -m pytest` runs pytest.
-                _ if is_in("wrappers", &word) => {}
-                _ if word.starts_with(['-', '$', '(']) || word.starts_with(char::is_numeric) => {}
+                _ if is_in("wrappers", &word) || word.starts_with(['-', '$', '(']) => {}
+                _ if word.starts_with(char::is_numeric) => {}
                 _ if word.contains('=') => {
                     let name = word.split('=').next().unwrap_or_default();
                     let is_plain = is_in("plain_variables", name);
-                    stage.variables.extend((!is_plain).then_some(word));
+                    stage.variables.extend((!is_plain).then_some(word + " "));
                 }
                 _ => stage
                     .words
@@ -104,52 +107,40 @@ impl Stage {
     }
 
     /// Returns the program and its arguments.
-    fn arguments(&self) -> impl Iterator<Item = &str> {
+    fn arguments(&self) -> Vec<&str> {
         let words = self.words.iter().map(String::as_str);
-        words.filter(|word| !word.starts_with('-'))
+        words.filter(|word| !word.starts_with('-')).collect()
     }
 
     fn word(&self, n: usize) -> &str {
-        self.arguments().nth(n).unwrap_or_default()
+        self.arguments().get(n).copied().unwrap_or_default()
     }
 
-    /// Returns the actions on files. `removing` are the words of the stage and of those that it reads from,
-    /// if one removes files.
-    fn acts(&self, folder: &str, is_certain: bool, removing: &[String]) -> Vec<(Act, String)> {
+    /// Returns the listed actions on files, and whether they are all that the program does to files.
+    fn acts(&self, is_certain: bool) -> (Vec<(Act, String)>, bool) {
         let mut acts: Vec<(Act, String)> = Vec::new();
-        let is_harmless = self.is_listed("speakers") && !removing.iter().any(|word| runs(word));
-        let mut is_clear = is_harmless || removing.is_empty();
-        if let Some((effects, words)) = list("effects").find_map(|row| self.effects(row)) {
-            is_clear = true;
-            let mut effects = effects.split('|');
-            let [before, last, all] = [(); 3].map(|()| effects.next().unwrap_or_default());
-            let words: Vec<String> = words.into_iter().flat_map(expanded).collect();
-            for (n, word) in words.iter().enumerate() {
-                let act = if n + 1 < words.len() { before } else { last };
-                let is_pattern = word.contains(['*', '?', '[']);
-                let is_change = matches!(act, WRITTEN | EDITED);
+        let Some((effects, words)) = list("effects").find_map(|row| self.effects(row)) else {
+            return (acts, false);
+        };
+        let mut is_clear = true;
+        let mut effects = effects.split('|');
+        let [before, last, all] = [(); 3].map(|()| effects.next().unwrap_or_default());
+        for (n, word) in words.iter().enumerate() {
+            let act = if n + 1 < words.len() { before } else { last };
+            let act = match act {
+                "" => continue,
                 // `mv a.rs src` names a folder.
-                let is_folder = act == WRITTEN && !has_extension(word);
-                match act {
-                    "" => {}
-                    _ if is_change && (is_folder || is_pattern) => {}
-                    _ if any_in("no_paths", word) => is_clear &= is_change,
-                    REMOVED if is_pattern || !is_certain => {
-                        acts.push((PERHAPS_REMOVED, in_folder(folder, word)))
-                    }
-                    _ => acts.push((act, in_folder(folder, word))),
-                }
+                MOVED if has_extension(word) => WRITTEN,
+                REMOVED if !is_certain || word.contains(PATTERN) => PERHAPS_REMOVED,
+                act => act,
+            };
+            is_clear &= !any_in("no_paths", word);
+            if act != MOVED && !any_in("no_paths", word) && !word.starts_with("/dev/") {
+                acts.push((act, in_folder(&self.folder, word)));
             }
-            acts.extend((!all.is_empty()).then(|| (all, unclear(folder, &words))));
         }
-        if !is_clear {
-            acts.extend(perhaps_removed(folder, removing));
-        }
-        let output = self.output.iter();
-        let output =
-            output.filter(|(_, path)| !any_in("no_paths", path) && !path.starts_with("/dev/"));
-        acts.extend(output.map(|(act, path)| (*act, in_folder(folder, path))));
-        acts
+        acts.extend((!all.is_empty()).then(|| (all, unclear(&self.folder, &words))));
+        (acts, is_clear)
     }
 
     /// Returns the effects of a line of the list and the arguments, if the program is that of the line.
@@ -157,7 +148,7 @@ impl Stage {
         let (form, effects) = row.split_once('|')?;
         let (options, names): (Vec<&str>, Vec<&str>) =
             form.split(' ').partition(|part| part.starts_with('-'));
-        let arguments: Vec<&str> = self.arguments().collect();
+        let arguments = self.arguments();
         let arguments = arguments.strip_prefix(names.as_slice())?;
         let is_met = options.iter().all(|option| self.has(option));
         is_met.then(|| (effects, arguments.to_vec()))
@@ -165,13 +156,12 @@ impl Stage {
 
     /// Checks for an option. `-rf` contains `-r`.
     fn has(&self, option: &str) -> bool {
-        let letter = option
-            .strip_prefix('-')
-            .filter(|rest| rest.len() == 1 && *rest != "-");
         let mut options = self.words.iter().filter(|word| word.starts_with('-'));
-        options.any(|one| match letter {
-            Some(letter) => !one.starts_with("--") && one.contains(letter),
-            None => one.split('=').next() == Some(option),
+        options.any(|one| match option.as_bytes() {
+            [b'-', letter] if *letter != b'-' => {
+                !one.starts_with("--") && one.as_bytes().contains(letter)
+            }
+            _ => one.split('=').next() == Some(option),
         })
     }
 
@@ -181,134 +171,84 @@ impl Stage {
         is_in(name, program) || is_in(name, &format!("{program} {}", self.word(1)))
     }
 
-    /// Returns `true` for a build, a check or a test: by the program, or by one of the words behind it that
+    /// Returns a build, a check or a test: it is known by the program, or by one of the words behind it that
     /// is no file.
-    fn tests(&self) -> bool {
-        let program = self.word(0);
-        let words = self.arguments().skip(1).take(WORDS_MAX);
-        let mut words = words.filter(|word| !word.contains('/') && !has_extension(word));
-        let is_test = is_test_word(program) || words.any(is_test_word);
+    fn test(&self) -> Option<TestRun> {
+        let arguments = self.arguments();
+        let mut names = arguments.iter().take(WORDS_MAX + 1).enumerate();
+        let (at, _) = names.find(|(n, word)| {
+            let is_file = *n > 0 && (word.contains('/') || has_extension(word));
+            let low = word.to_lowercase();
+            let mut parts = low.split(['-', '_', ':', '.']);
+            !is_file && parts.any(|part| is_in("tests", part))
+        })?;
         let asks_only = self.words.iter().any(|word| is_in("asks_only", word));
-        is_test && !asks_only && program != "git"
-    }
-
-    /// Returns what the test runs. An option and its value are one word.
-    fn test(&self, folder: &str) -> TestRun {
-        let mut words: Vec<String> = Vec::new();
-        let told = self
+        let words = self
             .words
             .iter()
             .filter(|word| !is_in("plain_options", word));
-        for word in told.map(|word| word.trim_start_matches("./").trim_end_matches('/')) {
-            match words.last_mut() {
-                Some(option)
-                    if option.starts_with('-')
-                        && !option.contains(' ')
-                        && !word.starts_with('-') =>
-                {
-                    option.extend([' '].into_iter().chain(word.chars()));
-                }
-                _ if word.starts_with('-') => words.push(word.replace('=', " ")),
-                _ => words.push(word.to_owned()),
+        let mut option = "";
+        let words = words.flat_map(|word| word.split('=')).map(|word| {
+            let word = word.trim_start_matches("./").trim_end_matches('/');
+            if word.starts_with('-') {
+                option = word;
+                return word.to_owned();
             }
-        }
-        let place = [self.variables.as_slice(), &[folder.to_owned()]].concat();
-        TestRun {
-            place: place.join(" "),
-            words,
-        }
+            format!("{} {word}", std::mem::take(&mut option))
+        });
+        let is_test = !asks_only && self.word(0) != "git";
+        is_test.then(|| TestRun {
+            place: format!("{}{}", self.variables, self.folder),
+            words: words.collect(),
+            is_bare: arguments.len() == at + 1,
+        })
     }
-}
-
-fn is_test_word(word: &str) -> bool {
-    let low = word.to_lowercase();
-    low.split(['-', '_', ':', '.'])
-        .any(|part| is_in("tests", part))
-}
-
-/// Checks for a command in a word.
-fn runs(word: &str) -> bool {
-    word.contains(['`', '$'])
 }
 
 /// Returns the names and numbers in words that may contain code.
 fn parts(words: &[String]) -> impl Iterator<Item = &str> {
     let is_of_part = |c: char| c.is_alphanumeric() || "_./-*?[]{}~\\:".contains(c);
-    words
+    let parts = words
         .iter()
-        .flat_map(move |word| word.split(move |c| !is_of_part(c)))
+        .flat_map(move |word| word.split(move |c| !is_of_part(c)));
+    parts.filter(|part| !part.is_empty())
 }
 
 /// Returns the parts of words in lower case, each between blanks.
 fn padded(words: &[String]) -> String {
-    let parts = parts(words).filter(|part| !part.is_empty());
-    parts.fold(" ".to_owned(), |text, part| {
-        text + &part.to_lowercase() + " "
-    })
-}
-
-/// Returns the files that an unclear command may have removed.
-fn perhaps_removed(folder: &str, pipeline: &[String]) -> Vec<(Act, String)> {
-    let is_pattern = |word: &&String| word.contains(['*', '?', '[']);
-    let mut program = pipeline.iter().skip_while(|word| is_in("wrappers", word));
-    let is_search = program.next().is_some_and(|program| program == "find");
-    let has_unknown = pipeline.iter().any(|word| runs(word));
-    let is_fed = pipeline
-        .iter()
-        .any(|word| word == "xargs" || word == "parallel");
-    if is_search && !has_unknown {
-        // `find src -name '*.py'`: the patterns, or the folders before the options.
-        let options = pipeline.iter().filter(|word| word.starts_with(['-', '!']));
-        let excludes = options.clone().any(|option| is_in("excluding", option));
-        let patterns: Vec<&String> = pipeline
-            .iter()
-            .filter(is_pattern)
-            .filter(|_| !excludes)
-            .collect();
-        let folders = program.take_while(|word| !word.starts_with(['-', '(', '!']));
-        let paths: Vec<&String> = if patterns.is_empty() {
-            folders.collect()
-        } else {
-            patterns
-        };
-        return paths
-            .into_iter()
-            .map(|path| (PERHAPS_REMOVED, in_folder(folder, path)))
-            .collect();
-    }
-    let is_listed = pipeline
-        .first()
-        .is_some_and(|program| is_in("listers", program));
-    let is_told = !has_unknown && (!is_fed || is_listed);
-    let words = parts(pipeline).filter(|part| is_told && !part.starts_with('-'));
-    let words = words.filter(|part| part.contains(char::is_alphanumeric) || part.contains('*'));
-    vec![(PERHAPS_REMOVED, unclear(folder, words.take(UNCLEAR_MAX)))]
+    let parts: Vec<&str> = parts(words).collect();
+    format!(" {} ", parts.join(" ").to_lowercase())
 }
 
 /// Returns the path of an action on the files that words name, or, if they name none, on those of a folder.
-fn unclear(folder: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> String {
-    let mut path = in_folder(folder, ".");
-    for word in words {
-        path.extend(["\n", &word.as_ref().replace('\n', " ")]);
-    }
-    if path.contains('\n') {
-        path
-    } else {
-        path + "\n"
-    }
+fn unclear(folder: &str, words: &[&str]) -> String {
+    format!("{}\n{}", in_folder(folder, "."), words.join("\n"))
 }
 
-/// Returns the words that a word in braces stands for: `src/{a,b}.rs`.
-fn expanded(word: &str) -> Vec<String> {
-    let split = word.split_once('{');
-    let split = split.and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
-    match split {
-        Some((before, (inner, behind))) if inner.contains(',') => {
-            let words = inner.split(',').map(|one| format!("{before}{one}{behind}"));
-            words.flat_map(|word| expanded(&word)).collect()
-        }
-        _ => vec![word.to_owned()],
+/// Returns the files that an unclear command may have removed: those that its words name, or, if the names
+/// come from elsewhere, all.
+fn perhaps_removed(folder: &str, pipeline: &[String]) -> Vec<(Act, String)> {
+    let is_unknown = |word: &String| word.contains(VARIABLE) || is_in("unknown_files", word);
+    let is_unknown = pipeline.iter().any(is_unknown) || parts(pipeline).nth(UNCLEAR_MAX).is_some();
+    let mut search = pipeline
+        .iter()
+        .skip_while(|word| *word != "find")
+        .skip(1)
+        .peekable();
+    if search.peek().is_none() || is_unknown {
+        let words: Vec<&str> = parts(pipeline).filter(|_| !is_unknown).collect();
+        return vec![(PERHAPS_REMOVED, unclear(folder, &words))];
     }
+    // `find src -name '*.py'`: the patterns, or the folders before the options.
+    let patterns = search
+        .clone()
+        .filter(|word| word.contains(PATTERN) && *word != "{}");
+    let mut paths: Vec<&String> = patterns.collect();
+    if paths.is_empty() {
+        paths.extend(search.take_while(|word| !word.starts_with(['-', '(', '!'])));
+    }
+    let paths = paths.into_iter().map(|path| in_folder(folder, path));
+    paths.map(|path| (PERHAPS_REMOVED, path)).collect()
 }
 
 /// Returns a path relative to a folder.
@@ -323,9 +263,10 @@ fn in_folder(folder: &str, path: &str) -> String {
     }
 }
 
-/// Returns a command without the bodies of here-documents, which are content, unless a program runs them.
-fn without_bodies(command: &str) -> String {
-    let mut shell: Vec<String> = Vec::new();
+/// Returns a command without the bodies of here-documents, which are content. If `with_code`, those that a
+/// program runs are an argument of it.
+fn without_bodies(command: &str, with_code: bool) -> String {
+    let mut shell = String::new();
     let mut lines = command.lines();
     while let Some(line) = lines.next() {
         let (before, behind) = line.split_once("<<").unwrap_or((line, ""));
@@ -333,50 +274,47 @@ fn without_bodies(command: &str) -> String {
         let end = behind.find([' ', ')', ';', '&', '|', '>']);
         let (word, rest) = behind.split_at(end.unwrap_or(behind.len()));
         let end = word.trim_matches(['\'', '"', '\\']);
-        let mut ahead = lines.clone();
-        let body: Vec<&str> = ahead
-            .by_ref()
+        let length = lines
+            .clone()
             .take(BODY_MAX)
-            .take_while(|line| line.trim() != end)
-            .collect();
-        if end.is_empty() || body.len() == lines.clone().take(BODY_MAX).count() {
-            shell.push(line.to_owned());
+            .position(|line| line.trim() == end);
+        let Some(length) = length.filter(|_| !end.is_empty()) else {
+            shell.extend([line, "\n"]);
             continue;
-        }
-        let is_code = before
-            .split_whitespace()
-            .any(|word| is_in("interpreters", word));
-        let code = body.join("\n").replace('\'', "\"");
-        let code = if is_code {
-            format!(" '{code}'")
-        } else {
-            String::new()
         };
-        shell.push(format!("{}{code}{rest}", before.trim_end()));
-        lines = ahead;
+        let body: Vec<&str> = lines.by_ref().take(length + 1).take(length).collect();
+        shell.push_str(before.trim_end());
+        if with_code && before.split(' ').any(|word| is_in("interpreters", word)) {
+            shell.push_str(&format!(" '{}'", body.join("\n").replace('\'', "\"")));
+        }
+        shell.extend([rest, "\n"]);
     }
-    shell.join("\n")
+    shell
 }
 
 /// Splits a command into the folder to which it first changes, which agents repeat, and the part that a
 /// signature shows.
 fn shown(shell: &str) -> (&str, &str) {
     let command = shell.trim();
-    let split = command
-        .strip_prefix("cd ")
+    let rest = command.strip_prefix("cd ");
+    let (folder, rest) = rest
         .and_then(|rest| rest.split_once("&&"))
-        .map(|(folder, rest)| (folder.trim().trim_matches(['"', '\'']), rest.trim()));
-    let split = split.filter(|(folder, _)| folder.starts_with(['/', '~']));
-    split.unwrap_or(("", command))
+        .unwrap_or_default();
+    let folder = folder.trim().trim_matches(['"', '\'']);
+    if folder.starts_with(['/', '~']) {
+        (folder, rest.trim())
+    } else {
+        ("", command)
+    }
 }
 
 /// Splits a command into its stages, each as words without quotes, and with the sign before it: `|`, `!`
-/// for `||`, or any other.
+/// for `||`, or any other. The file of an output is the word of a stage `>` or `>>`.
 fn stages(shell: &str) -> Vec<(char, Vec<String>)> {
     let mut stages: Vec<(char, Vec<String>)> = Vec::new();
     let mut words: Vec<String> = Vec::new();
     let (mut word, mut is_word) = (String::new(), false);
-    let (mut link, mut quote) = (';', None);
+    let (mut link, mut quote, mut output) = (';', None, None);
     let mut chars = shell.chars().chain(['\n']).peekable();
     while let Some(c) = chars.next() {
         let next = chars.peek().copied().unwrap_or('\n');
@@ -395,22 +333,24 @@ fn stages(shell: &str) -> Vec<(char, Vec<String>)> {
             None if !ends || c == '&' && next == '>' => word.push(c),
             None => {
                 let last = std::mem::take(&mut word);
-                let is_sign = c == '>' && last.chars().all(|c| c.is_ascii_digit() || c == '&');
-                words.extend((is_word || !last.is_empty() && !is_sign).then_some(last));
-                is_word = false;
+                // `2>&1`
+                let is_stream = c == '>' && last.chars().all(|c| c.is_ascii_digit() || c == '&');
+                if std::mem::take(&mut is_word) || !last.is_empty() && !is_stream {
+                    match output.take() {
+                        Some(sign) => stages.push(('>', vec![sign, last])),
+                        None => words.push(last),
+                    }
+                }
                 let is_double = matches!(c, '>' | '|') && chars.next_if_eq(&c).is_some();
-                match c {
-                    ' ' | '\t' => {}
-                    // `2>&1`
-                    '>' if chars.next_if_eq(&'&').is_some() => {
-                        while chars.next_if(char::is_ascii_digit).is_some() {}
+                if c == '>' {
+                    output = Some(if is_double { ">>" } else { ">" }.to_owned());
+                    while chars.next_if(|c| *c == '&').is_some() {
+                        chars.next();
+                        output = None;
                     }
-                    '>' => words.push(if is_double { ">>" } else { ">" }.to_owned()),
-                    _ if words.is_empty() => {}
-                    _ => {
-                        stages.push((link, std::mem::take(&mut words)));
-                        link = if is_double { '!' } else { c };
-                    }
+                } else if !matches!(c, ' ' | '\t') && !words.is_empty() {
+                    stages.push((link, std::mem::take(&mut words)));
+                    link = if is_double { '!' } else { c };
                 }
             }
         }

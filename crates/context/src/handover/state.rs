@@ -24,25 +24,26 @@ const QUESTION: &str = "Open question: ";
 pub(crate) struct TestRun {
     /// The variables that make another test of it, and the folder.
     pub(crate) place: String,
-    /// The program, its arguments, and its options with their values.
+    /// The program, its arguments, and its options, which stand before their values once more.
     pub(crate) words: Vec<String>,
+    /// Whether no argument stands behind the word that names the test.
+    pub(crate) is_bare: bool,
 }
 
 impl TestRun {
     /// Checks whether this run tests all that another one did: it has the same program in the same folder,
-    /// names nothing that the other one does not, and lacks at most options that choose some tests.
+    /// names nothing that the other one does not, and lacks only what chooses some of the tests.
     fn covers(&self, other: &Self) -> bool {
-        let is_option = |word: &&String| word.starts_with('-');
-        let chooses = |word: &String| {
-            let option = word.split(' ').next().unwrap_or_default();
-            is_in("choosing_options", option)
+        let is_named = |one: &String| self.words.iter().any(|word| includes(word, one));
+        let may_lack = |one: &String| match one.split(' ').next() {
+            None | Some("") => self.is_bare,
+            Some(option) => is_in("choosing_options", option) && !is_named(&option.to_owned()),
         };
         let names = |word: &String| other.words.iter().any(|other| includes(word, other));
-        let mut options = other.words.iter().filter(is_option);
         self.place == other.place
             && self.words.first() == other.words.first()
             && self.words.iter().all(names)
-            && options.all(|option| chooses(option) || self.words.contains(option))
+            && other.words.iter().all(|one| is_named(one) || may_lack(one))
     }
 }
 

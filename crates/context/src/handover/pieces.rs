@@ -1,0 +1,114 @@
+//! The parts of the user's messages and the lines about the work, in the order in which they are kept
+//! if not all of them fit: short messages as a whole, long ones in sentences, pasted lines last. No
+//! sentence is left out because of another one.
+
+use std::cmp::Reverse;
+
+use super::DENSE;
+use super::format::Section;
+use super::rows::Row;
+use super::select::MARK;
+use super::sentences::{is_machine, sentences, words_of};
+use super::words::any_in;
+
+/// The maximum length of a message that is kept whole or not at all, in bytes.
+const SHORT: usize = 400;
+/// The number of digits from which a line counts as one of a log.
+const LOG_DIGITS: usize = 6;
+
+/// The kind of a piece, by which shares of the tokens are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PieceKind {
+    Typed,
+    Pasted,
+    Line(Section, u8),
+}
+
+/// What is kept as a whole or not at all: a short message, a sentence of a long one, or a line. In the
+/// order of choice.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Piece<'t> {
+    /// Short obligations and prohibitions, answers, the ends of long messages, short messages with a
+    /// fact or a wish, the others, then what else stands in long messages, then lines.
+    rank: u8,
+    /// The length of a long message.
+    length: usize,
+    /// The number of sentences between this one and the nearer end of the message.
+    depth: usize,
+    /// The index among the rows, the newest first.
+    pub(crate) row: Reverse<usize>,
+    /// The number of the sentence.
+    pub(crate) n: usize,
+    pub(crate) kind: PieceKind,
+    pub(crate) text: &'t str,
+}
+
+/// Returns the pieces of all rows, those to keep first at the beginning. Messages are not split if all of
+/// them have no more than `enough` tokens.
+pub(crate) fn pieces<'t>(
+    rows: &'t [Row<'_>],
+    enough: u64,
+    count: &dyn Fn(&str) -> u64,
+) -> Vec<Piece<'t>> {
+    let words = || {
+        rows.iter()
+            .filter(|row| row.is_user)
+            .map(|row| row.text.as_str())
+    };
+    let short = match words().map(|text| text.len() as u64 / DENSE).sum::<u64>() <= enough
+        && words().map(|text| count(text) + MARK).sum::<u64>() <= enough
+    {
+        true => usize::MAX,
+        false => SHORT,
+    };
+    let rows = rows.iter().enumerate();
+    let pieces = rows.flat_map(|(at, row)| pieces_of(at, row, short));
+    let mut pieces: Vec<Piece<'t>> = pieces.collect();
+    pieces.sort_unstable();
+    pieces
+}
+
+fn pieces_of<'t>(at: usize, row: &'t Row<'_>, short: usize) -> Vec<Piece<'t>> {
+    let is_short = row.text.len() <= short;
+    let found = if is_short || !row.is_user {
+        vec![row.text.as_str()]
+    } else {
+        sentences(&row.text)
+    };
+    let last = found.len().saturating_sub(1);
+    let pieces = found.into_iter().enumerate().map(|(n, text)| {
+        let depth = n.min(last - n);
+        let has = |cue| any_in(cue, &words_of(text));
+        let (rank, kind) = match is_short {
+            _ if !row.is_user => (8, PieceKind::Line(row.section, row.rank)),
+            true if has("must") => (0, PieceKind::Typed),
+            true if row.is_answer => (1, PieceKind::Typed),
+            false if depth == 0 => (2, PieceKind::Typed),
+            true if has("states") => (3, PieceKind::Typed),
+            true => (4, PieceKind::Typed),
+            false if is_pasted(text) => (7, PieceKind::Pasted),
+            false if has("must") => (5, PieceKind::Typed),
+            false => (6, PieceKind::Typed),
+        };
+        Piece {
+            rank,
+            length: if row.is_user && rank > 4 {
+                row.text.len()
+            } else {
+                0
+            },
+            depth,
+            row: Reverse(at),
+            n,
+            kind,
+            text,
+        }
+    });
+    pieces.collect()
+}
+
+/// Checks whether a line may be one of a log, a stack trace or code. An entry of a list is typed.
+fn is_pasted(line: &str) -> bool {
+    let digits = line.bytes().filter(u8::is_ascii_digit).count();
+    digits >= LOG_DIGITS || is_machine(line) && !line.starts_with("- ")
+}
