@@ -35,10 +35,16 @@ pub struct Copy<'a> {
     pub id: String,
     /// The path at which the agent looks for the session, next to the original.
     pub path: PathBuf,
-    log: &'a SessionLog,
+    pub(crate) log: &'a SessionLog,
     units: &'a [Unit<'a>],
-    tokens: Option<u64>,
-    ids: Ids,
+    /// The size of the session that its answers note.
+    pub(crate) tokens: Option<u64>,
+    pub(crate) ids: Ids,
+    /// The text that was not written yet.
+    pub(crate) text: String,
+    /// The id of the last entry.
+    last: Value,
+    used: HashSet<String>,
 }
 
 /// Returns a chat as a new session of the agent that wrote `log`. Its title says that it is a copy.
@@ -78,6 +84,9 @@ pub fn copy<'a>(
         log,
         units,
         ids,
+        text: String::new(),
+        last: Value::Null,
+        used: HashSet::new(),
     })
 }
 
@@ -87,7 +96,7 @@ impl Copy<'_> {
     /// # Errors
     ///
     /// Those of `out`, and of reading the log a second time.
-    pub fn write(self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
         let mut writer: Box<dyn EntryWriter> = match self.log.agent {
             Agent::Codex => Box::new(CodexWriter::default()),
             Agent::Pi => Box::new(PiWriter::default()),
@@ -95,90 +104,47 @@ impl Copy<'_> {
             Agent::Opencode => Box::new(OpencodeWriter::new(self.log)),
             _ => Box::new(ClaudeCodeWriter),
         };
-        let mut new = NewSession {
-            log: self.log,
-            id: self.id,
-            tokens: self.tokens,
-            ids: self.ids,
-            text: String::new(),
-            last: Value::Null,
-            used: HashSet::new(),
-        };
         let groups = groups(self.log, self.units);
         let places: Vec<EntryPlace> = groups.iter().filter_map(|group| group.place).collect();
         let mut groups = groups.iter();
         let mut near: Option<String> = None;
-        let mut written = Ok(());
+        let (mut has_begun, mut written) = (false, Ok(()));
         let read = for_each_again(&Source::of(self.log), &places, |_, entry| {
             let own = entry.map(|entry| String::from_utf8_lossy(entry.text).into_owned());
-            if near.is_none() {
-                writer.begin(&mut new, &keys(own.as_deref()));
+            if !has_begun {
+                writer.begin(&mut self, &keys(own.as_deref()));
                 near.clone_from(&own);
+                has_begun = true;
             }
             for group in groups.by_ref() {
                 // A new entry resembles the one before it, or the first one.
                 let own = own.as_deref().filter(|_| group.place.is_some());
                 let near = keys(own.or(near.as_deref()));
                 let own = keys(own);
-                writer.entry(&mut new, &CopiedEntry { group, own, near });
+                writer.entry(&mut self, &CopiedEntry { group, own, near });
                 if group.place.is_some() {
                     break;
                 }
             }
             near = own.or(near.take());
             if written.is_ok() {
-                written = out.write_all(new.text.as_bytes());
+                written = out.write_all(self.text.as_bytes());
             }
-            new.text.clear();
+            self.text.clear();
         });
         read.map_err(io::Error::other).and(written)?;
         let near = keys(near.as_deref());
-        if places.is_empty() {
-            writer.begin(&mut new, &near);
+        if !has_begun {
+            writer.begin(&mut self, &near);
         }
         for group in groups {
             let (own, near) = (RawObject::default(), near.clone());
-            writer.entry(&mut new, &CopiedEntry { group, own, near });
+            writer.entry(&mut self, &CopiedEntry { group, own, near });
         }
-        writer.end(&mut new, &near);
-        out.write_all(new.text.as_bytes())
+        writer.end(&mut self, &near);
+        out.write_all(self.text.as_bytes())
     }
-}
 
-/// Writes the entries of a copy in the form of one agent.
-pub(crate) trait EntryWriter {
-    /// Writes the beginning. `first` is the first entry of the log that is copied.
-    fn begin(&mut self, _new: &mut NewSession<'_>, _first: &RawObject<'_>) {}
-
-    /// Writes the entries of a group.
-    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>);
-
-    /// Writes the end. `last` is the last entry of the log.
-    fn end(&mut self, _new: &mut NewSession<'_>, _last: &RawObject<'_>) {}
-}
-
-/// A group, with the keys of its entry in the log, and those of the log's entry before it if it has none.
-pub(crate) struct CopiedEntry<'c> {
-    pub(crate) group: &'c Group<'c>,
-    pub(crate) own: RawObject<'c>,
-    pub(crate) near: RawObject<'c>,
-}
-
-/// The session that is written.
-pub(crate) struct NewSession<'a> {
-    pub(crate) log: &'a SessionLog,
-    pub(crate) id: String,
-    /// The size of the session that its answers note.
-    pub(crate) tokens: Option<u64>,
-    pub(crate) ids: Ids,
-    /// The text that was not written yet.
-    pub(crate) text: String,
-    /// The id of the last entry.
-    last: Value,
-    used: HashSet<String>,
-}
-
-impl NewSession<'_> {
     pub(crate) fn line(&mut self, line: &str) {
         self.text.push_str(line);
         self.text.push('\n');
@@ -198,6 +164,25 @@ impl NewSession<'_> {
         let parent = std::mem::replace(&mut self.last, id.clone().into());
         (id.into(), parent)
     }
+}
+
+/// Writes the entries of a copy in the form of one agent.
+pub(crate) trait EntryWriter {
+    /// Writes the beginning. `first` is the first entry of the log that is copied.
+    fn begin(&mut self, _new: &mut Copy<'_>, _first: &RawObject<'_>) {}
+
+    /// Writes the entries of a group.
+    fn entry(&mut self, new: &mut Copy<'_>, entry: &CopiedEntry<'_>);
+
+    /// Writes the end. `last` is the last entry of the log.
+    fn end(&mut self, _new: &mut Copy<'_>, _last: &RawObject<'_>) {}
+}
+
+/// A group, with the keys of its entry in the log, and those of the log's entry before it if it has none.
+pub(crate) struct CopiedEntry<'c> {
+    pub(crate) group: &'c Group<'c>,
+    pub(crate) own: RawObject<'c>,
+    pub(crate) near: RawObject<'c>,
 }
 
 /// Estimates the tokens behind the last answer. Agents, and [`SessionLog::used_tokens`], add them to the size that the

@@ -8,7 +8,7 @@ use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::copy::{CopiedEntry, EntryWriter, NewSession, block_of, keys};
+use crate::copy::{CopiedEntry, Copy, EntryWriter, block_of, keys};
 use crate::ids::Ids;
 
 /// Keys with session data, which are copied to new entries.
@@ -27,7 +27,7 @@ const POINTERS: [&str; 2] = ["forkedFrom", "toolUseResult"];
 pub(crate) struct ClaudeCodeWriter;
 
 impl EntryWriter for ClaudeCodeWriter {
-    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>) {
+    fn entry(&mut self, new: &mut Copy<'_>, entry: &CopiedEntry<'_>) {
         let (uuid, parent) = new.link(entry.own.get("uuid"), Ids::uuid);
         // Claude Code finds entries by lines that begin with the parent.
         let mut changes = vec![("parentUuid", Some(parent.to_string()))];
@@ -37,7 +37,7 @@ impl EntryWriter for ClaudeCodeWriter {
         new.line(&entry.own.with(&changes));
     }
 
-    fn end(&mut self, new: &mut NewSession<'_>, _: &RawObject<'_>) {
+    fn end(&mut self, new: &mut Copy<'_>, _: &RawObject<'_>) {
         let title = new.log.copy_title();
         let title = json!({ "type": "custom-title", "customTitle": title, "sessionId": new.id });
         new.line(&title.to_string());
@@ -46,7 +46,7 @@ impl EntryWriter for ClaudeCodeWriter {
 
 /// Returns the changes of an entry besides its links. A new entry consists of them.
 fn changes(
-    new: &mut NewSession<'_>,
+    new: &mut Copy<'_>,
     CopiedEntry { group, own, near }: &CopiedEntry<'_>,
 ) -> Vec<(&'static str, Option<String>)> {
     let is_answer = group.role == Role::Assistant;

@@ -4,7 +4,7 @@
 use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::json;
 
-use crate::copy::{CopiedEntry, EntryWriter, NewSession, keys};
+use crate::copy::{CopiedEntry, Copy, EntryWriter, keys};
 use crate::session::SessionLog;
 
 /// The keys of a payload that may contain the id of the session.
@@ -27,7 +27,7 @@ pub(crate) struct CodexWriter {
 
 impl CodexWriter {
     /// Writes a line. Newer logs number their lines without gaps.
-    fn line(&mut self, new: &mut NewSession<'_>, own: &RawObject<'_>, payload: Option<String>) {
+    fn line(&mut self, new: &mut Copy<'_>, own: &RawObject<'_>, payload: Option<String>) {
         let is_numbered = own.get("ordinal").is_some();
         let mut changes = vec![("ordinal", is_numbered.then(|| self.lines.to_string()))];
         changes.extend(payload.map(|payload| ("payload", Some(payload))));
@@ -36,13 +36,7 @@ impl CodexWriter {
     }
 
     /// Writes a new line, with the time of the one before it.
-    fn new_line(
-        &mut self,
-        new: &mut NewSession<'_>,
-        near: &RawObject<'_>,
-        kind: &str,
-        payload: String,
-    ) {
+    fn new_line(&mut self, new: &mut Copy<'_>, near: &RawObject<'_>, kind: &str, payload: String) {
         let own = |key: &str| near.get(key).map(str::to_owned);
         let own = RawObject::default().with(&[
             ("timestamp", own("timestamp").or(Some("null".to_owned()))),
@@ -55,7 +49,7 @@ impl CodexWriter {
 
 impl EntryWriter for CodexWriter {
     /// Codex does not find a rollout without its first line, which may be damaged.
-    fn begin(&mut self, new: &mut NewSession<'_>, first: &RawObject<'_>) {
+    fn begin(&mut self, new: &mut Copy<'_>, first: &RawObject<'_>) {
         if new.log.id.is_empty() {
             let begin = json!({
                 "id": new.id, "timestamp": first.text("timestamp"), "originator": "plimsoll",
@@ -65,7 +59,7 @@ impl EntryWriter for CodexWriter {
         }
     }
 
-    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>) {
+    fn entry(&mut self, new: &mut Copy<'_>, entry: &CopiedEntry<'_>) {
         let CopiedEntry { group, own, near } = entry;
         if group.units.is_empty() {
             let payload = keys(own.get("payload"));
@@ -83,7 +77,7 @@ impl EntryWriter for CodexWriter {
         }
     }
 
-    fn end(&mut self, new: &mut NewSession<'_>, last: &RawObject<'_>) {
+    fn end(&mut self, new: &mut Copy<'_>, last: &RawObject<'_>) {
         let title = json!({
             "type": "thread_name_updated", "thread_id": new.id, "thread_name": new.log.copy_title(),
         });

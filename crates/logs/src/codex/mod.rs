@@ -10,6 +10,7 @@ use plimsoll_foreign::{Protocol, Role, Unit};
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
+use crate::copy::keys;
 use crate::error::LogError;
 use crate::input::{EntryPlace, for_each_entry, newest_place};
 use crate::session::{SessionLog, text};
@@ -22,8 +23,10 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Codex, path, Protocol::Responses);
     // Items before it were replaced. A log may have a thousand times as many as the history.
     let replaced = newest_place(&log, |entry| {
-        let payload = entry.raw("payload").unwrap_or_default();
-        entry.raw("type") == Some("\"compacted\"") && payload.contains("\"replacement_history\":[")
+        let payload = entry.raw("payload");
+        let payload = payload.filter(|_| entry.raw("type") == Some("\"compacted\""));
+        let history = keys(payload).get("replacement_history");
+        history.is_some_and(|history| history.starts_with('['))
     })?;
     for_each_entry(&mut log, |log, entry| {
         let kind = entry.text("type").unwrap_or_default();

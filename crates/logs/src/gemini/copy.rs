@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 
 use super::{block, parts};
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{
-    CopiedEntry, EntryWriter, Group, NewSession, answer_all, merged, result_text, stem,
-};
+use crate::copy::{CopiedEntry, Copy, EntryWriter, Group, answer_all, merged, result_text, stem};
 use crate::session::{SessionLog, text};
 
 /// The number of digits of the id at the end of a file name.
@@ -28,7 +26,7 @@ pub(crate) fn name(log: &SessionLog, id: &str) -> String {
 pub(crate) struct GeminiWriter;
 
 impl EntryWriter for GeminiWriter {
-    fn begin(&mut self, new: &mut NewSession<'_>, _: &RawObject<'_>) {
+    fn begin(&mut self, new: &mut Copy<'_>, _: &RawObject<'_>) {
         let mut metadata = new.log.metadata.clone();
         set(&mut metadata, "sessionId", new.id.clone());
         set(&mut metadata, "summary", new.log.copy_title());
@@ -42,7 +40,7 @@ impl EntryWriter for GeminiWriter {
         new.line(&metadata.to_string());
     }
 
-    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>) {
+    fn entry(&mut self, new: &mut Copy<'_>, entry: &CopiedEntry<'_>) {
         let CopiedEntry { group, own, near } = entry;
         let mut changes = Vec::new();
         // A line without an id is no message.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{OpencodeMessage, is_seen};
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{CopiedEntry, EntryWriter, Group, NewSession, answer_all, merged, result_text};
+use crate::copy::{CopiedEntry, Copy, EntryWriter, Group, answer_all, merged, result_text};
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
 
@@ -55,14 +55,14 @@ impl OpencodeWriter {
     }
 
     /// Returns an id that sorts after all earlier ones.
-    fn id(&mut self, kind: &str, new: &mut NewSession<'_>) -> String {
+    fn id(&mut self, kind: &str, new: &mut Copy<'_>) -> String {
         self.next += 1;
         sorted_id(kind, self.next, &mut new.ids)
     }
 }
 
 impl EntryWriter for OpencodeWriter {
-    fn begin(&mut self, new: &mut NewSession<'_>, _: &RawObject<'_>) {
+    fn begin(&mut self, new: &mut Copy<'_>, _: &RawObject<'_>) {
         let mut info = new.log.metadata.clone();
         set(&mut info, "id", new.id.clone());
         set(&mut info, "title", new.log.copy_title());
@@ -70,7 +70,7 @@ impl EntryWriter for OpencodeWriter {
         new.text = format!(r#"{{"info":{info},"messages":["#);
     }
 
-    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>) {
+    fn entry(&mut self, new: &mut Copy<'_>, entry: &CopiedEntry<'_>) {
         let group = entry.group;
         let is_answer = group.role == Role::Assistant;
         let source = OpencodeMessage::parse(&entry.own);
@@ -110,7 +110,7 @@ impl EntryWriter for OpencodeWriter {
         new.text.push_str(&message.to_string());
     }
 
-    fn end(&mut self, new: &mut NewSession<'_>, _: &RawObject<'_>) {
+    fn end(&mut self, new: &mut Copy<'_>, _: &RawObject<'_>) {
         new.line("]}");
     }
 }

@@ -7,7 +7,7 @@ use plimsoll_wire::__internals::{RawObject, set, unset};
 use serde_json::{Value, json};
 
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{CopiedEntry, EntryWriter, Group, NewSession, block_of, keys, merged, stem};
+use crate::copy::{CopiedEntry, Copy, EntryWriter, Group, block_of, keys, merged, stem};
 use crate::session::{SessionLog, text};
 
 /// The version of the written format.
@@ -27,7 +27,7 @@ pub(crate) struct PiWriter {
 }
 
 impl EntryWriter for PiWriter {
-    fn begin(&mut self, new: &mut NewSession<'_>, first: &RawObject<'_>) {
+    fn begin(&mut self, new: &mut Copy<'_>, first: &RawObject<'_>) {
         let header = json!({
             "type": "session", "version": VERSION, "id": new.id, "timestamp": first.text("timestamp"),
             "cwd": new.log.directory, "parentSession": new.log.path,
@@ -35,7 +35,7 @@ impl EntryWriter for PiWriter {
         new.line(&header.to_string());
     }
 
-    fn entry(&mut self, new: &mut NewSession<'_>, entry: &CopiedEntry<'_>) {
+    fn entry(&mut self, new: &mut Copy<'_>, entry: &CopiedEntry<'_>) {
         let CopiedEntry { group, own, near } = entry;
         let is_message = own.get("type") == Some("\"message\"");
         let message = own.get("message").filter(|_| is_message);
@@ -75,18 +75,13 @@ impl EntryWriter for PiWriter {
         line(new, &own, near, Some(&message));
     }
 
-    fn end(&mut self, new: &mut NewSession<'_>, last: &RawObject<'_>) {
+    fn end(&mut self, new: &mut Copy<'_>, last: &RawObject<'_>) {
         let title = json!({ "type": "session_info", "name": new.log.copy_title() }).to_string();
         line(new, &keys(Some(&title)), last, None);
     }
 }
 
-fn line(
-    new: &mut NewSession<'_>,
-    own: &RawObject<'_>,
-    near: &RawObject<'_>,
-    message: Option<&Value>,
-) {
+fn line(new: &mut Copy<'_>, own: &RawObject<'_>, near: &RawObject<'_>, message: Option<&Value>) {
     let (id, parent) = new.link(own.get("id"), |ids| ids.hex(8));
     let time = near.get("timestamp").unwrap_or("\"\"");
     let mut changes = vec![
@@ -145,7 +140,7 @@ impl PiWriter {
 ///
 /// pi takes the usage of the last answer for the size of the context, and omits aborted answers. The
 /// remaining part of an aborted answer is complete in the copy.
-fn measure(new: &NewSession<'_>, message: &mut Value, group: &Group<'_>) -> bool {
+fn measure(new: &Copy<'_>, message: &mut Value, group: &Group<'_>) -> bool {
     if group.role != Role::Assistant {
         return false;
     }
