@@ -205,6 +205,9 @@ impl SessionLog {
         if self.units.is_empty() {
             let why = match self.damaged {
                 0 => why.to_owned(),
+                1 if self.agent == Agent::Opencode => {
+                    "it is damaged; write it again with `opencode export ID`".to_owned()
+                }
                 1 => "its only line with content is damaged".to_owned(),
                 count => format!("{count} lines are damaged"),
             };

@@ -21,7 +21,8 @@ const NOT_COPIED: [&str; 4] = ["token_count", "error", "stream_error", "context_
 /// Reads a log and returns the history that Codex would send next.
 pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let mut log = SessionLog::new(Agent::Codex, path, Protocol::Responses);
-    // Items before it were replaced. A log may have a thousand times as many as the history.
+    // Items before it were replaced. A log may have a thousand times as many as the history. Turns that the user took
+    // back are counted by the messages of the user.
     let replaced = newest_place(&log, |entry| {
         let payload = entry.raw("payload");
         let payload = payload.filter(|_| entry.raw("type") == Some("\"compacted\""));
@@ -30,11 +31,10 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     })?;
     for_each_entry(&mut log, |log, entry| {
         let kind = entry.text("type").unwrap_or_default();
-        if kind == "response_item" && Some(entry.place) < replaced {
-            return;
-        }
         match entry.value("payload") {
             Ok(Value::Null) => log.damaged(entry.place, format!("its {kind} is missing")),
+            Ok(item)
+                if kind == "response_item" && Some(entry.place) < replaced && !is_users(&item) => {}
             Ok(payload) => {
                 log.began = log.began.take().or_else(|| entry.text("timestamp"));
                 take(log, entry.place, &kind, payload);
@@ -91,8 +91,11 @@ fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value)
 }
 
 fn is_of_user(unit: &Unit<'_>) -> bool {
-    let value = unit.value();
-    text(value, "/type") == Some("message") && text(value, "/role") == Some("user")
+    is_users(unit.value())
+}
+
+fn is_users(item: &Value) -> bool {
+    text(item, "/type") == Some("message") && text(item, "/role") == Some("user")
 }
 
 fn event(log: &mut SessionLog, place: EntryPlace, event: &Value) {

@@ -471,7 +471,8 @@ fn each_wrong_file_is_refused_with_its_cure() {
         .set_len(5_000_000_000)
         .unwrap();
     assert!(error(&sparse).contains("tail -c"), "{}", error(&sparse));
-    let table: [(&str, &[u8], &str); 6] = [
+    let table: [(&str, &[u8], &str); 7] = [
+        ("cut.json", b"{\n \"info\": {\"id\": \"ses_1\"},\n \"messages\": [", "opencode export"),
         ("junk", &[0, 159, 146, 150, 10, 0], "no session log"),
         ("empty", b"", "no session log"),
         ("request.json", br#"{"messages":[]}"#, "no session log"),
@@ -689,4 +690,36 @@ fn a_relative_folder_of_an_agent_is_below_the_current_one() {
     let here = std::env::current_dir().unwrap();
     let folders = plimsoll_logs::folders(Agent::Pi, &variable);
     assert_eq!(folders, [here.join("agent/sessions")]);
+}
+
+/// An event of a turn that the user took back is not displayed again, also before a compaction.
+#[test]
+fn a_turn_that_was_taken_back_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let item = |role: &str, text: &str| {
+        format!(
+            r#"{{"type":"response_item","payload":{{"type":"message","role":"{role}","content":[{{"type":"input_text","text":"{text}"}}]}}}}"#
+        )
+    };
+    let event = |kind: &str| {
+        format!(r#"{{"type":"event_msg","payload":{{"type":"{kind}","num_turns":1}}}}"#)
+    };
+    let history = r#"{"type":"compacted","payload":{"message":"", "replacement_history": [{"type":"message","role":"user","content":[]}]}}"#;
+    let lines = [
+        r#"{"type":"session_meta","payload":{"id":"1"}}"#.to_owned(),
+        item("user", "One."),
+        event("kept"),
+        item("user", "Two."),
+        item("assistant", "So."),
+        event("gone"),
+        event("thread_rolled_back"),
+        history.to_owned(),
+        item("user", "Three."),
+    ];
+    let mut log = SessionLog::read(&written(&folder, CODEX, lines.join("\n")), None).unwrap();
+    let chat = log.take_chat();
+    assert_eq!(chat.units.len(), 2);
+    let text = copied(&log, &chat, None).text;
+    assert!(text.contains("kept") && !text.contains("gone"), "{text}");
+    assert!(!text.contains("Two.") && !text.contains("One."), "{text}");
 }
