@@ -23,8 +23,10 @@ use crate::tool_line;
 struct LedgerRow {
     /// Seconds since 1970.
     at: u64,
-    /// The plan's number in the session, from 1.
-    plan: u64,
+    /// The plan's number in the session, from 1. `None` for a result that was shortened before the model
+    /// first read it, which is no plan of a run either.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan: Option<u64>,
     id: RecallId,
     kind: MessageKind,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,8 +73,13 @@ pub(crate) async fn run(
         out!("session {id}: nothing was evicted");
         return Ok(DONE);
     };
-    let (plans, messages) = (counted(plans, "plan"), counted(rows.len(), "message"));
-    out!("session {id}: {plans} removed or shortened {messages}");
+    let planned = rows.iter().filter(|row| row.plan.is_some()).count();
+    let (plans, messages) = (counted(plans, "plan"), counted(planned, "message"));
+    let results = counted(rows.len() - planned, "result");
+    let mut told = Vec::new();
+    told.extend((planned > 0).then(|| format!("{plans} removed or shortened {messages}")));
+    told.extend((planned < rows.len()).then(|| format!("{results} shortened on arrival")));
+    out!("session {id}: {}", told.join(", "));
     listing::print_columns(HEADING, rows.iter().map(LedgerRow::cells))?;
     out!("To get one back: plimsoll sessions recall {id} {first}");
     Ok(DONE)
@@ -89,11 +96,12 @@ impl LedgerReader {
 
     fn read(&mut self, line: &LogEntry) -> Result<(), CliError> {
         if let Entry::PlanApplied { plan } = &line.entry {
-            self.plans += 1;
+            let number = plan.is_compaction().then_some(self.plans + 1);
+            self.plans = number.unwrap_or(self.plans);
             let touched = self.state.transcript().touched(plan);
             let rows = touched
                 .into_iter()
-                .map(|(item, _)| self.row(item, plan, line.at));
+                .map(|(item, _)| self.row(item, plan, number, line.at));
             let rows: Vec<LedgerRow> = rows.collect();
             self.rows.extend(rows);
         }
@@ -102,7 +110,7 @@ impl LedgerReader {
 
     /// Returns the row of a message that a plan removes or replaces. The view still contains it, and its
     /// call if it is a result.
-    fn row(&self, was: &Item, plan: &Plan, at: u64) -> LedgerRow {
+    fn row(&self, was: &Item, plan: &Plan, number: Option<u64>, at: u64) -> LedgerRow {
         let (how, after) = how(plan, was.seq);
         let call = match &*was.message {
             Message::ToolResult(result) => Some(&result.call),
@@ -114,7 +122,7 @@ impl LedgerReader {
         let argument = made.map(|made| tool_line::argument(&made.name, &made.arguments));
         LedgerRow {
             at,
-            plan: self.plans,
+            plan: number,
             id: RecallId(was.seq),
             kind: MessageKind::of(&was.message),
             tool: made.map(|made| made.name.clone()),
@@ -155,7 +163,8 @@ impl LedgerRow {
             self.why.to_owned(),
             when(self.at),
             self.stages.join(", "),
-            self.plan.to_string(),
+            self.plan
+                .map_or("-".to_owned(), |number| number.to_string()),
             self.after.to_string(),
             what,
         ]

@@ -42,11 +42,14 @@ fn what_was_shortened_is_in_the_ledger_and_comes_back() {
     assert_eq!(row["how"], "shortened");
     assert_eq!(row["why"], "request");
     assert!(row["tokens"].as_u64() > row["after"].as_u64(), "{row}");
+    // The run counts plans as the ledger does.
+    assert!(row["plan"].is_null(), "{row}");
     let item = row["id"].as_str().unwrap();
 
     let table = home.run(["sessions", "ledger", &id]).done();
     let cure = format!("plimsoll sessions recall {id} {item}");
-    for part in [item, "result of bash", "shortened", "request", &cure] {
+    let head = format!("session {id}: 1 result shortened on arrival");
+    for part in [&head, item, "result of bash", "shortened", "request", &cure] {
         assert!(table.out.contains(part), "no {part}: {}", table.out);
     }
 
