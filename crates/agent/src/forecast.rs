@@ -208,7 +208,8 @@ impl Run {
         sheet.map_or(Money(0), |sheet| self.input_rate(&sheet).of(processed))
     }
 
-    /// Returns the price of this input if the cache still contains what the last call read and wrote there.
+    /// Returns the price of this input if the cache still contains all tokens that the last call read and
+    /// wrote there.
     fn usual_price(&self, processed: Tokens) -> Money {
         let Some(sheet) = self.sheet() else {
             return Money(0);
