@@ -210,24 +210,14 @@ pub(crate) struct Group<'u> {
 }
 
 impl<'u> Group<'u> {
-    fn new(unit: &'u Unit<'u>) -> Self {
+    fn new(role: Role, entry: Option<usize>, units: Vec<&'u Unit<'u>>) -> Self {
+        let (place, same) = (None, false);
         Self {
-            role: unit.role,
-            entry: entry_of(unit),
-            place: None,
-            units: vec![unit],
-            same: false,
-        }
-    }
-
-    /// Returns an entry that is no message.
-    fn of_other(entry: usize) -> Self {
-        Self {
-            role: Role::Own,
-            entry: Some(entry),
-            place: None,
-            units: Vec::new(),
-            same: false,
+            role,
+            entry,
+            place,
+            units,
+            same,
         }
     }
 
@@ -280,7 +270,9 @@ pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'
     let first = log.branch.iter().position(|entry| entry.units > 0);
     let others = log.branch.iter().enumerate();
     let others = others.filter(|(_, entry)| entry.units == 0 && !is_joined);
-    let mut others = others.map(|(at, _)| Group::of_other(at)).peekable();
+    let mut others = others
+        .map(|(at, _)| Group::new(Role::Own, Some(at), Vec::new()))
+        .peekable();
     let mut groups: Vec<Group<'u>> = Vec::new();
     let mut calls: HashMap<&str, usize> = HashMap::new();
     let mut last = first;
@@ -303,7 +295,7 @@ pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'
         let at = of_call.unwrap_or(groups.len() - usize::from(is_next));
         match groups.get_mut(at) {
             Some(group) => group.units.push(unit),
-            None => groups.push(Group::new(unit)),
+            None => groups.push(Group::new(unit.role, entry_of(unit), vec![unit])),
         }
         calls.extend(text("id").map(|id| (id, at)));
     }

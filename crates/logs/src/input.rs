@@ -284,7 +284,9 @@ impl Source {
                 without_mark(&mut text);
             }
             let halves = replace_half_characters(&mut text);
-            each(Piece::Halves(format!("line {line}"), halves));
+            if halves > 0 {
+                each(Piece::Halves(format!("line {line}"), halves));
+            }
             self.objects(line, &text, each);
         }
         Ok(())
