@@ -53,8 +53,6 @@ enum DriverEvent {
 /// A run in progress. Dropping it cancels the operations under way.
 pub(crate) struct Driven {
     underway: Underway,
-    /// Messages that came too late for the run.
-    late: Vec<Vec<Part>>,
     span: RunSpan,
     _open: OpenInboxGuard,
 }
@@ -73,11 +71,7 @@ pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome
 
 /// Carries out steps until the log reaches a point that another process could continue from, until
 /// the run ends, or until an operation between two runs is done.
-async fn follow(
-    session: &mut Session,
-    underway: &mut Underway,
-    late: &mut Vec<Vec<Part>>,
-) -> Result<Option<Outcome>, Error> {
+async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option<Outcome>, Error> {
     let parts = Arc::clone(&session.parts);
     loop {
         // A journal records a point before the next call begins. A process that continues from
@@ -90,11 +84,7 @@ async fn follow(
                 return Ok(None);
             }
         }
-        let step = step(session);
-        if !session.run.is_running() {
-            late.extend(session.close_inbox());
-        }
-        match step {
+        match step(session) {
             Step::Call(mut request) => {
                 flush(session).await?;
                 request.cache.key.clone_from(&session.cache_key);
@@ -145,7 +135,7 @@ async fn follow(
             Step::Abort => {
                 *underway = Underway::new();
                 session.usage.forget_call();
-                session.usage.forget_tools();
+                session.usage.calls.clear();
             }
             Step::Wait => {
                 flush(session).await?;
@@ -154,7 +144,9 @@ async fn follow(
                 }
                 session.book();
                 match wait(session, underway).await {
-                    DriverEvent::Update(update) if session.usage.runs(&update.call) => {
+                    DriverEvent::Update(update)
+                        if session.usage.calls.contains_key(&update.call) =>
+                    {
                         hook_calls::update(session, &parts, update).await;
                     }
                     // A tool that has returned reports no more progress.
@@ -164,7 +156,7 @@ async fn follow(
             }
             Step::Finish(mut outcome) => {
                 flush(session).await?;
-                outcome.undelivered.append(late);
+                outcome.undelivered.extend(session.close_inbox());
                 return Ok(Some(outcome));
             }
             Step::Before(moment) => {
@@ -226,7 +218,6 @@ impl Driven {
         session.open_ledger();
         Self {
             underway: Underway::new(),
-            late: Vec::new(),
             span: RunSpan::begin(session),
             _open: open,
         }
@@ -239,7 +230,7 @@ impl Driven {
         session: &mut Session,
     ) -> Result<Option<Outcome>, Error> {
         let span = self.span.span();
-        let advanced = follow(session, &mut self.underway, &mut self.late);
+        let advanced = follow(session, &mut self.underway);
         advanced.instrument(span).await
     }
 
@@ -349,8 +340,7 @@ pub(crate) async fn between_runs(session: &mut Session) -> Result<(), Error> {
 /// Carries out the machine's steps between two runs, such as those of a compaction. Dropping the
 /// future drops a summary under way and leaves the view unchanged.
 pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
-    let (mut underway, mut late) = (Underway::new(), Vec::new());
-    follow(session, &mut underway, &mut late).await?;
+    follow(session, &mut Underway::new()).await?;
     Ok(())
 }
 

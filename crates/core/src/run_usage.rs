@@ -64,31 +64,18 @@ impl RunUsage {
         match input {
             Input::Interrupt | Input::Tick => {
                 let calls = self.calls.iter();
-                calls
-                    .map(|(call, part)| (call.clone(), part.spent()))
-                    .collect()
+                let spent = calls.map(|(call, part)| (call.clone(), part.spent()));
+                return spent.collect();
             }
-            Input::ToolDone { result, .. } => {
-                self.calls.remove(&result.call);
-                HashMap::new()
-            }
-            _ => HashMap::new(),
+            Input::ToolDone { result, .. } => drop(self.calls.remove(&result.call)),
+            _ => {}
         }
-    }
-
-    /// Checks whether a tool call is under way.
-    pub(crate) fn runs(&self, call: &CallId) -> bool {
-        self.calls.contains_key(call)
+        HashMap::new()
     }
 
     /// Drops the usage of the model call, which has ended or was cut off.
     pub(crate) fn forget_call(&mut self) {
         self.call = Arc::default();
-    }
-
-    /// Settles the tool calls under way, which were cut off.
-    pub(crate) fn forget_tools(&mut self) {
-        self.calls.clear();
     }
 }
 

@@ -27,17 +27,15 @@ pub(super) async fn finish_write(session: &mut Session) -> Result<(), Error> {
         return Ok(());
     };
     let result = writing.finish().await;
+    let entries = Arc::clone(&writing.entries);
+    session.writing = None;
     // After a failed write, the session is ahead of its log, whatever is written later.
     session.stale |= result.is_err();
-    let Some(written) = session.writing.take() else {
-        return Ok(());
-    };
     result?;
-    let entries = &*written.entries;
     session.entries += entries.len() as u64;
     session.reached |= entries.iter().any(is_point);
     if let Some(chain) = &mut session.chain {
-        chain.extend(entries);
+        chain.extend(&entries);
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ impl Session {
     pub(super) fn open_ledger(&mut self) {
         let ledger = self.run.tracker();
         let usage = &mut self.usage;
-        usage.forget_tools();
+        usage.calls.clear();
         let under = usage.under.clone();
         let reservation = under.unwrap_or_else(|| Reservation::of_run(&ledger.limits));
         // Usage by sub-agents and tools before a crash, for a run that continues after it.
