@@ -2,7 +2,9 @@
 
 use foldhash::HashMap;
 
-use super::calls::{Act, EDITED, PERHAPS_REMOVED, PERHAPS_UNDONE, READ, REMOVED, WRITTEN};
+use super::calls::{
+    Act, EDITED, PERHAPS_REMOVED, PERHAPS_UNDONE, READ, REMOVED, RESTORED, STASHED, WRITTEN,
+};
 use super::format::Section;
 use super::rows::{Order, Row};
 use super::words::{any_in, list};
@@ -109,6 +111,9 @@ impl<'t> FileList<'t> {
             }
             is_known = true;
             file.ending = match ending {
+                RESTORED if file.ending == STASHED => "",
+                RESTORED => continue,
+                STASHED if file.is_gone() || file.done == READ => continue,
                 // A new file was not there before.
                 PERHAPS_UNDONE if file.is_gone() || file.done == WRITTEN => PERHAPS_REMOVED,
                 PERHAPS_UNDONE if file.done == READ => continue,
@@ -135,7 +140,7 @@ impl<'t> FileList<'t> {
                 Some(done) => file.done = done,
                 None if word == UNTESTED => file.changed = Some(at),
                 None => {
-                    let mut endings = [REMOVED, PERHAPS_REMOVED, PERHAPS_UNDONE].iter();
+                    let mut endings = [REMOVED, PERHAPS_REMOVED, PERHAPS_UNDONE, STASHED].iter();
                     file.ending = endings.find(|act| **act == word).unwrap_or(&"");
                 }
             }
@@ -175,7 +180,9 @@ fn may_be(path: &[&str], of: &[&str]) -> bool {
     let begins = |path: &[&str], of: &[&str]| {
         path.len() >= of.len() && path.iter().zip(of).all(|(name, of)| is_like(name, of))
     };
-    let mut ends = (0..of.len()).filter_map(|at| of.get(at..));
+    // `/quay/src/a.rs` may be `src/a.rs`.
+    let ends = (0..of.len()).filter_map(|at| of.get(at..));
+    let mut ends = ends.filter(|end| end.len() == of.len() || end.first() != Some(&"*"));
     of.is_empty()
         || ends.any(|of| begins(path, of))
         || (0..path.len()).any(|at| path.get(at..).is_some_and(|path| begins(path, of)))

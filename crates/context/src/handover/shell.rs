@@ -100,7 +100,7 @@ impl Stage {
                 }
                 _ => stage
                     .words
-                    .extend(word.rsplit('/').next().map(str::to_owned)),
+                    .extend(word.rsplit(['/', '\\']).next().map(str::to_owned)),
             }
         }
         stage
@@ -119,7 +119,14 @@ impl Stage {
     /// Returns the listed actions on files, and whether they are all that the program does to files.
     fn acts(&self, is_certain: bool) -> (Vec<(Act, String)>, bool) {
         let mut acts: Vec<(Act, String)> = Vec::new();
-        let Some((effects, words)) = list("effects").find_map(|row| self.effects(row)) else {
+        let is_code = self
+            .words
+            .iter()
+            .any(|word| word.contains('`') || word.contains("$("));
+        let row = list("effects")
+            .filter(|_| !is_code)
+            .find_map(|row| self.effects(row));
+        let Some((effects, words)) = row else {
             return (acts, false);
         };
         let mut is_clear = true;
@@ -214,10 +221,11 @@ fn parts(words: &[String]) -> impl Iterator<Item = &str> {
     parts.filter(|part| !part.is_empty())
 }
 
-/// Returns the parts of words in lower case, each between blanks.
+/// Returns the parts of words in lower case, each between blanks. A dot begins a part.
 fn padded(words: &[String]) -> String {
-    let parts: Vec<&str> = parts(words).collect();
-    format!(" {} ", parts.join(" ").to_lowercase())
+    let parts = parts(words).map(|part| part.trim_start_matches('\\'));
+    let parts: Vec<&str> = parts.collect();
+    format!(" {} ", parts.join(" ").replace('.', " .").to_lowercase())
 }
 
 /// Returns the path of an action on the files that words name, or, if they name none, on those of a folder.
@@ -283,11 +291,11 @@ fn without_bodies(command: &str, with_code: bool) -> String {
             continue;
         };
         let body: Vec<&str> = lines.by_ref().take(length + 1).take(length).collect();
-        shell.push_str(before.trim_end());
-        if with_code && before.split(' ').any(|word| is_in("interpreters", word)) {
+        shell.extend([before.trim_end(), rest]);
+        if with_code && line.split(' ').any(|word| is_in("interpreters", word)) {
             shell.push_str(&format!(" '{}'", body.join("\n").replace('\'', "\"")));
         }
-        shell.extend([rest, "\n"]);
+        shell.push('\n');
     }
     shell
 }

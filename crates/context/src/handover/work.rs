@@ -2,7 +2,9 @@
 
 use foldhash::HashMap;
 
-use super::calls::{Act, PERHAPS_REMOVED, READ, REMOVED, TranscriptCall};
+use super::calls::{
+    Act, EDITED, PERHAPS_REMOVED, READ, REMOVED, RESTORED, TranscriptCall, WRITTEN,
+};
 use super::entries::Text;
 use super::files::FileList;
 use super::format::{Section, SectionItem};
@@ -191,7 +193,8 @@ impl<'t> WorkReader<'t> {
         for (act, path) in &call.files {
             let act: Act = match *act {
                 REMOVED if is_torn => PERHAPS_REMOVED,
-                act if is_failed && act != PERHAPS_REMOVED => continue,
+                READ | WRITTEN | EDITED | RESTORED if is_failed => continue,
+                _ if is_failed && !call.is_command => continue,
                 act => act,
             };
             let sources: &[&str] = match act {
