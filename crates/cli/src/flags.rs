@@ -161,7 +161,7 @@ impl clap::FromArgMatches for SettingFlags {
 impl clap::Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
         let command = with_flags().fold(command, |command, (key, name)| {
-            let arg = arg(key, name).help_heading(key.group);
+            let arg = arg(key, name).help_heading(key.group.as_str());
             command.arg(arg.hide_short_help(!COMMON.contains(&name)))
         });
         let command = RULES.iter().fold(command, |command, (name, help)| {
@@ -192,12 +192,12 @@ fn texts<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = (usize
 }
 
 fn with_flags() -> impl Iterator<Item = (&'static SettingKey, &'static str)> {
-    config::keys().filter_map(|key| Some((key, key.flag?)))
+    config::keys().filter_map(|key| Some((key, key.flag.as_deref()?)))
 }
 
 fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
     let mut arg = Arg::new(name).long(name);
-    if let Some(alias) = key.alias {
+    if let Some(alias) = key.alias.as_deref() {
         arg = arg.visible_alias(alias);
     }
     let doc = key.doc.trim_end_matches('.');
@@ -206,7 +206,7 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
         let help = format!("Do not {}", doc.to_lowercase());
         return arg.action(ArgAction::SetTrue).help(help);
     }
-    let default = match key.default.as_str() {
+    let default = match key.default().as_str() {
         "[]" | "{}" | "none" => String::new(),
         text if key.value.is_some() => {
             format!(" [default: {}]", text.replace(['"', '[', ']'], ""))
@@ -228,7 +228,7 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
 }
 
 fn value_name(key: &SettingKey) -> &'static str {
-    match (key.name, key.kind.word()) {
+    match (key.name.as_str(), key.kind.word()) {
         ("model", _) => "PROVIDER/NAME",
         ("base_url", _) => "URL",
         ("root", _) => "DIR",

@@ -183,7 +183,7 @@ fn content(path: &Path) -> Option<String> {
 /// Converts a flag to a form that is valid in other directories and for later runs. Returns `None`
 /// if it is valid only for the command that it was given to.
 fn lasting(flag: Flag) -> Option<Flag> {
-    match config::key(&flag.key).map(|key| (key.name, key.kind)) {
+    match config::key(&flag.key).map(|key| (key.name.as_str(), &key.kind)) {
         // The model and its address are stored separately.
         Some(("model" | "base_url", _)) => None,
         // They would delete other sessions whenever this one goes on.

@@ -10,6 +10,7 @@ use plimsoll_context::{
     ArgumentDigest, Bytes, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, HostedTool,
     SessionPruneConfig, SummaryConfig, Threshold, Tokens, ViewLimits,
 };
+use serde::Deserialize;
 use smart_default::SmartDefault;
 
 use crate::host_steps::MAX_STEP_RESULT;
@@ -22,7 +23,8 @@ pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The settings of an [`AgentBuilder`](crate::AgentBuilder) that are plain data. The builder has a
 /// method for each; [`AgentBuilder::settings`](crate::AgentBuilder::settings) replaces them all.
-#[derive(Debug, Clone, SmartDefault, PartialEq)]
+#[derive(Debug, Clone, SmartDefault, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct BuilderSettings {
     /// A text that is sent after the history of each request but is not part of it.
     pub dynamic_context: Option<String>,
@@ -88,7 +90,8 @@ pub struct BuilderSettings {
 }
 
 /// The settings of calls of models, tools and the gate.
-#[derive(Debug, Clone, Copy, SmartDefault, PartialEq)]
+#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct DriverSettings {
     /// When a failed model call is retried.
     pub retry: RetryConfig,

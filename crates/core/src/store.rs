@@ -332,7 +332,8 @@ pub struct SessionInfo {
 }
 
 /// The rule for which sessions of a store to keep. Keeps all by default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Retention {
     /// Maximum time since the last write.
     pub max_age: Option<Duration>,

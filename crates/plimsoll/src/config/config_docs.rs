@@ -36,14 +36,14 @@ pub fn markdown() -> String {
 fn default(key: &SettingKey) -> String {
     match key.value {
         _ if key.is_required => "required".to_owned(),
-        Some(_) => format!("`{}`", key.default),
-        None => key.default.clone(),
+        Some(_) => format!("`{}`", key.default()),
+        None => key.default(),
     }
 }
 
 /// Returns a word for the form of a value, which the documentation explains, or the form itself.
 fn value(key: &SettingKey) -> String {
-    match (key.kind, key.kind.word()) {
+    match (&key.kind, key.kind.word()) {
         (_, "flag" | "choice") => key.kind.takes(),
         (SettingKind::OrNone(_), word) => format!("{word} or \"none\""),
         (_, word) => word.to_owned(),

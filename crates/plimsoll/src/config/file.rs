@@ -253,7 +253,7 @@ impl Config {
         layers.extend(part.map(|part| &part.layer));
         layers.extend([&shared.defaults, &shared.users]);
         let layer = Layer::merged(&layers, faults);
-        let mut settings = AgentSettings::of(&layer);
+        let mut settings = AgentSettings::of(&layer, faults);
         let is_called = part.is_some_and(|part| part.is_file);
         let has_tools = settings.tools.iter().any(|name| name != "none");
         if has_tools && !is_called && !layer.0.contains_key("sub_agents") {

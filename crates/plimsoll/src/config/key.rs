@@ -1,10 +1,11 @@
-//! [`SettingKey`]: a field of a table with its names, default and description, from the declarations in
-//! [`keys`](super::keys).
+//! [`SettingKey`]: a field of a table with its names, default and description, from the rows of
+//! `data/settings.toml`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use serde_json::Value as Json;
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
 
 use super::document::{Located, parse_value};
 use super::fault::Faults;
@@ -13,38 +14,43 @@ use super::layer::Layer;
 use super::settings::AgentSettings;
 
 /// One setting, with everything there is to know of it.
-#[derive(Debug)]
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SettingKey {
     /// The heading in `--help`. Empty for a field of a table that is not one of settings.
-    pub group: &'static str,
+    pub group: String,
     /// The table of the setting; empty for the agent's own table.
-    pub table: &'static str,
+    pub table: String,
     /// The name within the table.
-    pub name: &'static str,
+    pub name: String,
     /// The kind of its value.
     pub kind: SettingKind,
-    /// The default, written as in a file, or described.
-    pub default: String,
-    /// The default as a value, if it is one.
+    /// The default, if it is a value.
+    #[serde(rename = "default")]
     pub value: Option<Json>,
+    /// The description of a default that is not a value.
+    otherwise: String,
     /// The description, in one line.
     pub doc: String,
     /// The command-line flag.
-    pub flag: Option<&'static str>,
+    pub flag: Option<String>,
     /// Another name of the flag.
-    pub alias: Option<&'static str>,
+    pub alias: Option<String>,
     /// Whether it can be set for one agent only, and not for all.
     pub is_of_one_agent: bool,
     /// Whether a table without it is faulty.
     pub(crate) is_required: bool,
     /// The path of the field of `AgentSettings` that it sets.
-    pub(crate) target: &'static [&'static str],
-    /// Sets a value that its kind has read. Returns `None` if the field does not take it.
-    pub(crate) apply: fn(Json, &mut AgentSettings) -> Option<()>,
+    pub(crate) sets: String,
 }
 
-/// The fields of all tables, in the order of the documentation.
-static FIELDS: LazyLock<Vec<SettingKey>> = LazyLock::new(super::keys::all);
+/// The fields of all tables, in the order of the documentation. Empty if the rows cannot be parsed, which a
+/// test excludes.
+static FIELDS: LazyLock<Vec<SettingKey>> = LazyLock::new(|| {
+    let rows = toml::from_str(include_str!("../../data/settings.toml"));
+    let mut rows: BTreeMap<String, Vec<SettingKey>> = rows.unwrap_or_default();
+    rows.remove("setting").unwrap_or_default()
+});
 
 /// The fields of all tables by their full names.
 static NAMES: LazyLock<BTreeMap<String, &'static SettingKey>> =
@@ -80,50 +86,17 @@ pub(crate) fn fields(table: &str) -> impl Iterator<Item = &'static SettingKey> {
 }
 
 impl SettingKey {
-    /// Creates a field. `doc` ends with the default.
-    pub(crate) fn of(
-        group: &'static str,
-        table: &'static str,
-        name: &'static str,
-        kind: SettingKind,
-        doc: &str,
-    ) -> Self {
-        let doc: Vec<&str> = doc.split_whitespace().collect();
-        let doc = doc.join(" ");
-        let (doc, default) = doc.rsplit_once(" Default: ").unwrap_or((&doc, "none."));
-        let default = default.trim_end_matches('.');
-        let value = default
-            .strip_prefix('`')
-            .and_then(|it| it.strip_suffix('`'));
-        let value = value.filter(|value| !value.contains('`'));
-        Self {
-            group,
-            table,
-            name,
-            kind,
-            default: value.unwrap_or(default).to_owned(),
-            value: value.map(parse_value),
-            doc: doc.to_owned(),
-            flag: None,
-            alias: None,
-            is_of_one_agent: false,
-            is_required: false,
-            target: &[],
-            apply: |_, _| Some(()),
-        }
-    }
-
     /// Returns its full name, such as `compaction.keep_recent_turns`.
     #[must_use]
     pub fn path(&self) -> String {
-        join(self.table, self.name)
+        join(&self.table, &self.name)
     }
 
     /// Checks whether it is one of a run's [limits](plimsoll_agent::ExecutionLimits), which a durable
     /// run takes with its task.
     #[must_use]
     pub fn is_limit(&self) -> bool {
-        self.target.starts_with(&["builder", "limits"])
+        self.sets.starts_with("builder.limits.")
     }
 
     /// Returns its environment variable.
@@ -136,8 +109,34 @@ impl SettingKey {
     /// Converts a value to the form in which serde reads the field. Returns `None` if it is not accepted.
     pub(crate) fn convert(&self, value: &Json) -> Option<Json> {
         let value = self.kind.read(value)?;
-        (self.apply)(value.clone(), &mut AgentSettings::default())?;
+        let mut settings = Map::new();
+        self.set(&mut settings, value.clone());
+        AgentSettings::deserialize(Json::Object(settings)).ok()?;
         Some(value)
+    }
+
+    /// Writes a value that its kind has read to the field of `AgentSettings`, if it has one.
+    pub(crate) fn set(&self, settings: &mut Map<String, Json>, value: Json) {
+        let path: Vec<&str> = self
+            .sets
+            .split('.')
+            .filter(|name| !name.is_empty())
+            .collect();
+        put(settings, &path, value);
+    }
+
+    /// Returns the default, written as in a file, or its description.
+    #[must_use]
+    pub fn default(&self) -> String {
+        let value = self
+            .value
+            .as_ref()
+            .and_then(|value| toml::Value::try_from(value).ok());
+        match value {
+            Some(value) => value.to_string(),
+            None if self.otherwise.is_empty() => "none".to_owned(),
+            None => self.otherwise.clone(),
+        }
     }
 
     /// Converts a value, or reports why it is not accepted.
@@ -151,7 +150,7 @@ impl SettingKey {
         let value = self.convert(&given.value());
         if value.is_none() && faults.faults.len() == before {
             let accepts = |value| self.convert(&value).is_some();
-            let fault = self.kind.refuse(self.name, given, &accepts);
+            let fault = self.kind.refuse(&self.name, given, &accepts);
             faults.push(&fault.origin, fault.text);
         }
         value
@@ -170,6 +169,20 @@ impl SettingKey {
 /// The prefix of the environment variables for settings.
 pub(crate) const PREFIX: &str = "PLIMSOLL_";
 
+/// Writes a value into a table, or into a table within.
+pub(crate) fn put(table: &mut Map<String, Json>, path: &[&str], value: Json) {
+    match path {
+        [] => {}
+        [name] => _ = table.insert((*name).to_owned(), value),
+        [outer, path @ ..] => {
+            let inner = table.entry(*outer).or_insert_with(|| json!({}));
+            if let Some(inner) = inner.as_object_mut() {
+                put(inner, path, value);
+            }
+        }
+    }
+}
+
 /// Joins the names of a table and a key.
 pub(crate) fn join(table: &str, name: &str) -> String {
     if table.is_empty() {
@@ -186,9 +199,13 @@ pub(crate) fn is_table(path: &str) -> bool {
 
 /// Returns the known names directly within a table, including tables.
 pub(crate) fn known_in(table: &str) -> Vec<&'static str> {
-    let mut names: Vec<&'static str> = fields(table).map(|key| key.name).collect();
+    let mut names: Vec<&str> = fields(table).map(|key| key.name.as_str()).collect();
     if table.is_empty() {
-        names.extend(keys().map(|key| key.table).filter(|name| !name.is_empty()));
+        names.extend(
+            keys()
+                .map(|key| key.table.as_str())
+                .filter(|name| !name.is_empty()),
+        );
         names.sort_unstable();
         names.dedup();
     }

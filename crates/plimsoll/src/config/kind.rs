@@ -6,6 +6,7 @@ use std::time::Duration;
 use plimsoll_agent::Sampling;
 use plimsoll_context::{ArgumentDigest, ContextStrategy, Money, Ppm, Threshold, Tokens};
 use plimsoll_core::Window;
+use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::document::Located;
@@ -17,17 +18,9 @@ use super::permission::Rule;
 const DAY: u64 = 24 * 60 * 60;
 /// Maximum of a time in seconds. Longer times are effectively no limit.
 const MAX_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
-/// The names of the context strategies.
-const STRATEGIES: &[&str] = &[
-    "evict",
-    "summarize",
-    "extract",
-    "sliding_window",
-    "unlimited",
-];
-
 /// The kind of a setting's value, with its accepted spellings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SettingKind {
     /// True or false.
     Flag,
@@ -41,6 +34,8 @@ pub enum SettingKind {
     Window,
     /// A fraction of 1.
     Share,
+    /// A fraction of 1 whose field is read as such.
+    Fraction,
     /// A sampling temperature.
     Temperature,
     /// Dollars, more than 0.
@@ -50,6 +45,7 @@ pub enum SettingKind {
     /// A time in days.
     Days,
     /// A text.
+    #[default]
     Text,
     /// A text that is not empty.
     Filled,
@@ -64,11 +60,11 @@ pub enum SettingKind {
     /// A program and its arguments.
     Words,
     /// One of these names.
-    Choice(&'static [&'static str]),
-    /// The name of a context strategy.
-    Strategy,
+    Choice(Vec<String>),
+    /// One of these names of context strategies.
+    Strategy(Vec<String>),
     /// A value that a file spells as the log does, with a description of it.
-    Written(&'static str),
+    Written(String),
     /// Whether long texts in the arguments of old calls become digests, or from which length on.
     Digest,
     /// Tools that run at the provider, as a list of tables.
@@ -82,12 +78,12 @@ pub enum SettingKind {
     /// Such texts by name.
     Secrets,
     /// A value, or "none" for no limit.
-    OrNone(&'static SettingKind),
+    OrNone(Box<SettingKind>),
 }
 
 impl SettingKind {
     /// Returns a word for the kind, and the accepted spellings without the least number.
-    const fn form(self) -> (&'static str, &'static str) {
+    fn form(&self) -> (&'static str, &str) {
         match self {
             Self::Flag => ("flag", "true or false"),
             Self::Whole(_) | Self::Days => ("whole", "a whole number"),
@@ -100,7 +96,7 @@ impl SettingKind {
                 "tokens",
                 "a number of tokens such as 32000 or \"32k\", or \"unknown\" to learn it from refusals",
             ),
-            Self::Share => ("number", "a fraction from 0 to 1, such as 0.9"),
+            Self::Share | Self::Fraction => ("number", "a fraction from 0 to 1, such as 0.9"),
             Self::Temperature => ("number", "a number from 0 to 2"),
             Self::Dollars => ("dollars", "dollars, such as 0.50; more than 0"),
             Self::Time => ("time", "seconds, or a text such as \"10m\"; more than 0"),
@@ -114,7 +110,7 @@ impl SettingKind {
                 "texts",
                 "a list of a program and its arguments, such as [\"./guard\", \"--strict\"]",
             ),
-            Self::Choice(_) | Self::Strategy => ("choice", ""),
+            Self::Choice(_) | Self::Strategy(_) => ("choice", ""),
             Self::Written(takes) => ("choice", takes),
             Self::Digest => (
                 "choice",
@@ -139,13 +135,13 @@ impl SettingKind {
 
     /// Returns a word for the kind, which `docs/configuration.md` explains.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub fn word(&self) -> &'static str {
         self.form().0
     }
 
     /// Describes the accepted spellings.
     #[must_use]
-    pub fn takes(self) -> String {
+    pub fn takes(&self) -> String {
         let takes = self.form().1;
         match (self, self.choices().split_last()) {
             (Self::Whole(0), _) => format!("{takes} from 0"),
@@ -162,16 +158,15 @@ impl SettingKind {
 
     /// Returns the accepted names, if it is a choice of names.
     #[must_use]
-    pub const fn choices(self) -> &'static [&'static str] {
+    pub fn choices(&self) -> &[String] {
         match self {
-            Self::Choice(names) => names,
-            Self::Strategy => STRATEGIES,
+            Self::Choice(names) | Self::Strategy(names) => names,
             _ => &[],
         }
     }
 
     /// Returns the name of the table that each item of its list is.
-    pub(crate) const fn items(self) -> Option<&'static str> {
+    pub(crate) const fn items(&self) -> Option<&'static str> {
         match self {
             Self::Rules => Some("[[permissions]]"),
             Self::Hooks => Some("[[hooks]]"),
@@ -181,11 +176,11 @@ impl SettingKind {
 
     /// Converts a value to the form in which serde reads the field of the setting. Returns `None` if
     /// it has another form.
-    pub(crate) fn read(self, given: &Json) -> Option<Json> {
+    pub(crate) fn read(&self, given: &Json) -> Option<Json> {
         Some(match self {
             Self::Flag => given.as_bool()?.into(),
-            Self::Whole(least) => whole(given, least)?.into(),
-            Self::Tokens(least) => tokens(given, least)?.0.into(),
+            Self::Whole(least) => whole(given, *least)?.into(),
+            Self::Tokens(least) => tokens(given, *least)?.0.into(),
             Self::Size if given.is_f64() => json!(Threshold::Share(share(given)?)),
             Self::Size => json!(Threshold::Sent(tokens(given, 1)?)),
             Self::Window => json!(match given.as_str().map(str::trim) {
@@ -193,6 +188,7 @@ impl SettingKind {
                 _ => Window::Known(tokens(given, 1)?),
             }),
             Self::Share => json!(share(given)?),
+            Self::Fraction => share(given).and(number(given))?.into(),
             Self::Temperature => number(given)
                 .filter(|number| *number <= Sampling::MAX_TEMPERATURE)?
                 .into(),
@@ -215,7 +211,7 @@ impl SettingKind {
                 words.into()
             }
             Self::Choice(names) => chosen(given, names)?.into(),
-            Self::Strategy => json!(ContextStrategy::named(chosen(given, STRATEGIES)?, None)?),
+            Self::Strategy(names) => json!(ContextStrategy::named(chosen(given, names)?, None)?),
             Self::Written(_) => Some(given.clone()).filter(|given| !given.is_null())?,
             Self::Digest => match given.as_bool() {
                 Some(is_on) => json!(is_on.then(ArgumentDigest::default)),
@@ -248,7 +244,7 @@ impl SettingKind {
     /// Returns the fault of a value that `accepts` does not take: of the item of a list, the entry of a
     /// table, or the whole.
     pub(crate) fn refuse(
-        self,
+        &self,
         name: &str,
         given: &Located,
         accepts: &dyn Fn(Json) -> bool,
@@ -293,10 +289,10 @@ fn tables(name: &str, given: &[Json]) -> Option<Json> {
 }
 
 /// Returns the chosen name, which may be written with hyphens or underscores.
-fn chosen(given: &Json, names: &'static [&'static str]) -> Option<&'static str> {
+fn chosen<'a>(given: &Json, names: &'a [String]) -> Option<&'a str> {
     let plain = |name: &str| name.trim().replace('-', "_");
     let written = plain(given.as_str()?);
-    let mut names = names.iter().copied();
+    let mut names = names.iter().map(String::as_str);
     names.find(|name| plain(name) == written)
 }
 

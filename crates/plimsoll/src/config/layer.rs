@@ -30,7 +30,7 @@ impl FoundSetting {
         serde_json::from_value(self.value()?).ok()
     }
 
-    fn value(&self) -> Option<Json> {
+    pub(crate) fn value(&self) -> Option<Json> {
         self.key.kind.read(&self.given.value())
     }
 }
@@ -57,7 +57,7 @@ impl Layer {
         let mut layer = Self::default();
         layer.table(table, shown, given, faults);
         for key in key::fields(table).filter(|key| key.is_required) {
-            if given.entries().is_some() && given.get(key.name).is_none() {
+            if given.entries().is_some() && given.get(&key.name).is_none() {
                 let text = format!("{shown} needs `{}`", key.name);
                 faults.push(&given.origin, text);
             }
@@ -130,8 +130,8 @@ impl Layer {
             given.put_beside_file();
         }
         // A table that is not one of settings is read by itself.
-        let path = match key.group {
-            "" => key.name.to_owned(),
+        let path = match key.group.as_str() {
+            "" => key.name.clone(),
             _ => key.path(),
         };
         let is_list = matches!(
@@ -167,7 +167,7 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
     };
     let as_flag = name.replace('_', "-");
     let is_meant = |key: &&SettingKey| {
-        key.name == name || [key.flag, key.alias].contains(&Some(as_flag.as_str()))
+        key.name == name || [&key.flag, &key.alias].contains(&&Some(as_flag.clone()))
     };
     let meant = match keys().find(is_meant) {
         Some(key) if key.path() == name => {

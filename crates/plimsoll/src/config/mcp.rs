@@ -8,41 +8,12 @@ use serde::Deserialize;
 
 use super::document::Located;
 use super::fault::Faults;
-use super::keys;
-use super::kind::SettingKind::{Filled, Flag, Secrets, Texts, Time};
 use super::layer::Layer;
 use super::provider::{check_variable, keys_of, secrets};
 use super::show::masked;
 
 /// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
-
-keys::fields! {
-    /// One of `[[mcp]]`.
-    "", "[[mcp]]" {
-        /// The server's name, before those of its tools.
-        name: Filled, is_required = true;
-        /// The program that is the server; this or `url`.
-        command: Filled;
-        /// Its arguments.
-        args: Texts;
-        /// Variables of its environment; never printed.
-        env: Secrets;
-        /// The address of a server that runs elsewhere.
-        url: Filled;
-        /// Headers of requests to it; never printed.
-        headers: Secrets;
-        /// How long one of its answers is waited for. Default: `30`.
-        timeout: Time;
-        /// The environment variable that contains the token for a server with a `url`.
-        bearer_env: Filled;
-        /// Trust its annotations of tools: tools that only read run without asking. Default: `false`.
-        trust: Flag;
-        /// Fail if the server cannot be started or reached, instead of continuing without it.
-        /// Default: `false`.
-        required: Flag;
-    }
-}
 
 /// The configuration of a tool server.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -3,9 +3,9 @@
 //! All faults are reported at once, each with its line. The result is the settings of an
 //! `AgentBuilder`.
 //!
-//! Every setting is one field of one structure, with its documentation and default. [`keys`] lists
-//! them; parsing, flags, environment variables, the schema for editors, the documentation and the
-//! tests follow from the structure.
+//! Every setting is one field of one structure, [`AgentSettings`]. Its names, documentation and default are
+//! a row of `data/settings.toml`, which [`keys`] lists; parsing, flags, environment variables, the schema
+//! for editors, the documentation and the tests follow from the row.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,11 +29,9 @@ mod file;
 
 mod found;
 mod guards;
-mod hook;
 mod import;
 mod instructions;
 mod key;
-mod keys;
 mod kind;
 mod layer;
 mod mcp;
@@ -55,7 +53,6 @@ pub use config_docs::{TEMPLATE, markdown};
 pub use fault::{ConfigError, ConfigFault, Origin, Place};
 pub use file::{Config, MAX_CONFIG_FILE, MAX_PROMPT};
 pub use found::FoundFiles;
-pub use hook::MOMENTS;
 pub use import::{Import, ImportedSetting};
 pub use key::{SettingKey, key, keys};
 pub use kind::{SettingKind, parse_tokens};

@@ -4,22 +4,6 @@ use plimsoll_agent::{Permission, PermissionRule};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::keys;
-use super::kind::SettingKind::{Choice, Filled};
-
-keys::fields! {
-    /// One of `permissions`.
-    "", "[[permissions]]" {
-        /// The tool; `*` stands for anything.
-        tool: Filled, is_required = true;
-        /// Only calls with such arguments: a pattern of every text in them, or FIELD=PATTERN. Default:
-        /// all.
-        arguments: Filled;
-        /// What happens to the call.
-        then: Choice(&["allow", "deny", "ask"]), is_required = true;
-    }
-}
-
 /// A permission rule. The first matching rule decides.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Rule {

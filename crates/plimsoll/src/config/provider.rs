@@ -8,27 +8,10 @@ use serde::{Deserialize, Deserializer};
 
 use super::document::Located;
 use super::fault::Faults;
-use super::keys;
-use super::kind::SettingKind::{self, Filled, Secrets};
 use super::layer::Layer;
 
 /// The provider for servers with an OpenAI-compatible API.
 pub(super) const COMPATIBLE: &str = "openai-compatible";
-
-keys::fields! {
-    /// `[providers.NAME]`.
-    "", "[providers.NAME]" {
-        /// The address of its API. Required if NAME is not a built-in provider. Default: the
-        /// provider's.
-        base_url: Filled;
-        /// The environment variable that contains its key.
-        api_key_env: Filled;
-        /// Its key itself: read, but better kept out of files; never printed.
-        api_key: SettingKind::Secret;
-        /// Further headers of every request; never printed.
-        headers: Secrets;
-    }
-}
 
 /// The settings of the connection to a provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

@@ -41,20 +41,20 @@ pub fn schema() -> Value {
 /// Returns the schemas of an agent's settings, and of the tables within.
 fn settings(has: &dyn Fn(&SettingKey) -> bool) -> Map<String, Value> {
     let own = keys().filter(|key| key.table.is_empty() && has(key));
-    let own = own.map(|key| (key.name.to_owned(), of_key(key)));
+    let own = own.map(|key| (key.name.clone(), of_key(key)));
     let tables = keys().filter(|key| !key.table.is_empty());
-    let tables = tables.map(|key| (key.table.to_owned(), table(key.table)));
+    let tables = tables.map(|key| (key.table.clone(), table(&key.table)));
     own.chain(tables).collect()
 }
 
 /// Returns the schema of a table.
 fn table(name: &str) -> Value {
-    let properties = fields(name).map(|key| (key.name.to_owned(), of_key(key)));
+    let properties = fields(name).map(|key| (key.name.clone(), of_key(key)));
     let required = fields(name).filter(|key| key.is_required);
     json!({
         "type": "object",
         "properties": properties.collect::<Map<_, _>>(),
-        "required": required.map(|key| key.name).collect::<Vec<_>>(),
+        "required": required.map(|key| &key.name).collect::<Vec<_>>(),
         "additionalProperties": false,
     })
 }
@@ -75,7 +75,7 @@ fn of_key(key: &SettingKey) -> Value {
     };
     let mut schema = schema.as_object().cloned().unwrap_or_default();
     let is_described = key.value.is_none() && !key.group.is_empty();
-    let default = is_described.then(|| format!(" Default: {}.", key.default));
+    let default = is_described.then(|| format!(" Default: {}.", key.default()));
     let doc = format!("{}{}", key.doc, default.unwrap_or_default());
     schema.insert("description".to_owned(), doc.into());
     if let Some(value) = &key.value {

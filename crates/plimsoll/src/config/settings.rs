@@ -11,8 +11,12 @@ use plimsoll_core::{AgentBuilder, BuilderSettings, CommandHook, HOOK_TIMEOUT, Re
 use plimsoll_providers::Timeouts;
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
+use serde::Deserialize;
+use serde_json::{Map, Value as Json, json};
 use smart_default::SmartDefault;
 
+use super::fault::{Faults, Origin};
+use super::key::put;
 use super::layer::Layer;
 use super::merge::CONTEXT;
 use super::permission::Rule;
@@ -33,7 +37,8 @@ pub fn token_counter(name: &str) -> Option<Arc<dyn TokenCounter>> {
 }
 
 /// The settings of one agent. Settings that are not configured have their defaults.
-#[derive(Debug, Clone, SmartDefault, PartialEq)]
+#[derive(Debug, Clone, SmartDefault, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct AgentSettings {
     /// The settings that a builder takes as they are.
     #[default(builder_settings())]
@@ -102,17 +107,23 @@ fn builder_settings() -> BuilderSettings {
 
 impl AgentSettings {
     /// Returns the settings of a layer, and the defaults of all others.
-    pub(crate) fn of(layer: &Layer) -> Self {
-        let mut settings = Self::default();
+    pub(crate) fn of(layer: &Layer, faults: &mut Faults) -> Self {
+        let mut settings = Map::new();
+        let retry = ["builder", "driver", "retry", "max_attempts"];
+        put(&mut settings, &retry, ATTEMPTS.into());
+        if layer.first(CONTEXT).is_some() {
+            put(&mut settings, &["builder", "context_config"], json!({}));
+        }
         for found in layer.0.values() {
-            if let Some(value) = found.key.kind.read(&found.given.value()) {
-                (found.key.apply)(value, &mut settings);
+            if let Some(value) = found.value() {
+                found.key.set(&mut settings, value);
             }
         }
-        if layer.first(CONTEXT).is_some() {
-            settings.builder.context_config.get_or_insert_default();
-        }
-        settings
+        let settings = Self::deserialize(Json::Object(settings));
+        settings.unwrap_or_else(|error| {
+            faults.push(&Origin::Default, error.to_string());
+            Self::default()
+        })
     }
 
     /// Returns the treatment of calls that no rule matches. Default: [`PermissionMode::AutoEdit`].

@@ -12,7 +12,7 @@ use super::key::{SettingKey, keys};
 pub struct Effective {
     /// The key.
     pub key: &'static SettingKey,
-    /// The value. `None` if the default is not a value; [`SettingKey::default`] describes it.
+    /// The value. `None` if the default is not a value; [`SettingKey::default()`] describes it.
     value: Option<Json>,
     /// The origin of the value.
     pub origin: Origin,
@@ -69,7 +69,7 @@ impl Effective {
     /// configuration.
     #[must_use]
     pub fn line(&self) -> String {
-        let (path, default) = (self.key.path(), &self.key.default);
+        let (path, default) = (self.key.path(), self.key.default());
         let value = self.value.as_ref();
         let value = value.and_then(|value| toml::Value::try_from(value).ok());
         match (value, &self.origin) {
@@ -92,7 +92,7 @@ impl Effective {
         };
         let mut shown = json!({ "key": self.key.path(), "value": self.value, "origin": origin });
         if let (None, Some(shown)) = (&self.value, shown.as_object_mut()) {
-            shown.insert("default".to_owned(), self.key.default.as_str().into());
+            shown.insert("default".to_owned(), self.key.default().into());
         }
         shown
     }

@@ -367,17 +367,16 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
             "{}",
             key.path()
         );
-        let (Some(value), text) = (&key.value, &key.default) else {
+        let Some(value) = &key.value else {
             continue;
         };
+        let text = key.default();
         assert!(
             key.convert(value).is_some(),
             "{}: {text} is not {}",
             key.path(),
             key.kind.takes()
         );
-        let written = toml::Value::try_from(value).unwrap().to_string();
-        assert_eq!(written, *text, "{}", key.path());
         let mut set = settings(&match key.is_of_one_agent {
             false => format!("{} = {text}", key.path()),
             true => format!("[[agents]]\nname = \"a\"\n{} = {text}", key.path()),

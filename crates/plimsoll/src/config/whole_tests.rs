@@ -274,7 +274,7 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
     let method = |key: &'static SettingKey| {
         let named = |(name, _): &&(&str, &str)| *name == key.path() || *name == key.table;
         let method = METHODS.iter().find(named);
-        method.map_or(key.name, |(_, method)| method)
+        method.map_or(key.name.as_str(), |(_, method)| method)
     };
     let mut reached: BTreeSet<&str> = keys().map(method).collect();
     // By the tables beside the keys: prices, and all limits at once.
@@ -314,10 +314,58 @@ fn a_default_in_the_schema_is_a_value_of_the_field() {
     }
 }
 
+/// The rows are data, so the names in them are compared with those of the types.
+#[test]
+fn every_choice_is_the_name_of_a_value() {
+    use plimsoll_agent::{HookPoint, Permission, PermissionMode};
+    let field = |path: &str| super::key::field(path).unwrap();
+    for key in keys() {
+        for name in key.kind.choices() {
+            assert!(key.convert(&name.as_str().into()).is_some(), "{name}");
+        }
+    }
+    for (path, names) in [
+        ("permission_mode", PermissionMode::NAMES.to_vec()),
+        ("sandbox", plimsoll_tools::SandboxMode::NAMES.to_vec()),
+        (
+            "cache.retention",
+            plimsoll_context::CacheRetention::NAMES.to_vec(),
+        ),
+        ("counter", COUNTERS.to_vec()),
+    ] {
+        assert_eq!(field(path).kind.choices(), names, "{path}");
+    }
+    for name in field("[[hooks]].on").kind.choices() {
+        let point: HookPoint = serde_json::from_value(name.as_str().into()).unwrap();
+        assert_eq!(point.name(), name);
+    }
+    for name in field("[[permissions]].then").kind.choices() {
+        let then: Permission = serde_json::from_value(name.as_str().into()).unwrap();
+        assert_eq!(then.name(), name);
+    }
+    let least = [
+        (
+            "summary.max_summary_tokens",
+            plimsoll_context::LEAST_SUMMARY.0,
+        ),
+        (
+            "session_prune.pruned_tool_result_max_bytes",
+            plimsoll_context::SessionPruneConfig::LEAST_BYTES.0,
+        ),
+    ];
+    for (path, least) in least {
+        let convert = |number: u64| field(path).convert(&number.into());
+        assert!(
+            convert(least).is_some() && convert(least - 1).is_none(),
+            "{path}"
+        );
+    }
+}
+
 #[test]
 fn every_limit_of_a_run_is_known_as_one() {
     let limits = keys().filter(|key| key.is_limit());
-    let limits: Vec<&str> = limits.map(|key| key.name).collect();
+    let limits: Vec<&str> = limits.map(|key| key.name.as_str()).collect();
     let expected = [
         "max_turns",
         "max_total_tokens",
@@ -395,8 +443,8 @@ fn every_key_takes_what_is_good_and_says_what_is_not() {
             for fault in &error.faults {
                 assert!(fault.origin.place().is_some(), "{set}{error}");
             }
-            let names = error.to_string().contains(key.name) || error.to_string().contains("name");
-            let within = error.to_string().contains(key.table)
+            let names = error.to_string().contains(&key.name) || error.to_string().contains("name");
+            let within = error.to_string().contains(&key.table)
                 || error.to_string().contains("compaction would fire");
             assert!(names || within, "{set}{error}");
         }

@@ -208,7 +208,11 @@ fn every_hook_is_on_its_page() {
         .chain(by_macro)
         .collect();
     assert!(methods.len() >= 18, "{methods:?}");
-    for name in methods.into_iter().chain(config::MOMENTS) {
+    let schema = config::schema();
+    let events = &schema["properties"]["hooks"]["items"]["properties"]["on"]["enum"];
+    let events = events.as_array().unwrap().iter();
+    let events = events.filter_map(serde_json::Value::as_str);
+    for name in methods.into_iter().chain(events) {
         assert!(
             HOOKS.contains(&format!("`{name}")) || HOOKS.contains(&format!(".{name}(")),
             "{name}"

@@ -9,7 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use toml::Table;
 
 use super::super::document::parse_value;
-use super::super::key::{join, key};
+use super::super::key::{join, key, put};
 use super::super::kind::{number, texts};
 use super::super::provider::COMPATIBLE;
 use super::super::show::masked;
@@ -275,20 +275,6 @@ impl Translation {
             title = "";
         }
         text
-    }
-}
-
-/// Writes a value into a table, or into a table within.
-fn put(table: &mut Map<String, Json>, path: &[&str], value: Json) {
-    match path {
-        [] => {}
-        [name] => _ = table.insert((*name).to_owned(), value),
-        [outer, path @ ..] => {
-            let inner = table.entry(*outer).or_insert_with(|| json!({}));
-            if let Some(inner) = inner.as_object_mut() {
-                put(inner, path, value);
-            }
-        }
     }
 }
 
