@@ -1,5 +1,5 @@
-//! Tool calls: a one-line signature, and the files that the call reads, changes or removes. What tools and
-//! arguments are is data, in `words/tools.txt`.
+//! Tool calls: a one-line signature, and the files that the call reads, changes or removes. The kinds
+//! of tools and arguments are data, in `words/tools.txt`.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(crate) const PERHAPS_UNDONE: Act = "perhaps undone";
 /// Stashed by git, until it restores them.
 pub(crate) const STASHED: Act = "stashed";
 pub(crate) const RESTORED: Act = "restored";
-/// What tools do besides.
+/// Other actions of tools.
 const RUNS: &str = "runs";
 const SEARCHES: &str = "searches";
 /// The word for the new place of a moved file, in lists.

@@ -24,12 +24,12 @@ pub(crate) enum PieceKind {
     Line(Section, u8),
 }
 
-/// What is kept as a whole or not at all: a short message, a sentence of a long one, or a line. In the
+/// A short message, a sentence of a long one, or a line, which is kept as a whole or not at all. In the
 /// order of choice.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Piece<'t> {
     /// Short obligations and prohibitions, answers, the ends of long messages, short messages with a
-    /// fact or a wish, the others, then what else stands in long messages, then lines.
+    /// fact or a wish, the others, then the rest of long messages, then lines.
     rank: u8,
     /// The length of a long message.
     length: usize,

@@ -32,7 +32,7 @@ pub(crate) struct TestRun {
 
 impl TestRun {
     /// Checks whether this run tests all that another one did: it has the same program in the same folder,
-    /// names nothing that the other one does not, and lacks only what chooses some of the tests.
+    /// names nothing that the other one does not, and lacks only words that choose some of the tests.
     fn covers(&self, other: &Self) -> bool {
         let is_named = |one: &String| self.words.iter().any(|word| includes(word, one));
         let may_lack = |one: &String| match one.split(' ').next() {
