@@ -109,6 +109,8 @@ fn part_of(
             (AgentFileForm::ClaudeCode, "tools") => tools(&value, &origin, faults),
             (AgentFileForm::ClaudeCode, _) => None,
         };
+        // A field without a value is an empty text.
+        let value = value.map(|value| if value.is_null() { "".into() } else { value });
         entries.extend(value.map(|value| (key, Located::new(value, &origin))));
     }
     let system = Some(body.trim()).filter(|system| !system.is_empty());
@@ -214,6 +216,17 @@ mod tests {
             let text = format!("---\nname: a\ntools:{tools}\n---\nx");
             let (config, _) = config(&[("c.md", &text, AgentFileForm::ClaudeCode)]);
             assert_eq!(agent(&config, Some("a")).settings().tools, [ours], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_field_without_a_value_is_an_empty_text() {
+        let text = "---\nname: a\ndescription:\n---\nHelp.";
+        for form in [AgentFileForm::Plimsoll, AgentFileForm::ClaudeCode] {
+            let (config, warnings) = config(&[("a.md", text, form)]);
+            assert_eq!(warnings, [""; 0]);
+            let agent = agent(&config, Some("a"));
+            assert_eq!(agent.settings().description.as_deref(), Some(""));
         }
     }
 

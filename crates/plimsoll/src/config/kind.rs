@@ -296,13 +296,18 @@ fn chosen<'a>(given: &Json, names: &'a [String]) -> Option<&'a str> {
     names.find(|name| plain(name) == written)
 }
 
+/// Reads a whole number that TOML has.
 fn whole(given: &Json, least: u64) -> Option<u64> {
-    given.as_u64().filter(|whole| *whole >= least)
+    let whole = u64::try_from(given.as_i64()?).ok()?;
+    (whole >= least).then_some(whole)
 }
 
 fn tokens(given: &Json, least: u64) -> Option<Tokens> {
-    let tokens = given.as_str().map_or(given.as_u64(), parse_tokens)?;
-    (tokens >= least).then_some(Tokens(tokens))
+    let tokens = match given.as_str() {
+        Some(text) => parse_tokens(text).filter(|tokens| *tokens >= least),
+        None => whole(given, least),
+    };
+    tokens.map(Tokens)
 }
 
 /// Parses a number of tokens such as `8000`, `8_000`, `8k` or `1m`. Returns `None` if it is not one,
