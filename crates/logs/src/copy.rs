@@ -145,8 +145,11 @@ impl Copy<'_> {
         out.write_all(self.text.as_bytes())
     }
 
+    /// Writes an entry on one line. The values of a document may stand on several.
     pub(crate) fn line(&mut self, line: &str) {
-        self.text.push_str(line);
+        let mut lines = line.lines();
+        self.text.push_str(lines.next().unwrap_or_default());
+        lines.for_each(|line| self.text.push_str(line.trim_start()));
         self.text.push('\n');
     }
 

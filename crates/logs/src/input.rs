@@ -176,8 +176,8 @@ impl<'a> Entry<'a> {
 /// A piece of a log.
 enum Piece<'a> {
     Entry(Entry<'a>),
-    /// A part that is no entry, and why.
-    Damage(EntryPlace, String),
+    /// A part that is no entry, with its size in bytes, and why.
+    Damage(EntryPlace, usize, String),
     /// The number of halves of characters that were replaced in a place.
     Halves(String, usize),
 }
@@ -270,11 +270,9 @@ impl Source {
                     line,
                     ..EntryPlace::default()
                 };
-                each(Piece::Damage(
-                    place,
-                    format!("longer than {MAX_LINE} bytes"),
-                ));
-                input.skip_until(b'\n').map_err(&failed)?;
+                let bytes = text.len() + input.skip_until(b'\n').map_err(&failed)?;
+                let what = format!("longer than {MAX_LINE} bytes");
+                each(Piece::Damage(place, bytes, what));
                 continue;
             }
             if !is_wanted(line) {
@@ -336,11 +334,12 @@ impl Source {
         match keys {
             Ok(keys) => Piece::Entry(Entry { place, text, keys }),
             Err(error) if error.is_eof() => {
-                Piece::Damage(place, "cut off in the middle".to_owned())
+                Piece::Damage(place, text.len(), "cut off in the middle".to_owned())
             }
             Err(error) => {
                 let agent = self.agent.title();
-                Piece::Damage(place, format!("not an entry of {agent}: {error}"))
+                let what = format!("not an entry of {agent}: {error}");
+                Piece::Damage(place, text.len(), what)
             }
         }
     }
@@ -354,7 +353,7 @@ pub(crate) fn for_each_entry(
     Source::of(log).for_each(|_| true, &mut |piece| match piece {
         Piece::Entry(entry) => each(log, &entry),
         Piece::Halves(place, count) => log.replaced(count, place),
-        Piece::Damage(place, why) => log.damaged(place, why),
+        Piece::Damage(place, bytes, why) => log.damaged(place, bytes, why),
     })
 }
 

@@ -19,6 +19,8 @@ pub const MAX_DAMAGE: usize = 100;
 const MAX_TITLE: usize = 80;
 /// The maximum size of a unit with an image in [`SessionLog::used_tokens`], in bytes.
 const MAX_IMAGE: usize = 24_000;
+/// The number of bytes that are estimated as a token.
+const BYTES_OF_TOKEN: u64 = 4;
 /// The end of the title of a copy.
 const COPIED: &str = " (rescued)";
 
@@ -90,6 +92,8 @@ pub struct Damage {
     pub line: usize,
     /// A description of the damage.
     pub what: String,
+    /// The size of the entry that could not be read, in bytes; 0 if nothing was lost.
+    pub bytes: usize,
 }
 
 impl SessionLog {
@@ -130,23 +134,34 @@ impl SessionLog {
     }
 
     /// Returns the tokens of the next request: those of the last one as its provider counted them, and an estimate of
-    /// what was added since. `None` if the log has no count, or is not [whole](Self::is_whole).
+    /// what was added since. `None` if the log has no count.
     #[must_use]
     pub fn used_tokens(&self) -> Option<u64> {
-        let reported = self.reported.filter(|_| self.is_whole())?;
+        let reported = self.reported?;
         let since = self.units.get(reported.units..).unwrap_or_default();
-        Some(reported.tokens.saturating_add(estimated(since)))
+        let before = self.without_lost(reported.tokens, reported.units);
+        Some(before.saturating_add(estimated(since)))
     }
 
-    /// Checks whether every entry up to the last message was read. Otherwise, the sizes that the provider reported are
-    /// those of another history.
+    /// Returns the tokens of a request with the first `units`, of which its provider counted `reported`, without
+    /// those of the entries that were lost since.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
-        let last = self.units.last().and_then(|unit| unit.place?.entry());
+    pub fn without_lost(&self, reported: u64, units: usize) -> u64 {
+        let least = estimated(self.units.iter().take(units)).min(reported);
+        let left = reported.saturating_sub(self.lost_tokens(units));
+        left.max(least)
+    }
+
+    /// Estimates the tokens of the entries before the end of the first `units` that could not be read.
+    #[must_use]
+    pub fn lost_tokens(&self, units: usize) -> u64 {
+        let units = self.units.get(..units).unwrap_or(&self.units);
+        let last = units.last().and_then(|unit| unit.place?.entry());
         let last = last.and_then(|entry| self.branch.get(entry));
-        let last = last.map_or(0, |entry| entry.place.number());
-        let mut damage = self.damage.iter();
-        !damage.any(|damage| (self.begin..=last).contains(&damage.line))
+        let last = last.map_or(usize::MAX, |entry| entry.place.number());
+        let damage = self.damage.iter();
+        let lost = damage.filter(|damage| (self.begin..=last).contains(&damage.line));
+        lost.map(|damage| damage.bytes as u64).sum::<u64>() / BYTES_OF_TOKEN
     }
 
     /// Checks whether the session is a copy that Plimsoll wrote.
@@ -185,11 +200,12 @@ impl SessionLog {
         }
     }
 
-    pub(crate) fn damaged(&mut self, place: EntryPlace, what: impl Into<String>) {
+    /// Records damage, with the size of the entry that was lost.
+    pub(crate) fn damaged(&mut self, place: EntryPlace, bytes: usize, what: impl Into<String>) {
         self.damaged += 1;
         if self.damage.len() < MAX_DAMAGE {
             let (line, what) = (place.number(), what.into());
-            self.damage.push(Damage { line, what });
+            self.damage.push(Damage { line, what, bytes });
         }
     }
 
@@ -251,7 +267,7 @@ pub(crate) fn estimated<'u>(units: impl IntoIterator<Item = &'u Unit<'u>>) -> u6
         json if json.contains("base64") => json.len().min(MAX_IMAGE) as u64,
         json => json.len() as u64,
     });
-    bytes.sum::<u64>() / 4
+    bytes.sum::<u64>() / BYTES_OF_TOKEN
 }
 
 /// Returns a title on one line.

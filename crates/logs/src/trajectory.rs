@@ -35,7 +35,11 @@ pub(crate) fn read(path: &Path, agent: Agent) -> Result<SessionLog, LogError> {
         });
         match read {
             Ok(message) => log.push(entry.place, message.map(|one| (0, Role::Own, one))),
-            Err(error) => log.damaged(entry.place, format!("it cannot be read: {error}")),
+            Err(error) => log.damaged(
+                entry.place,
+                entry.text.len(),
+                format!("it cannot be read: {error}"),
+            ),
         }
     })?;
     log.checked("its history is empty")

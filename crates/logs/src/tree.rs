@@ -88,7 +88,7 @@ impl<T> Tree<T> {
                 }
                 (Some(_), Some(_)) => "its parents form a circle; joined it to the entry before it",
             };
-            log.damaged(node.place, what);
+            log.damaged(node.place, 0, what);
         }
         branch.reverse();
         branch
@@ -118,12 +118,15 @@ pub(crate) fn push_again<T>(
     let places: Vec<EntryPlace> = nodes.iter().map(|node| node.place).collect();
     for_each_again(&Source::of(log), &places, |at, entry| {
         let Some(node) = nodes.get(at) else { return };
-        let content = match entry.map(|entry| read(entry, &node.data)) {
-            Some(Ok(content)) => content,
-            Some(Err(error)) => {
-                return log.damaged(node.place, format!("its message cannot be read: {error}"));
+        let Some(entry) = entry else {
+            return log.damaged(node.place, 0, "it changed while it was read");
+        };
+        let content = match read(entry, &node.data) {
+            Ok(content) => content,
+            Err(error) => {
+                let what = format!("its message cannot be read: {error}");
+                return log.damaged(node.place, entry.text.len(), what);
             }
-            None => return log.damaged(node.place, "it changed while it was read"),
         };
         if content.is_kept || !content.blocks.is_empty() {
             log.push(node.place, content.blocks);

@@ -31,10 +31,8 @@ pub(super) struct Diagnosis {
 impl Diagnosis {
     /// Examines a session. Returns its messages, repaired.
     pub(super) fn of(mut log: SessionLog, reasoning: Reasoning) -> (Self, Chat<'static>) {
-        // If entries were lost, the provider has spoken about another history.
-        let error = log.last_error.as_deref().filter(|_| log.is_whole());
-        let verdict = error.map(|error| classify(None, error));
-        let is_refused = matches!(
+        let verdict = log.last_error.as_deref().map(|error| classify(None, error));
+        let mut is_refused = matches!(
             verdict,
             Some(Verdict::Overflow(_) | Verdict::SoftWindow { .. } | Verdict::BodyTooLarge)
         );
@@ -43,11 +41,18 @@ impl Diagnosis {
             Some(Verdict::Overflow(Overflow { used, window, .. })) => (used, window),
             _ => (None, None),
         };
-        let used = used.map(|used| used.0).or(log.used_tokens());
+        let used = used.map(|used| log.without_lost(used.0, log.units.len()));
+        let used = used.or(log.used_tokens());
         let window = match window {
             Some(window) => Some(window.0),
             None => known_window(&log),
         };
+        // Without what was lost, it may fit.
+        let lost = log.lost_tokens(log.units.len());
+        is_refused &= !used.zip(window).is_some_and(|(used, window)| {
+            let most = window / 100 * TOO_LONG;
+            used <= most && used.saturating_add(lost) > most
+        });
         let target = target_of(&log);
         let mut chat = log.take_chat();
         let mut repairs = std::mem::take(&mut log.repairs);

@@ -118,7 +118,11 @@ fn take(
         match data.message(message, kind == "assistant") {
             Ok(()) => data.is_message = true,
             Err(error) => {
-                log.damaged(entry.place, format!("its message cannot be read: {error}"));
+                log.damaged(
+                    entry.place,
+                    entry.text.len(),
+                    format!("its message cannot be read: {error}"),
+                );
             }
         }
     }

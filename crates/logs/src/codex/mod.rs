@@ -32,7 +32,7 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     for_each_entry(&mut log, |log, entry| {
         let kind = entry.text("type").unwrap_or_default();
         match entry.value("payload") {
-            Ok(Value::Null) => log.damaged(entry.place, format!("its {kind} is missing")),
+            Ok(Value::Null) => log.damaged(entry.place, 0, format!("its {kind} is missing")),
             Ok(item)
                 if kind == "response_item" && Some(entry.place) < replaced && !is_users(&item) => {}
             Ok(payload) => {
@@ -40,7 +40,11 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
                 take(log, entry.place, &kind, payload);
             }
             Err(error) => {
-                log.damaged(entry.place, format!("its {kind} cannot be read: {error}"));
+                log.damaged(
+                    entry.place,
+                    entry.text.len(),
+                    format!("its {kind} cannot be read: {error}"),
+                );
             }
         }
     })?;

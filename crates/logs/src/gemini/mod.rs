@@ -77,7 +77,11 @@ fn take(log: &mut SessionLog, tree: &mut Tree<()>, entry: &Entry<'_>) {
                 }
                 metadata.extend(update);
             }
-            Err(error) => log.damaged(entry.place, format!("it cannot be read: {error}")),
+            Err(error) => log.damaged(
+                entry.place,
+                entry.text.len(),
+                format!("it cannot be read: {error}"),
+            ),
         }
     }
 }

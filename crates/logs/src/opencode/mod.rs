@@ -99,11 +99,15 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
         let message = match OpencodeMessage::parse(&entry.keys) {
             Ok(message) => message,
             Err(error) => {
-                return log.damaged(entry.place, format!("its message cannot be read: {error}"));
+                return log.damaged(
+                    entry.place,
+                    entry.text.len(),
+                    format!("its message cannot be read: {error}"),
+                );
             }
         };
         if message.is_damaged {
-            log.damaged(entry.place, "a row of it is no JSON");
+            log.damaged(entry.place, 0, "a row of it is no JSON");
         }
         let of = |pointer: &str| text(&message.info, pointer).map(str::to_owned);
         let is_request = |part: &Value| text(part, "/type") == Some("compaction");

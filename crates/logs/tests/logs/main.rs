@@ -458,12 +458,21 @@ fn a_copy_of_a_log_with_a_damaged_first_line_is_read_back() {
 fn a_copied_message_of_gemini_without_an_id_gets_one() {
     let folder = tempfile::tempdir().unwrap();
     let text = std::fs::read_to_string(data("gemini-old.json")).unwrap();
+    let json: Value = serde_json::from_str(&text).unwrap();
     let path = folder.path().join("session.json");
-    std::fs::write(&path, text.replace("\"id\"", "\"number\"")).unwrap();
-    let mut log = SessionLog::read(&path, None).unwrap();
-    let chat = treated(&mut log, false);
-    let copy = copied(&log, &chat, None);
-    assert_eq!(messages_of(read_back(&copy)), messages(&chat));
+    // As Gemini CLI writes it, and on one line.
+    for text in [
+        serde_json::to_string_pretty(&json).unwrap(),
+        json.to_string(),
+    ] {
+        std::fs::write(&path, text.replace("\"id\"", "\"number\"")).unwrap();
+        let mut log = SessionLog::read(&path, None).unwrap();
+        let chat = treated(&mut log, false);
+        let copy = copied(&log, &chat, None);
+        let again = read_back(&copy);
+        assert_eq!(again.damage, []);
+        assert_eq!(messages_of(again), messages(&chat));
+    }
 }
 
 #[test]
