@@ -71,7 +71,7 @@ fn check(file: Option<&Path>) -> Result<u8, CliError> {
     let config = sources.draft();
     let agents = config.check_runs();
     let agents = agents.map_err(|error| read_fault(path, error))?;
-    for note in config.warnings() {
+    for note in agents.first().map_or(&[][..], AgentConfig::warnings) {
         crate::say(&note.to_string());
     }
     let shown = config.path().or(users.as_deref());

@@ -15,15 +15,16 @@ use crate::listing;
 use crate::settings::users_file;
 use crate::stdout;
 
+/// The last one is shown on every terminal.
 const HEADING: [&str; 8] = [
     "model",
-    ">window",
-    ">output",
     ">$ in",
     ">$ out",
+    ">output",
     ">$ cached",
     ">cache≥",
     "can",
+    ">window",
 ];
 
 /// Runs the command.
@@ -66,13 +67,13 @@ fn cells((model, facts): &(String, ModelFacts)) -> [String; 8] {
     };
     [
         model.clone(),
-        cell(facts.window),
-        cell(facts.max_output),
         cell(price(|rates| Some(rates.input))),
         cell(price(|rates| Some(rates.output))),
+        cell(facts.max_output),
         cell(price(|rates| rates.cache_read)),
         cell(facts.min_cacheable),
         can(facts).join(", "),
+        cell(facts.window),
     ]
 }
 

@@ -197,7 +197,7 @@ fn result(recalled: &RecalledItem, piece: TextExcerpt) -> ToolOutput {
 
 fn found(hits: &[Hit], page: Bytes) -> String {
     let Some(most) = hits.iter().map(|hit| hit.terms).max() else {
-        return "[nothing that left has any of these words; try others, or parts of them]"
+        return "[nothing that left has any of these words; try others, or their beginnings]"
             .to_owned();
     };
     let mut text = String::new();

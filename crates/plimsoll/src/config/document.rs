@@ -56,6 +56,15 @@ impl Located {
         Self { origin, data }
     }
 
+    /// Returns the first part that is not a finite number.
+    pub(crate) fn infinite(&self) -> Option<&Self> {
+        match &self.data {
+            Data::Plain(value) => value.is_null().then_some(self),
+            Data::List(items) => items.iter().find_map(Self::infinite),
+            Data::Table(entries) => entries.iter().find_map(|(_, it)| it.infinite()),
+        }
+    }
+
     /// Returns the value without origins.
     pub(crate) fn value(&self) -> Json {
         match &self.data {

@@ -107,9 +107,12 @@ impl ConfigFault {
         Self { origin, text }
     }
 
-    /// Adds the fault to a list. One setting can be at fault for two agents; it is reported once.
+    /// Adds the fault to a list. One setting can be at fault for two agents, in whose lists it has another
+    /// number; it is reported once.
     fn add_to(self, list: &mut Vec<Self>) {
-        if !list.contains(&self) {
+        let words = |fault: &Self| fault.text.replace(|c: char| c.is_ascii_digit(), "");
+        let is_same = |other: &Self| other.origin == self.origin && words(other) == words(&self);
+        if !list.iter().any(is_same) {
             list.push(self);
         }
     }

@@ -140,8 +140,11 @@ impl Config {
             agent.check_files(&mut faults);
             agent
         });
-        let agents = agents.collect();
-        faults.check()?;
+        let mut agents: Vec<AgentConfig> = agents.collect();
+        let warnings = faults.check()?;
+        for agent in &mut agents {
+            agent.config.faults.warnings.clone_from(&warnings);
+        }
         Ok(agents)
     }
 
@@ -349,7 +352,12 @@ impl SharedSettings {
             // Each model is parsed by itself, so that every fault is reported.
             for (model, given) in entries(&format!("[models.{vendor}]"), Some(given), faults) {
                 let rows = json!({ vendor: { model: given.value() } });
-                let rows = Table::try_from(rows).unwrap_or_default();
+                // TOML has no null, which stands for a number that is not finite.
+                let Ok(rows) = Table::try_from(rows) else {
+                    let part = given.infinite().unwrap_or(given);
+                    faults.push(&part.origin, "this is not a finite number; give one");
+                    continue;
+                };
                 match ModelBook::of(&rows, ModelOrigin::Configuration) {
                     Ok(book) => shared.models = shared.models.overlay(book),
                     Err(error) => {
