@@ -110,6 +110,25 @@ fn a_check_reports_faults_of_all_kinds_at_once() {
 }
 
 #[test]
+fn a_check_names_what_is_left_out_and_each_fault_once() {
+    let text = "model = \"compatible/x\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\
+                [[agents]]\nname = \"a\"\nmodel = \"openai/gpt-4o\"\n";
+    let agents = Config::of(text, None).check_runs().unwrap();
+    let warnings = agents[0].warnings().iter().map(ToString::to_string);
+    let warnings: Vec<String> = warnings.collect();
+    assert_eq!(warnings.len(), 1);
+    assert!(
+        warnings[0].starts_with("line 2: `base_url` is left out"),
+        "{warnings:?}"
+    );
+    let text = "permissions = [{ tool = \"nosuch\", then = \"deny\" }]\n\
+                [[agents]]\nname = \"a\"\npermissions = [{ tool = \"read\", then = \"deny\" }]\n\
+                [[agents]]\nname = \"b\"\n";
+    let error = Config::of(text, None).check_runs().unwrap_err();
+    assert_eq!(error.faults.len(), 1, "{error}");
+}
+
+#[test]
 fn the_default_strategy_asks_a_model_only_if_one_is_configured() {
     let default = |snippet: &str| {
         let run = good(snippet).defaults().unwrap().trial().unwrap();
