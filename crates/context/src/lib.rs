@@ -31,6 +31,7 @@ mod plan;
 mod plan_price;
 mod policy;
 mod price;
+mod prominent_names;
 mod removal_marker;
 mod reply;
 mod setting_fault;

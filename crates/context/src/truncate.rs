@@ -62,10 +62,12 @@ pub fn shorten_bytes(text: &str, max: Bytes) -> Option<String> {
 /// Shortens the text of a tool result to at most `max` bytes. Returns `None` if it is short enough
 /// already or cannot be made smaller.
 ///
-/// Images and files become notes, which count as text.
+/// Images and files become notes, which count as text. The marker lists the names that the removed
+/// text mentions most.
 pub(crate) fn result_in_bytes(result: &ToolResult, max: Bytes, marker: &Marker) -> Option<Message> {
     let text = flatten(&result.parts);
     let short = marker
+        .with_names(&text, max)
         .shorten_bytes(&text, max)
         .or_else(|| all_as_text(&result.parts, text))?;
     Some(with_text(result, short))
@@ -128,8 +130,8 @@ pub(crate) fn text_in_tokens(
     (counter.message(&cut) < weight).then_some(cut)
 }
 
-/// Shortens the longest texts and arguments of calls in a message to one level. Images and files become
-/// notes. A part that cannot be made as short keeps its size, and the others become shorter.
+/// Shortens the texts of a message, and the arguments of its calls, in proportion to their sizes. Images and
+/// files become notes. A part that cannot be made as short keeps its size, and the others become shorter.
 fn parts_in_tokens(message: &Message, max: Tokens, counter: &dyn TokenCounter) -> Message {
     let plain = map_parts(message, |part| match part {
         Part::Image(_) | Part::File(_) => Part::text(note(part)),
@@ -138,40 +140,29 @@ fn parts_in_tokens(message: &Message, max: Tokens, counter: &dyn TokenCounter) -
     let whole = counter.message(&plain);
     let weights = plain.parts().iter().map(|part| cut_text(part, counter));
     let mut weights: Vec<Tokens> = weights.collect();
-    loop {
+    for _ in 0..TRIES {
         let cuttable: Tokens = weights.iter().copied().sum();
-        let level = level(weights.clone(), max.minus(whole.minus(cuttable)));
-        let parts = plain.parts().iter().zip(&weights);
-        let parts: Vec<Option<Part>> = parts
-            .map(|(part, weight)| match *weight <= level {
-                true => Some(part.clone()),
-                false => short_part(part, level, counter),
-            })
-            .collect();
-        if parts.iter().all(Option::is_some) {
-            return with_parts(&plain, parts.into_iter().flatten().collect());
-        }
-        for (weight, part) in weights.iter_mut().zip(&parts) {
-            if part.is_none() {
-                *weight = Tokens::ZERO;
+        let room = u128::from(max.minus(whole.minus(cuttable)).0);
+        let mut is_short = true;
+        let parts = plain.parts().iter().zip(&mut weights);
+        let parts = parts.map(|(part, weight)| {
+            let share = u128::from(weight.0) * room / u128::from(cuttable.0.max(1));
+            let share = Tokens(u64::try_from(share).unwrap_or(u64::MAX));
+            if *weight <= share {
+                return part.clone();
             }
+            let short = short_part(part, share, counter);
+            if short.is_none() {
+                (*weight, is_short) = (Tokens::ZERO, false);
+            }
+            short.unwrap_or_else(|| part.clone())
+        });
+        let parts: Vec<Part> = parts.collect();
+        if is_short {
+            return with_parts(&plain, parts);
         }
     }
-}
-
-/// Returns the highest level at which `sum(min(size, level)) <= room`.
-pub(crate) fn level(mut sizes: Vec<Tokens>, mut room: Tokens) -> Tokens {
-    sizes.sort_unstable();
-    let mut left = sizes.len() as u64;
-    for size in sizes {
-        let even = Tokens(room.0 / left.max(1));
-        if size > even {
-            return even;
-        }
-        room = room.minus(size);
-        left -= 1;
-    }
-    Tokens::MAX
+    plain
 }
 
 /// Shortens the text of a part, or the arguments of a call, which stay a JSON object.

@@ -6,9 +6,9 @@ use crate::draft::Draft;
 use crate::message::Message;
 use crate::plan::Trigger;
 use crate::policy::Stage;
-use crate::stages::fit::LEAST_RESULT;
+use crate::stages::fit::{LEAST_RESULT, level};
 use crate::tokens::{Ppm, Tokens};
-use crate::truncate::{self, level};
+use crate::truncate;
 
 /// The share of its target at which a view counts as full.
 const FULL: Ppm = Ppm(985_000);

@@ -11,7 +11,7 @@ use crate::plan::Trigger;
 use crate::policy::Stage;
 use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
-use crate::truncate::{self, level};
+use crate::truncate;
 
 /// The minimum size of a shortened result. A smaller result tells the model nothing, and has no
 /// space for a marker between head and tail in a script with a token per byte.
@@ -110,6 +110,22 @@ fn level_results(draft: &mut Draft<'_>, limit: Tokens, from: usize, least: Token
             draft.shrink(at, short);
         }
     }
+}
+
+/// Returns the highest level at which `sum(min(weight, level)) <= room`.
+pub(super) fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
+    weights.sort_unstable();
+    let mut room = room;
+    let mut left = weights.len() as u64;
+    for weight in weights {
+        let even = Tokens(room.0 / left.max(1));
+        if weight > even {
+            return even;
+        }
+        room = room.minus(weight);
+        left -= 1;
+    }
+    Tokens::MAX
 }
 
 /// Cuts texts of more than a quarter of the budget, the largest first, by no more than necessary. A

@@ -4,9 +4,13 @@
 use std::fmt::Write;
 use std::ops::Range;
 
+use crate::prominent_names::prominent_names;
+
 /// The maximum length of a marker's note, in bytes.
 pub const NOTE_MAX: usize = 120;
 
+/// The text before the names in a marker.
+const NAMES: &str = "names: ";
 /// The beginning of every marker.
 pub(super) const OPENING: &str = "[pruned: ";
 /// The maximum number in a marker, larger than any text that was ever cut. A text with a larger
@@ -47,6 +51,29 @@ impl Marker {
         let note: String = note.trim().chars().map(plain).collect();
         Self {
             note: super::clip(&note, crate::tokens::Bytes(NOTE_MAX as u64)).to_owned(),
+        }
+    }
+
+    /// Returns the marker with the most prominent names of a text that is about to be cut to `max`
+    /// bytes: `[pruned: N bytes; names: parse_line, readConfig; note]`.
+    ///
+    /// They take at most a third of the bytes. Names that head and tail show anyway are omitted.
+    pub(crate) fn with_names(&self, text: &str, max: crate::tokens::Bytes) -> Self {
+        let max = usize::try_from(max.0).unwrap_or(usize::MAX);
+        let side = max / 6;
+        let head = text
+            .get(..text.floor_char_boundary(side))
+            .unwrap_or_default();
+        let tail = text.len().saturating_sub(side);
+        let tail = text
+            .get(text.ceil_char_boundary(tail)..)
+            .unwrap_or_default();
+        let most = (max / 3).min(NOTE_MAX.saturating_sub(self.note.len() + NAMES.len() + 2));
+        let names = prominent_names(text, &[head, tail], most);
+        match (names.is_empty(), self.note.is_empty()) {
+            (true, _) => self.clone(),
+            (false, true) => Self::with_note(&format!("{NAMES}{names}")),
+            (false, false) => Self::with_note(&format!("{NAMES}{names}; {}", self.note)),
         }
     }
 
@@ -172,6 +199,24 @@ mod tests {
     fn a_note_is_bounded() {
         let marker = Marker::with_note(&"é".repeat(1_000));
         assert_eq!(marker.note.len(), NOTE_MAX);
+    }
+
+    #[test]
+    fn a_marker_lists_the_names_of_what_is_left_out() {
+        let max = crate::tokens::Bytes(200);
+        let plain = "nothing but words here. ".repeat(40);
+        let text = format!("head_name {plain} parse_line calls readConfig, parse_line {plain}");
+        let marker = Marker::with_note("recall m12").with_names(&text, max);
+        let short = marker.shorten_bytes(&text, max).unwrap();
+        let listed = "; names: parse_line, readConfig; recall m12]";
+        assert!(short.contains(listed) && short.len() <= 200, "{short}");
+        let again = marker.shorten_bytes(&short, max);
+        assert_eq!(again, None, "it is short enough");
+        assert_eq!(Marker::default().with_names(&plain, max), Marker::default());
+        let many: String = (0..500).map(|n| format!("name_{n:04} ")).collect();
+        let short = Marker::default().with_names(&many, max);
+        let short = short.shorten_bytes(&many, max).unwrap();
+        assert!(short.len() <= 200, "{short}");
     }
 
     #[test]
