@@ -125,7 +125,7 @@ impl Client {
     async fn connection(&self) -> Result<Arc<Connection>, McpError> {
         let mut connection = self.connection.lock().await;
         if let Some(open) = connection.as_ref().filter(|open| open.is_open())
-            && open.is_alive().await
+            && open.is_alive(self.server.timeout).await
         {
             return Ok(Arc::clone(open));
         }

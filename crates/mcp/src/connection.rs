@@ -38,8 +38,8 @@ use crate::server::{McpServer, Reach};
 pub const MCP_STDERR: Bytes = Bytes(2 * 1024);
 /// Time for a remote server to close the session.
 pub const MCP_CLOSE: Duration = Duration::from_secs(6);
-/// Time for the answer to the ping that precedes a call if the call before was given up, and for the
-/// notification about a call that is given up.
+/// Time for the answer to the ping that precedes a call if the call before was given up, unless the server's
+/// timeout is shorter, and for the notification about a call that is given up.
 pub const MCP_PING: Duration = Duration::from_secs(5);
 
 /// The reason in the notification about a cancelled call.
@@ -123,15 +123,15 @@ impl Connection {
     }
 
     /// Checks whether the server still answers. It is only asked after a call was given up, so that a
-    /// slow server is not taken for one that hangs.
-    pub(crate) async fn is_alive(&self) -> bool {
+    /// slow server is not taken for one that hangs. Waits for at most `limit`.
+    pub(crate) async fn is_alive(&self, limit: Duration) -> bool {
         if !self.is_doubtful.load(Ordering::Acquire) {
             return true;
         }
         let ping = ClientRequest::PingRequest(PingRequest::default());
         // A refusal is an answer, too.
         let is_alive = matches!(
-            timeout(MCP_PING, self.service.send_request(ping)).await,
+            timeout(MCP_PING.min(limit), self.service.send_request(ping)).await,
             Ok(Ok(_) | Err(ServiceError::McpError(_)))
         );
         self.is_doubtful.store(!is_alive, Ordering::Release);

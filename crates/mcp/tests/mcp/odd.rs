@@ -1,7 +1,9 @@
 //! Servers with odd behaviour: they write noise, log errors, stop responding, flood, send requests, remove
 //! a tool during a call, or list a tool twice.
 
-use plimsoll_mcp::McpState;
+use std::time::{Duration, Instant};
+
+use plimsoll_mcp::{MCP_PING, McpState};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, begin, begin_all, call, connect, context, names, tool};
@@ -37,6 +39,25 @@ async fn a_server_that_answers_no_ping_after_a_call_was_given_up_is_started_agai
         drop(tools);
         stage.are_gone().await;
     }
+}
+
+#[tokio::test]
+async fn a_ping_takes_no_longer_than_the_timeout_of_the_server() {
+    let timeout = Duration::from_secs(2);
+    assert!(timeout < MCP_PING / 2);
+    let mut stage = Stage::new();
+    let tools = connect(stage.server("more").timeout(timeout))
+        .await
+        .tools(&[]);
+    stage.until("list").await;
+    begin(&tools, "fake_deaf", json!({})).await;
+    stage.until("call deaf").await;
+    let asked = Instant::now();
+    let got = call(&tools, "fake_echo", json!({"text": "back"})).await;
+    assert_eq!(got.as_deref(), Ok("back"));
+    assert!(asked.elapsed() < MCP_PING, "{:?}", asked.elapsed());
+    drop(tools);
+    stage.are_gone().await;
 }
 
 #[tokio::test]
