@@ -1,6 +1,7 @@
 //! Files that `write` and `edit` change only with approval, even if everything else is allowed.
 //!
-//! These are the files that Plimsoll itself [loads](crate::project_files), and the files that programs run, or agents read as instructions, without a decision of the
+//! These are the files that Plimsoll itself [loads](crate::project_files), and those in
+//! `data/protected.txt`, which programs run, or agents read as instructions, without a decision of the
 //! user: opening the directory, entering it or committing in it is enough. Files that a user runs on
 //! purpose, such as a Makefile, a script or a test, are not protected.
 
@@ -8,107 +9,8 @@ use std::path::{Path, PathBuf};
 
 use crate::project_files::is_loaded;
 
-/// Directories whose whole content is protected, at any depth.
-const FOLDERS: &[&str] = &[
-    // git and its hooks
-    ".git",
-    ".githooks",
-    ".husky",
-    // editors, which run tasks
-    ".vscode",
-    ".idea",
-    ".zed",
-    ".devcontainer",
-    // agents
-    ".amazonq",
-    ".codex",
-    ".continue",
-    ".cursor",
-    ".gemini",
-    ".junie",
-    ".kilocode",
-    ".kiro",
-    ".opencode",
-    ".qwen",
-    ".roo",
-    ".trae",
-    ".windsurf",
-    ".clinerules",
-    // programs with a configuration in the directory
-    ".cargo",
-    ".config",
-    ".direnv",
-    ".mise",
-    ".ssh",
-    ".yarn",
-];
-
-/// Files that are protected, at any depth.
-const FILES: &[&str] = &[
-    // agents
-    "agents.override.md",
-    "claude.local.md",
-    "gemini.md",
-    "qwen.md",
-    "copilot-instructions.md",
-    ".aider.conf.yml",
-    ".claude.json",
-    ".crush.json",
-    ".cursorrules",
-    ".goosehints",
-    ".mcp.json",
-    ".roorules",
-    ".windsurfrules",
-    "opencode.json",
-    "opencode.jsonc",
-    "warp.md",
-    // run when the directory is entered
-    ".envrc",
-    ".mise.local.toml",
-    ".mise.toml",
-    "mise.local.toml",
-    "mise.toml",
-    // git
-    ".gitconfig",
-    ".gitmodules",
-    ".lefthook.yml",
-    "lefthook-local.yml",
-    "lefthook.yml",
-    "lefthook.yaml",
-    ".pre-commit-config.yaml",
-    ".pre-commit-config.yml",
-    // npm, yarn and pnpm, which run programs named in these files
-    ".npmrc",
-    ".pnp.cjs",
-    ".pnpmfile.cjs",
-    ".yarnrc",
-    ".yarnrc.yml",
-    // shells and other programs, in case the root is a home directory
-    ".bash_aliases",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".cshrc",
-    ".curlrc",
-    ".devcontainer.json",
-    ".dir-locals.el",
-    ".exrc",
-    ".gdbinit",
-    ".inputrc",
-    ".lldbinit",
-    ".login",
-    ".netrc",
-    ".nvim.lua",
-    ".profile",
-    ".ripgreprc",
-    ".tmux.conf",
-    ".vimrc",
-    ".zlogin",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-];
+/// The protected names, one on each line. A directory ends with `/`.
+const NAMES: &str = include_str!("../data/protected.txt");
 
 /// Suffixes of protected file names.
 const ENDINGS: [&str; 1] = [".code-workspace"];
@@ -119,13 +21,18 @@ pub(crate) fn is_protected(relative: &str, absolute: &Path, others: &[PathBuf]) 
     // Some file systems ignore case.
     let relative = relative.to_lowercase();
     let file = relative.rsplit('/').next().unwrap_or_default();
-    FILES.contains(&file)
+    is_listed(file)
         || ENDINGS.iter().any(|ending| file.ends_with(ending))
         || relative
             .split('/')
-            .any(|name| FOLDERS.contains(&name) || is_loaded(name))
+            .any(|name| is_listed(&format!("{name}/")) || is_loaded(name))
         || relative.contains(".github/instructions")
         || others.iter().any(|other| absolute.starts_with(other))
+}
+
+fn is_listed(name: &str) -> bool {
+    let is_name = !name.is_empty() && !name.starts_with('#');
+    is_name && NAMES.lines().any(|listed| listed == name)
 }
 
 #[cfg(test)]
@@ -164,6 +71,8 @@ mod tests {
             (".gitignore", false),
             (".github/workflows/ci.yml", false),
             ("agents.md.txt", false),
+            ("# files", false),
+            ("/", false),
             (".", false),
         ] {
             let absolute = Path::new("/w").join(path);
