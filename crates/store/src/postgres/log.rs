@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use plimsoll_core::{LogEntry, MAX_FORK_DEPTH, SessionId, StoreError};
-use sqlx::postgres::PgRow;
-use sqlx::{PgConnection, Row};
+use sqlx::PgConnection;
 
 use super::{PostgresStore, fault};
 use crate::columns::{from_column, to_column};
@@ -25,11 +24,10 @@ impl PostgresStore {
         let mut page = Vec::new();
         for range in ranges(&kin, after, limit) {
             let rows = fetch(&mut connection, range).await.map_err(&fault)?;
-            let mut rows = rows.iter();
+            let mut rows = rows.into_iter();
             for number in range.before.saturating_add(1)..=range.last {
-                let read = rows.next().map(raw).transpose().map_err(&fault)?;
                 let bad = |why| bad_entry(Path::new(&*self.place), session, number, why);
-                page.push(checked(read, number).map_err(bad)?);
+                page.push(checked(rows.next(), number).map_err(bad)?);
             }
         }
         Ok(page)
@@ -51,7 +49,7 @@ pub(super) async fn lineage(
     connection: &mut PgConnection,
     session: &SessionId,
 ) -> sqlx::Result<Vec<LogAncestor>> {
-    let rows = sqlx::query(
+    let rows: Vec<(i64, i64, i64)> = sqlx::query_as(
         "WITH RECURSIVE kin (depth, key, shared, entries, parent) AS (
            SELECT 0::bigint, key, shared, entries, parent FROM sessions WHERE id = $1
            UNION ALL
@@ -63,33 +61,31 @@ pub(super) async fn lineage(
     .bind(to_column(MAX_FORK_DEPTH))
     .fetch_all(connection)
     .await?;
-    let kin = rows.iter().map(|row| {
-        Ok(LogAncestor {
-            key: row.try_get("key")?,
-            shared: from_column(row.try_get("shared")?),
-            entries: from_column(row.try_get("entries")?),
-        })
+    let kin = rows.into_iter().map(|(key, shared, entries)| LogAncestor {
+        key,
+        shared: from_column(shared),
+        entries: from_column(entries),
     });
-    kin.collect()
+    Ok(kin.collect())
 }
 
-async fn fetch(connection: &mut PgConnection, range: Range) -> sqlx::Result<Vec<PgRow>> {
-    sqlx::query(
+/// Returns the entries of a range with their checksums.
+async fn fetch(connection: &mut PgConnection, range: Range) -> sqlx::Result<Vec<(Raw, i64)>> {
+    let rows: Vec<(i64, i64, String, i64)> = sqlx::query_as(
         "SELECT n, at, json, sum FROM entries WHERE session = $1 AND n > $2 AND n <= $3 ORDER BY n",
     )
     .bind(range.key)
     .bind(to_column(range.before))
     .bind(to_column(range.last))
     .fetch_all(connection)
-    .await
-}
-
-/// Reads an entry and its checksum. By position, because looking up names costs more than reading them.
-fn raw(row: &PgRow) -> sqlx::Result<(Raw, i64)> {
-    let raw = Raw {
-        n: from_column(row.try_get(0)?),
-        at: from_column(row.try_get(1)?),
-        json: row.try_get::<&str, _>(2)?.as_bytes().to_vec(),
-    };
-    Ok((raw, row.try_get(3)?))
+    .await?;
+    let entries = rows.into_iter().map(|(n, at, json, sum)| {
+        let raw = Raw {
+            n: from_column(n),
+            at: from_column(at),
+            json: json.into_bytes(),
+        };
+        (raw, sum)
+    });
+    Ok(entries.collect())
 }

@@ -5,7 +5,6 @@ use plimsoll_agent::{Answer, Question};
 use plimsoll_context::Bytes;
 use plimsoll_core::{SessionId, StoreError};
 use serde::{Deserialize, Serialize};
-use sqlx::Row;
 
 use super::write::text;
 use super::{PostgresStore, fault};
@@ -153,7 +152,8 @@ impl PostgresStore {
         run: &str,
         after: i64,
     ) -> Result<Vec<(i64, RunMessage)>, StoreError> {
-        let rows = sqlx::query(
+        let fault = fault(&self.place);
+        let rows: Vec<(i64, String, String, String)> = sqlx::query_as(
             "SELECT row, id, kind, text FROM messages
              WHERE session = $1 AND run = $2 AND row > $3 ORDER BY row LIMIT $4",
         )
@@ -163,20 +163,13 @@ impl PostgresStore {
         .bind(to_column(READ))
         .fetch_all(&self.pool)
         .await
-        .map_err(fault(&self.place))?;
-        let messages = rows.iter().map(|row| {
-            let kind: String = row.try_get("kind")?;
-            let kind = RunMessageKind::of(&kind).ok_or(sqlx::Error::RowNotFound)?;
-            let message = RunMessage {
-                id: row.try_get("id")?,
-                kind,
-                text: row.try_get("text")?,
-            };
-            Ok((row.try_get("row")?, message))
+        .map_err(&fault)?;
+        let messages = rows.into_iter().map(|(row, id, kind, text)| {
+            let kind = RunMessageKind::of(&kind).ok_or(sqlx::Error::RowNotFound);
+            let kind = kind.map_err(&fault)?;
+            Ok((row, RunMessage { id, kind, text }))
         });
-        messages
-            .collect::<sqlx::Result<_>>()
-            .map_err(fault(&self.place))
+        messages.collect()
     }
 
     /// Returns the row of the newest message of all runs, or 0 if there is none. The cost does not
@@ -199,8 +192,7 @@ impl PostgresStore {
     /// # Errors
     /// If it cannot be read.
     pub async fn progress(&self, session: &SessionId) -> Result<Progress, StoreError> {
-        let fault = fault(&self.place);
-        let row = sqlx::query(
+        let (entries, questions): (Option<i64>, i64) = sqlx::query_as(
             "SELECT (SELECT entries FROM sessions WHERE id = $1) AS entries,
                     (SELECT count(*) FROM (
                        SELECT 1 FROM questions
@@ -211,9 +203,7 @@ impl PostgresStore {
         .bind(to_column(MAX_QUESTIONS))
         .fetch_one(&self.pool)
         .await
-        .map_err(&fault)?;
-        let entries: Option<i64> = row.try_get("entries").map_err(&fault)?;
-        let questions = from_column(row.try_get("questions").map_err(&fault)?);
+        .map_err(fault(&self.place))?;
         Ok(Progress {
             entries: entries.map_or(0, from_column),
             questions: usize::try_from(questions).unwrap_or(usize::MAX),
@@ -290,7 +280,7 @@ impl PostgresStore {
     /// # Errors
     /// If they cannot be read.
     pub async fn questions(&self, session: &SessionId) -> Result<Vec<OpenQuestion>, StoreError> {
-        let rows = sqlx::query(
+        let rows: Vec<(String, String, String, bool)> = sqlx::query_as(
             "SELECT key, tool, arguments, protected FROM questions
              WHERE answer IS NULL AND (session = $1 OR starts_with(session, $1 || '.'))
              ORDER BY key LIMIT $2",
@@ -300,17 +290,14 @@ impl PostgresStore {
         .fetch_all(&self.pool)
         .await
         .map_err(fault(&self.place))?;
-        let questions = rows.iter().map(|row| {
-            Ok(OpenQuestion {
-                key: row.try_get("key")?,
-                tool: row.try_get("tool")?,
-                arguments: row.try_get("arguments")?,
-                is_protected: row.try_get("protected")?,
-            })
+        let questions = rows.into_iter();
+        let questions = questions.map(|(key, tool, arguments, is_protected)| OpenQuestion {
+            key,
+            tool,
+            arguments,
+            is_protected,
         });
-        questions
-            .collect::<sqlx::Result<_>>()
-            .map_err(fault(&self.place))
+        Ok(questions.collect())
     }
 
     /// Removes the messages for a run that has ended, and the questions of its session.

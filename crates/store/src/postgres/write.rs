@@ -1,7 +1,7 @@
 //! Writes entries and rows of sessions to PostgreSQL, in a transaction of the caller.
 
 use plimsoll_core::{Fork, SessionId};
-use sqlx::{PgConnection, Row};
+use sqlx::PgConnection;
 
 use crate::columns::{entry_sum, to_column};
 use crate::write;
@@ -37,18 +37,15 @@ pub(super) async fn head(
     connection: &mut PgConnection,
     session: &SessionId,
 ) -> sqlx::Result<Option<Head>> {
-    let row = sqlx::query("SELECT key, entries, updated FROM sessions WHERE id = $1 FOR UPDATE")
+    let row = sqlx::query_as("SELECT key, entries, updated FROM sessions WHERE id = $1 FOR UPDATE")
         .bind(session.as_str())
         .fetch_optional(connection)
         .await?;
-    let head = row.map(|row| {
-        Ok(Head {
-            key: row.try_get("key")?,
-            entries: row.try_get("entries")?,
-            updated: row.try_get("updated")?,
-        })
-    });
-    head.transpose()
+    Ok(row.map(|(key, entries, updated)| Head {
+        key,
+        entries,
+        updated,
+    }))
 }
 
 /// Adds entries to the end of a session. Creates the session if there is none.
