@@ -1,6 +1,7 @@
 //! The MCP servers (`[[mcp]]`) of a command: connected before the first run, and reported.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, McpServer};
 use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
@@ -9,7 +10,7 @@ use crate::error::CliError;
 use crate::terminal::text::counted;
 
 /// Connects to servers, and reports the state of each unless `is_quiet`. Also returns whether all of them
-/// are available.
+/// are available. No server takes longer than a run may.
 pub(crate) async fn connect(
     agent: &AgentConfig,
     servers: &[&McpServer],
@@ -27,10 +28,12 @@ pub(crate) async fn connect(
     let variables = &plimsoll::providers::environment;
     let inherited = agent.inherited_variables(variables);
     let root = &agent.settings().root;
+    let limit = agent.settings().builder.limits.max_duration;
+    let limit = limit.unwrap_or(Duration::MAX);
     let mut clients = Vec::new();
     for server in servers {
         match server.client(root, variables, &inherited) {
-            Ok(client) => clients.push(client),
+            Ok(client) => clients.push(client.timeout(server.timeout.min(limit))),
             Err(error) if server.required => {
                 let cure = "set it, or remove the server from the configuration";
                 return Err(CliError::usage(format!("{error}; {cure}")));

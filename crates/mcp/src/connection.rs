@@ -102,7 +102,7 @@ impl Connection {
                 }
                 let why = "it was not ready within";
                 return Err(absent(format!(
-                    "{why} {secs} s{words}; set `timeout` to wait longer"
+                    "{why} {secs} s{words}; set `timeout`, or a longer `max_duration`, to wait longer"
                 )));
             }
         };

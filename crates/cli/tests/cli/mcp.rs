@@ -1,6 +1,8 @@
 //! MCP servers in `run`, `chat`, `mcp test` and `doctor`: a server written in sh,
 //! which leaves a mark when it is asked to end.
 
+use std::time::Instant;
+
 use serde_json::Value;
 
 use super::chatting::Chat;
@@ -295,4 +297,20 @@ fn a_run_goes_on_without_a_server_whose_variable_is_not_set() {
     home.file("servers.toml", format!("{config}required = true\n"));
     let refused = home.agent(&fake, &["--config", "servers.toml", "Go."]);
     refused.refused(2, &["FAR_TOKEN, which is not set", "remove the server"]);
+}
+
+#[test]
+fn the_maximum_duration_covers_a_server_that_hangs_at_its_start() {
+    let home = home("[[mcp]]\nname = \"deaf\"\ncommand = \"sleep\"\nargs = [\"600\"]\n");
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
+    let begun = Instant::now();
+    let limited = [&NAMED[..], &["--max-duration", "3", "Look."]].concat();
+    let said = home.agent(&fake, &limited).done();
+    assert!(
+        said.err.contains("it was not ready within 3 s"),
+        "{}",
+        said.err
+    );
+    // Without the limit, it is waited for 30 s.
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }

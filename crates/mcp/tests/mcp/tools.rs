@@ -183,7 +183,8 @@ async fn one_that_hangs_at_the_beginning_is_given_up() {
     };
     assert_eq!(
         error.to_string(),
-        "the MCP server `fake` is not there: it was not ready within 3 s; set `timeout` to wait longer"
+        "the MCP server `fake` is not there: it was not ready within 3 s; set `timeout`, or a longer \
+         `max_duration`, to wait longer"
     );
     stage.are_gone().await;
 }
