@@ -2,7 +2,6 @@
 
 use plimsoll_core::Secret;
 use plimsoll_wire::openai_chat::{Dialect, Reach};
-use plimsoll_wire::openai_responses::ResponsesProfile;
 use plimsoll_wire::{anthropic, bedrock, gemini};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value};
@@ -46,7 +45,6 @@ pub struct ModelClientBuilder {
     /// The key and its origin.
     key: Option<(Secret, String)>,
     dialect: Option<Dialect>,
-    profile: Option<ResponsesProfile>,
     headers: Vec<(String, Secret)>,
     timeouts: Timeouts,
     extra: Map<String, Value>,
@@ -74,7 +72,6 @@ impl ModelClient {
             base_url: None,
             key: None,
             dialect: None,
-            profile: None,
             headers: Vec::new(),
             timeouts: Timeouts::default(),
             extra: Map::new(),
@@ -111,12 +108,6 @@ impl ModelClientBuilder {
     /// Sets the dialect of Chat Completions, if the server does not use the vendor's usual one.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = Some(dialect);
-        self
-    }
-
-    /// Sets the profile of Responses, if the model's name does not determine it.
-    pub fn profile(mut self, profile: ResponsesProfile) -> Self {
-        self.profile = Some(profile);
         self
     }
 
@@ -164,7 +155,7 @@ impl ModelClientBuilder {
     pub fn build_with(self, variables: Variables<'_>) -> Result<ModelClient, ProviderError> {
         let model = self.model.clone()?;
         let wire = self.protocol_of(&model, variables);
-        let (dialect, profile) = (self.dialect.clone(), self.profile.clone());
+        let dialect = self.dialect.clone();
         let (connection, server) = self.connect_to(model, wire, variables)?;
         let (model, facts) = (&connection.model, &connection.facts);
         let protocol: Box<dyn Protocol> = match wire {
@@ -173,8 +164,7 @@ impl ModelClientBuilder {
                 Box::new(ChatProtocol::new(model, facts, facts.dialect(dialect)))
             }
             Wire::Responses => {
-                let known = || facts.responses(profile_of(model, server));
-                let profile = profile.unwrap_or_else(known);
+                let profile = facts.responses(profile_of(model, server));
                 Box::new(ResponsesProtocol::new(model, facts, profile))
             }
             Wire::Messages => Box::new(MessagesProtocol {
@@ -258,7 +248,7 @@ impl ModelClientBuilder {
         let mut headers = headers(&self.headers)?;
         if let Some(key) = &key {
             // A header that the caller set replaces the key.
-            let (name, value) = vendor.key_header.with(key, vendor)?;
+            let (name, value) = vendor.header(key)?;
             headers.entry(name).or_insert(value);
         }
         if wire == Wire::Messages {

