@@ -11,8 +11,8 @@ use crate::error::McpError;
 
 /// Default timeout of a server, for its start and for each of its answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
-/// The replacement for a server's own address in texts.
-const ADDRESS: &str = "its address";
+/// The name of a server's own address in texts, in place of the address.
+const ADDRESS: &str = "address";
 
 /// The configuration of an MCP server. Its `Debug` output contains no headers and no variables.
 #[derive(Clone)]
@@ -25,9 +25,7 @@ pub struct McpServer {
     pub(crate) timeout: Duration,
     pub(crate) trusted: bool,
     pub(crate) required: bool,
-    /// The server's address, in the spellings that errors repeat. Some addresses contain a key in the
-    /// path.
-    addresses: Vec<String>,
+    /// The server's address among them: some addresses contain a key in the path.
     secrets: Vec<Secret>,
 }
 
@@ -47,13 +45,11 @@ impl McpServer {
     /// Creates a server with an address, for streamable HTTP.
     pub fn url(name: impl Into<String>, url: impl Into<String>) -> Self {
         let url = url.into();
-        let (addresses, secrets) = secrets_of(&url);
-        let mut server = Self::new(name.into(), Reach::Url(url));
-        server.addresses.extend(addresses);
-        server
-            .secrets
-            .extend(secrets.iter().map(|secret| Secret::new(secret)));
-        server
+        let secrets = secrets_of(&url);
+        Self {
+            secrets,
+            ..Self::new(name.into(), Reach::Url(url))
+        }
     }
 
     /// Adds a header to each request, if the server has an address. Its value is never shown.
@@ -151,12 +147,7 @@ impl McpServer {
     }
 
     /// Removes all secrets of this server from a text.
-    pub(crate) fn strike_out(&self, mut text: String) -> String {
-        for address in &self.addresses {
-            if text.contains(address.as_str()) {
-                text = text.replace(address.as_str(), ADDRESS);
-            }
-        }
+    pub(crate) fn strike_out(&self, text: String) -> String {
         let secrets = self.secrets.iter();
         secrets.fold(text, |text, secret| secret.strike_out(text))
     }
@@ -182,7 +173,6 @@ impl McpServer {
             required: false,
             headers: Vec::new(),
             bearer: None,
-            addresses: Vec::new(),
             secrets: Vec::new(),
         }
     }
@@ -190,22 +180,22 @@ impl McpServer {
 
 /// Returns the parts of an address that may be a key, in the spellings that errors repeat: first the
 /// address itself, the longest spelling first, then its query, user name and password.
-fn secrets_of(url: &str) -> (Vec<String>, Vec<String>) {
+fn secrets_of(url: &str) -> Vec<Secret> {
     let mut addresses = vec![url.to_owned()];
-    let query = url.split_once('?').map(|(_, query)| query.to_owned());
-    let mut secrets = Vec::from_iter(query);
-    let Ok(mut read) = reqwest::Url::parse(url) else {
-        return (addresses, secrets);
-    };
-    let parts = [Some(read.username()), read.password(), read.query()];
-    secrets.extend(parts.into_iter().flatten().map(str::to_owned));
-    addresses.push(read.to_string());
-    // Errors repeat it in this form after user name and password have become a header.
-    if read.set_username("").is_ok() && read.set_password(None).is_ok() {
+    let mut parts = Vec::from_iter(url.split_once('?').map(|(_, query)| Secret::new(query)));
+    if let Ok(mut read) = reqwest::Url::parse(url) {
+        let named = [Some(read.username()), read.password(), read.query()];
+        parts.extend(named.into_iter().flatten().map(Secret::new));
         addresses.push(read.to_string());
+        // Errors repeat it in this form after user name and password have become a header.
+        if read.set_username("").is_ok() && read.set_password(None).is_ok() {
+            addresses.push(read.to_string());
+        }
     }
     addresses.sort_by_key(|address| std::cmp::Reverse(address.len()));
-    (addresses, secrets)
+    let addresses = addresses.iter();
+    let addresses = addresses.map(|address| Secret::new(address).named(ADDRESS));
+    addresses.chain(parts).collect()
 }
 
 impl fmt::Debug for McpServer {
@@ -229,13 +219,13 @@ mod tests {
             (
                 "https://mcp.example.com/s/0123456789-hush/mcp",
                 "error sending request for url (https://mcp.example.com/s/0123456789-hush/mcp): refused",
-                "error sending request for url (its address): refused",
+                "error sending request for url ([secret address]): refused",
             ),
             // In its parsed form, with escaped spaces.
             (
                 "https://me:pass-hush-word@mcp.example.com/mcp?key=a hush&x={1}",
                 "url (https://mcp.example.com/mcp?key=a%20hush&x={1})",
-                "url (its address)",
+                "url ([secret address])",
             ),
             (
                 "https://me:pass-hush-word@mcp.example.com/mcp?key=a hush&x={1}",
