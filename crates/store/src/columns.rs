@@ -1,7 +1,10 @@
 //! Values as the columns of the databases contain them: numbers, names, and the checksums that detect
 //! changes made outside Plimsoll.
 
-use plimsoll_core::SessionId;
+use std::error;
+
+use plimsoll_context::Bytes;
+use plimsoll_core::{Fork, SessionId, SessionInfo};
 use rusqlite::types::Type;
 use rusqlite::{Error, Row};
 
@@ -18,6 +21,45 @@ pub(crate) fn to_column(number: u64) -> i64 {
 pub(crate) fn name(row: &Row<'_>, column: usize) -> rusqlite::Result<SessionId> {
     SessionId::new(row.get::<_, String>(column)?)
         .map_err(|error| Error::FromSqlConversionFailure(column, Type::Text, error.into()))
+}
+
+/// The columns that describe a session.
+pub(crate) const INFO: &str =
+    "SELECT own.id, own.created, own.updated, own.entries, own.bytes, own.title,
+           parent.id AS parent, own.shared
+    FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
+
+/// A row of [`INFO`].
+pub(crate) type InfoRow = (
+    String,
+    i64,
+    i64,
+    i64,
+    i64,
+    Option<String>,
+    Option<String>,
+    i64,
+);
+
+/// Reads the description of a session.
+///
+/// # Errors
+/// If a name is not that of a session.
+pub(crate) fn info(row: InfoRow) -> Result<SessionInfo, Box<dyn error::Error + Send + Sync>> {
+    let (id, created, updated, entries, bytes, title, parent, shared) = row;
+    let fork = |from| Fork {
+        from,
+        entries: from_column(shared),
+    };
+    Ok(SessionInfo {
+        id: SessionId::new(id)?,
+        created: from_column(created),
+        updated: from_column(updated),
+        entries: from_column(entries),
+        bytes: Bytes(from_column(bytes)),
+        title: title.unwrap_or_default(),
+        fork: parent.map(SessionId::new).transpose()?.map(fork),
+    })
 }
 
 /// Returns the first 8 bytes of BLAKE3 over an entry's number, its time and its JSON.

@@ -1,9 +1,9 @@
 //! The contents of files before and after sessions changed them. Each content is stored once, by its
 //! hash, beside the logs.
 
-use std::fmt;
 use std::path::PathBuf;
 
+use blake3::Hash as ContentHash;
 use plimsoll_context::Bytes;
 use plimsoll_core::{FileEdit, MAX_KEPT_FILE, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
@@ -17,10 +17,6 @@ use crate::write::now;
 /// Maximum size of the kept contents of all sessions. Beyond it, the oldest are deleted. The records
 /// of the changes stay.
 pub const KEPT_CONTENTS: Bytes = Bytes(1 << 30);
-
-/// The BLAKE3 hash of a content.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ContentHash([u8; 32]);
 
 /// A change of a file by a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,26 +35,6 @@ pub struct RecordedChange {
     pub before: Option<ContentHash>,
     /// The content after the change; `None` if the file was removed.
     pub after: Option<ContentHash>,
-}
-
-impl ContentHash {
-    /// Returns the hash of a content.
-    #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(*blake3::hash(bytes).as_bytes())
-    }
-}
-
-impl fmt::Display for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
-    }
 }
 
 impl SqliteStore {
@@ -85,14 +61,14 @@ impl SqliteStore {
         let read = move |connection: &mut Connection| {
             connection
                 .prepare_cached("SELECT bytes FROM contents WHERE hash = ?1")?
-                .query_row([hash.0], |row| row.get::<_, Vec<u8>>(0))
+                .query_row([hash.as_bytes()], |row| row.get::<_, Vec<u8>>(0))
                 .optional()
         };
         let content = self
             .reader()
             .with(move |connection, _| read(connection))
             .await?;
-        match content.as_deref().map(ContentHash::of) {
+        match content.as_deref().map(blake3::hash) {
             Some(is) if is != hash => {
                 let why = format!("the kept content {hash} of a file was altered");
                 Err(fault::other(self.path(), why))
@@ -156,7 +132,7 @@ fn insert(
     let Some(bytes) = bytes else {
         return Ok(None);
     };
-    let ContentHash(hash) = ContentHash::of(bytes);
+    let hash = *blake3::hash(bytes).as_bytes();
     let size = to_column(bytes.len() as u64);
     transaction
         .prepare_cached("REPLACE INTO contents (hash, size, bytes) VALUES (?1, ?2, ?3)")?
@@ -215,7 +191,7 @@ fn changes(
 
 fn change(row: &Row<'_>) -> rusqlite::Result<RecordedChange> {
     let hash = |at: usize| -> rusqlite::Result<Option<ContentHash>> {
-        Ok(row.get::<_, Option<[u8; 32]>>(at)?.map(ContentHash))
+        Ok(row.get::<_, Option<[u8; 32]>>(at)?.map(ContentHash::from))
     };
     Ok(RecordedChange {
         entry: from_column(row.get(0)?),

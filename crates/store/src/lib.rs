@@ -29,10 +29,11 @@ mod settings;
 mod sqlite;
 mod write;
 
+pub use blake3::{Hash as ContentHash, hash as content_hash};
 pub use check::{CheckedSession, CheckedStore, EntryFault};
 pub use delete::PruneReport;
 pub use export::{EXPORT_VERSION, ExportError};
-pub use files::{ContentHash, KEPT_CONTENTS, RecordedChange};
+pub use files::{KEPT_CONTENTS, RecordedChange};
 pub use import::{BadExport, Export, ExportedSession};
 pub use log::PAGE_BYTES;
 pub use options::{BUSY_TIMEOUT, Durability, MAX_BYTES, Options};

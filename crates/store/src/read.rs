@@ -2,19 +2,13 @@
 
 use std::path::Path;
 
-use plimsoll_context::Bytes;
-use plimsoll_core::{Fork, MAX_FORK_DEPTH, SessionId, SessionInfo};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
+use plimsoll_core::{MAX_FORK_DEPTH, SessionId, SessionInfo};
+use rusqlite::types::Type;
+use rusqlite::{Connection, Error, ErrorCode, OptionalExtension, Row, params};
 
-use crate::columns::{self, from_column, to_column};
+use crate::columns::{self, INFO, from_column, to_column};
 use crate::fault::WorkError;
 use crate::log::{LogAncestor, PAGE_BYTES, Range, Raw, bad_entry, checked, ranges};
-
-/// The columns of [`info_of`].
-const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.title,
-    parent.id, own.shared, own.bytes
-    FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
 /// Returns the session and its ancestors, beginning with the session. Empty if the session has no
 /// log.
@@ -120,22 +114,8 @@ pub(crate) fn raw(row: &Row<'_>, first: usize) -> rusqlite::Result<(Raw, i64)> {
 }
 
 fn info_of(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
-    let fork = match row.get_ref(5)? {
-        ValueRef::Null => None,
-        _ => Some(Fork {
-            from: columns::name(row, 5)?,
-            entries: from_column(row.get(6)?),
-        }),
-    };
-    Ok(SessionInfo {
-        id: columns::name(row, 0)?,
-        created: from_column(row.get(1)?),
-        updated: from_column(row.get(2)?),
-        entries: from_column(row.get(3)?),
-        bytes: Bytes(from_column(row.get(7)?)),
-        title: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
-        fork,
-    })
+    let info = columns::info(row.try_into()?);
+    info.map_err(|error| Error::FromSqlConversionFailure(0, Type::Text, error))
 }
 
 fn kin(row: &Row<'_>) -> rusqlite::Result<LogAncestor> {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use plimsoll::SessionId;
-use plimsoll::store::{ContentHash, RecordedChange, SqliteStore};
+use plimsoll::store::{ContentHash, RecordedChange, SqliteStore, content_hash};
 use plimsoll::tools::{FileChange, saved_files};
 use serde::Serialize;
 
@@ -113,7 +113,7 @@ impl ChangedFile {
             };
             let now = content(&root, &path);
             let state = match &now {
-                Ok(now) if now.as_deref().map(ContentHash::of) == after => UNCHANGED,
+                Ok(now) if now.as_deref().map(content_hash) == after => UNCHANGED,
                 Ok(None) => GONE,
                 // A file that cannot be read is no regular file any more, or larger than any kept content.
                 _ => CHANGED,

@@ -6,20 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use plimsoll_context::Bytes;
-use plimsoll_core::{Fork, PAGE_ENTRIES, SessionId, SessionInfo, SessionStore, StoreError};
-use sqlx::postgres::PgRow;
-use sqlx::{PgPool, Row};
+use plimsoll_core::{PAGE_ENTRIES, SessionId, SessionInfo, SessionStore, StoreError};
+use sqlx::PgPool;
 
 use super::PostgresStore;
-use crate::columns::from_column;
+use crate::columns::{self, INFO, InfoRow};
 use crate::export::{self, ExportError};
 use crate::session_reader::SessionReader;
-
-/// The columns of [`info`].
-const INFO: &str = "SELECT own.id, own.created, own.updated, own.entries, own.bytes, own.title,
-           parent.id AS parent, own.shared
-    FROM sessions AS own LEFT JOIN sessions AS parent ON parent.key = own.parent";
 
 #[async_trait]
 impl SessionReader for PostgresStore {
@@ -45,44 +38,22 @@ impl SessionReader for PostgresStore {
 /// Returns the list entry of one session.
 pub(super) async fn head(pool: &PgPool, session: &SessionId) -> sqlx::Result<Option<SessionInfo>> {
     let sql = format!("{INFO} WHERE own.id = $1");
-    let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+    let row = sqlx::query_as(sqlx::AssertSqlSafe(sql))
         .bind(session.as_str())
         .fetch_optional(pool)
         .await?;
-    row.as_ref().map(info).transpose()
+    row.map(info).transpose()
 }
 
 /// Returns all sessions, most recently written first.
 pub(super) async fn list(pool: &PgPool) -> sqlx::Result<Vec<SessionInfo>> {
     let sql = format!("{INFO} ORDER BY own.newest DESC, own.key DESC");
-    let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+    let rows = sqlx::query_as(sqlx::AssertSqlSafe(sql))
         .fetch_all(pool)
         .await?;
-    rows.iter().map(info).collect()
+    rows.into_iter().map(info).collect()
 }
 
-fn info(row: &PgRow) -> sqlx::Result<SessionInfo> {
-    let id = |column: &str| -> sqlx::Result<Option<SessionId>> {
-        let name: Option<String> = row.try_get(column)?;
-        let id = name.map(SessionId::new).transpose();
-        id.map_err(|error| sqlx::Error::Decode(error.into()))
-    };
-    let fork = match id("parent")? {
-        None => None,
-        Some(from) => Some(Fork {
-            from,
-            entries: from_column(row.try_get("shared")?),
-        }),
-    };
-    Ok(SessionInfo {
-        id: id("id")?.ok_or(sqlx::Error::RowNotFound)?,
-        created: from_column(row.try_get("created")?),
-        updated: from_column(row.try_get("updated")?),
-        entries: from_column(row.try_get("entries")?),
-        bytes: Bytes(from_column(row.try_get("bytes")?)),
-        title: row
-            .try_get::<Option<String>, _>("title")?
-            .unwrap_or_default(),
-        fork,
-    })
+fn info(row: InfoRow) -> sqlx::Result<SessionInfo> {
+    columns::info(row).map_err(sqlx::Error::Decode)
 }
