@@ -1,5 +1,5 @@
-//! Values as the columns of the databases contain them: numbers, names, and the checksums that detect
-//! changes made outside Plimsoll.
+//! Values as the columns of the databases contain them: numbers, names, rows of sessions, and the
+//! checksums that detect changes made outside Plimsoll.
 
 use std::error;
 
