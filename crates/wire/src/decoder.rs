@@ -1,5 +1,5 @@
 //! [`StreamDecoder`]: the interface of the protocols' stream decoders. [`StreamState`] implements it
-//! for all: a protocol maps its events to operations on an [`OpenReply`].
+//! for all: a protocol's [`ReplyEvents`] map its events to operations on an [`OpenReply`].
 
 use std::fmt::Debug;
 
@@ -70,62 +70,45 @@ pub trait StreamDecoder: Debug + Send {
     }
 }
 
-/// Maps the events of one protocol to operations on a reply. `B` is the protocol's state of a block,
-/// besides the model's output.
-pub trait ReplyEvents<B>: Debug + Send {
+/// How the events of one protocol change a reply.
+pub trait ReplyEvents {
     /// Whether `[DONE]` ends a reply that has no other end.
     const DONE_ENDS: bool = false;
-
-    /// Returns the reply before the first event.
-    fn open() -> OpenReply<B> {
-        OpenReply::default()
-    }
 
     /// Takes one event.
     ///
     /// # Errors
     ///
     /// Those of [`StreamDecoder::push`].
-    fn event(&mut self, data: &str, reply: &mut OpenReply<B>) -> Result<(), WireError>;
+    fn event(&mut self, data: &str) -> Result<(), WireError>;
 
     /// Takes a reply that was not streamed.
     ///
     /// # Errors
     ///
     /// Those of [`StreamDecoder::push`].
-    fn whole(&mut self, body: &str, reply: &mut OpenReply<B>) -> Result<(), WireError>;
+    fn whole(&mut self, body: &str) -> Result<(), WireError>;
 
     /// Returns the content received so far as parts of a message.
-    fn parts(&self, reply: &OpenReply<B>, stop: StopReason) -> Vec<Part> {
-        let blocks = reply.blocks().iter();
-        blocks.filter_map(|block| block.part(stop)).collect()
-    }
-
-    /// Converts the whole reply before it is returned.
-    fn finished(&self, reply: Reply) -> Reply {
-        reply
-    }
+    fn parts(&self, stop: StopReason) -> Vec<Part>;
 }
 
-/// A reply while it arrives in the events of a protocol.
+/// A reply while it arrives in the events of a protocol: `E` is the protocol's state of the reply, `B` that
+/// of a block, besides the model's output.
 #[derive(Debug, Clone)]
 pub struct StreamState<E, B> {
-    events: E,
-    reply: OpenReply<B>,
+    pub(crate) events: E,
+    pub(crate) reply: OpenReply<B>,
 }
 
-impl<B, E: ReplyEvents<B>> StreamState<E, B> {
+impl<E, B> StreamState<E, B> {
     pub(crate) fn of(events: E) -> Self {
-        let reply = E::open();
+        let reply = OpenReply::default();
         Self { events, reply }
     }
-
-    fn reply(&self, stop: StopReason) -> Reply {
-        self.reply.reply(self.events.parts(&self.reply, stop), stop)
-    }
 }
 
-impl<B, E: ReplyEvents<B> + Default> StreamState<E, B> {
+impl<E: Default, B> StreamState<E, B> {
     /// Creates the state of an empty reply.
     #[must_use]
     pub fn new() -> Self {
@@ -133,33 +116,36 @@ impl<B, E: ReplyEvents<B> + Default> StreamState<E, B> {
     }
 }
 
-impl<B, E: ReplyEvents<B> + Default> Default for StreamState<E, B> {
+impl<E: Default, B> Default for StreamState<E, B> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<B: Debug + Send, E: ReplyEvents<B>> StreamDecoder for StreamState<E, B> {
+impl<E: Debug + Send, B: Debug + Send> StreamDecoder for StreamState<E, B>
+where
+    Self: ReplyEvents,
+{
     fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
         let data = data.trim();
         if data.is_empty() || self.reply.is_ended() {
             return Ok(Vec::new());
         }
         if data == DONE {
-            if E::DONE_ENDS {
+            if Self::DONE_ENDS {
                 self.reply.end()
             } else {
                 self.reply.close()
             }
             return Ok(Vec::new());
         }
-        let read = self.events.event(data, &mut self.reply);
+        let read = self.event(data);
         let deltas = self.reply.take_deltas();
         read.map(|()| deltas)
     }
 
     fn push_whole(&mut self, body: &str) -> Result<Vec<Delta>, WireError> {
-        let read = self.events.whole(body, &mut self.reply);
+        let read = self.whole(body);
         let deltas = self.reply.take_deltas();
         read.map(|()| deltas)
     }
@@ -173,7 +159,8 @@ impl<B: Debug + Send, E: ReplyEvents<B>> StreamDecoder for StreamState<E, B> {
     }
 
     fn partial(&self) -> Reply {
-        self.reply(self.reply.stop_so_far())
+        let stop = self.reply.stop_so_far();
+        self.reply.reply(self.parts(stop), stop)
     }
 
     fn usage(&self) -> Option<Usage> {
@@ -185,6 +172,6 @@ impl<B: Debug + Send, E: ReplyEvents<B>> StreamDecoder for StreamState<E, B> {
             let partial = Box::new(self.partial());
             return Err(WireError::Cut { partial });
         };
-        Ok(self.events.finished(self.reply(stop)))
+        Ok(self.reply.reply(self.parts(stop), stop))
     }
 }

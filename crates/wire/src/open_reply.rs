@@ -17,10 +17,8 @@ pub const MAX_PARTS: usize = 1_024;
 
 /// A reply while it arrives. `B` is a protocol's state of each block.
 #[derive(Debug, Clone)]
-pub struct OpenReply<B> {
+pub(crate) struct OpenReply<B> {
     blocks: Vec<OpenBlock<B>>,
-    /// The number of blocks that existed before the first event.
-    standing: usize,
     /// The model that answers, as the provider names it.
     pub(crate) model: Option<String>,
     usage: Option<Usage>,
@@ -65,7 +63,6 @@ impl<B> Default for OpenReply<B> {
     fn default() -> Self {
         Self {
             blocks: Vec::new(),
-            standing: 0,
             model: None,
             usage: None,
             stop: None,
@@ -79,23 +76,6 @@ impl<B> Default for OpenReply<B> {
 }
 
 impl<B> OpenReply<B> {
-    /// Creates a reply with blocks that stay empty if the model writes nothing into them.
-    pub(crate) fn standing(contents: impl IntoIterator<Item = OpenContent>) -> Self
-    where
-        B: Default,
-    {
-        let blocks = contents.into_iter().map(|content| OpenBlock {
-            content,
-            state: B::default(),
-        });
-        let blocks: Vec<OpenBlock<B>> = blocks.collect();
-        Self {
-            standing: blocks.len(),
-            blocks,
-            ..Self::default()
-        }
-    }
-
     /// Counts bytes that arrived.
     ///
     /// # Errors
@@ -116,7 +96,7 @@ impl<B> OpenReply<B> {
     /// [`WireError::TooManyParts`] beyond [`MAX_PARTS`].
     pub(crate) fn open(&mut self, content: OpenContent, state: B) -> Result<usize, WireError> {
         let at = self.blocks.len();
-        if at - self.standing >= MAX_PARTS {
+        if at >= MAX_PARTS {
             return Err(WireError::TooManyParts { limit: MAX_PARTS });
         }
         self.blocks.push(OpenBlock { content, state });
@@ -162,6 +142,28 @@ impl<B> OpenReply<B> {
         self.charge(more.len())?;
         self.push(at, more);
         Ok(())
+    }
+
+    /// Appends text to the block at this place, or to a new one with this content, and counts it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`OpenReply::open`] and [`OpenReply::write`].
+    pub(crate) fn write_or_open(
+        &mut self,
+        at: Option<usize>,
+        content: OpenContent,
+        more: &str,
+    ) -> Result<(), WireError>
+    where
+        B: Default,
+    {
+        let at = match at {
+            _ if more.is_empty() => return Ok(()),
+            Some(at) => at,
+            None => self.open(content, B::default())?,
+        };
+        self.write(at, more)
     }
 
     /// Appends text to a block.
@@ -232,16 +234,6 @@ impl<B> OpenReply<B> {
     /// Returns the new content since the last call.
     pub(crate) fn take_deltas(&mut self) -> Vec<Delta> {
         std::mem::take(&mut self.deltas)
-    }
-
-    /// Reports this text in place of the new texts.
-    pub(crate) fn tell_text(&mut self, text: &str) {
-        self.deltas
-            .retain(|delta| !matches!(delta, Delta::Text { .. }));
-        if !text.is_empty() {
-            let text = text.to_owned();
-            self.deltas.push(Delta::Text { text });
-        }
     }
 
     /// Takes the usage, if the provider reports one.

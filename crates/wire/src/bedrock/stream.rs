@@ -1,23 +1,23 @@
-//! [`ConverseEvents`]: the events of `ConverseStream`, and the bodies of `Converse`. A reasoning block
+//! [`ConverseStreamState`]: the events of `ConverseStream`, and the bodies of `Converse`. A reasoning block
 //! keeps its signature and the id of its model.
 //!
 //! Each event is the JSON object `{"NAME": PAYLOAD}`. The transport takes off the binary framing and
 //! reports exceptions.
 
-use plimsoll_context::{CallId, Opaque, Part, StopReason, Thinking, Tokens, Usage};
+use plimsoll_context::{Opaque, Part, StopReason, Thinking, Tokens, Usage};
 use serde_json::{Map, Value, json};
 
 use super::{Maker, ORIGIN};
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
-use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
+use crate::open_reply::{OpenBlock, OpenContent};
 use crate::raw::{self, parse};
 use crate::value::text;
 
 /// A reply while it arrives.
 pub type ConverseStreamState = decoder::StreamState<ConverseEvents, ConverseBlock>;
 
-/// Reads the events of a reply.
+/// The state of a reply besides its blocks.
 #[derive(Debug, Clone)]
 pub struct ConverseEvents {
     model: String,
@@ -46,30 +46,30 @@ impl ConverseStreamState {
     }
 }
 
-impl ReplyEvents<ConverseBlock> for ConverseEvents {
-    fn event(&mut self, data: &str, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
+impl ReplyEvents for ConverseStreamState {
+    fn event(&mut self, data: &str) -> Result<(), WireError> {
         let event: Map<String, Value> = parse(data)?;
         for (name, payload) in &event {
             match name.as_str() {
                 "contentBlockStart" => {
                     if let Some(call) = payload.pointer("/start/toolUse") {
-                        start(index(payload), call, reply)?;
+                        self.start(index(payload), call)?;
                     }
                 }
                 "contentBlockDelta" => {
                     if let Some(delta) = payload.get("delta") {
-                        more(index(payload), delta, reply)?;
+                        self.more(index(payload), delta)?;
                     }
                 }
-                "messageStop" => stopped(payload, reply),
-                "metadata" => self.used(payload, reply),
+                "messageStop" => self.stopped(payload),
+                "metadata" => self.used(payload),
                 _ => {}
             }
         }
         Ok(())
     }
 
-    fn whole(&mut self, body: &str, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
+    fn whole(&mut self, body: &str) -> Result<(), WireError> {
         let body: Value = parse(body)?;
         let content = body.pointer("/output/message/content");
         let Some(content) = content.and_then(Value::as_array) else {
@@ -78,24 +78,24 @@ impl ReplyEvents<ConverseBlock> for ConverseEvents {
         };
         for (index, block) in (0_u64..).zip(content) {
             if let Some(call) = block.get("toolUse") {
-                start(index, call, reply)?;
+                self.start(index, call)?;
                 let input = call.get("input").unwrap_or(&Value::Null).to_string();
-                more(index, &json!({"toolUse": {"input": input}}), reply)?;
+                self.more(index, &json!({"toolUse": {"input": input}}))?;
             } else if let Some(reasoning) = block.get("reasoningContent") {
                 let text = reasoning.get("reasoningText").unwrap_or(reasoning);
-                more(index, &json!({"reasoningContent": text}), reply)?;
+                self.more(index, &json!({"reasoningContent": text}))?;
             } else {
-                more(index, block, reply)?;
+                self.more(index, block)?;
             }
         }
-        stopped(&body, reply);
-        self.used(&body, reply);
+        self.stopped(&body);
+        self.used(&body);
         Ok(())
     }
 
-    fn parts(&self, reply: &OpenReply<ConverseBlock>, stop: StopReason) -> Vec<Part> {
-        let blocks = reply.blocks().iter();
-        let parts = blocks.filter_map(|block| match block.opaque(&self.model) {
+    fn parts(&self, stop: StopReason) -> Vec<Part> {
+        let blocks = self.reply.blocks().iter();
+        let parts = blocks.filter_map(|block| match block.opaque(&self.events.model) {
             Some(opaque) => Some(Part::Thinking(Thinking {
                 text: block.text().to_owned(),
                 opaque: Some(opaque),
@@ -103,13 +103,6 @@ impl ReplyEvents<ConverseBlock> for ConverseEvents {
             None => block.part(stop),
         });
         parts.collect()
-    }
-}
-
-impl ConverseEvents {
-    fn used(&self, payload: &Value, reply: &mut OpenReply<ConverseBlock>) {
-        let usage = payload.get("usage");
-        reply.used(usage.and_then(|usage| usage_of(usage, self.input_includes_cache)));
     }
 }
 
@@ -127,83 +120,78 @@ impl OpenBlock<ConverseBlock> {
     }
 }
 
-fn stopped(payload: &Value, reply: &mut OpenReply<ConverseBlock>) {
-    reply.stopped(match text(payload, "stopReason") {
-        reason @ ("malformed_tool_use" | "malformed_model_output") => {
-            return reply.stopped_unreadable("messageStop", reason);
-        }
-        "tool_use" => StopReason::ToolCalls,
-        "end_turn" | "stop_sequence" => StopReason::Stop,
-        "max_tokens" => StopReason::Length,
-        "model_context_window_exceeded" => StopReason::Window,
-        "guardrail_intervened" | "content_filtered" => StopReason::ContentFilter,
-        _ => StopReason::Other,
-    });
-}
-
-fn start(index: u64, call: &Value, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
-    let (id, name) = (text(call, "toolUseId"), text(call, "name"));
-    reply.charge(id.len() + name.len())?;
-    let call = OpenContent::call(reply.call_id(id, ""), name);
-    if let Some(at) = block(index, call, reply)? {
-        reply.tell_call(at);
+impl ConverseStreamState {
+    fn used(&mut self, payload: &Value) {
+        let usage = payload.get("usage");
+        let includes_cache = self.events.input_includes_cache;
+        self.reply
+            .used(usage.and_then(|usage| usage_of(usage, includes_cache)));
     }
-    Ok(())
-}
 
-fn more(index: u64, delta: &Value, reply: &mut OpenReply<ConverseBlock>) -> Result<(), WireError> {
-    let text = |path: &str| delta.pointer(path).and_then(Value::as_str);
-    if let Some(text) = text("/text") {
-        if let Some(at) = block(index, OpenContent::text(), reply)? {
-            reply.write(at, text)?;
-        }
-    } else if let Some(input) = text("/toolUse/input") {
-        // A call never begins with its arguments.
-        let call = OpenContent::call(CallId(String::new()), "");
-        let at = place(index, reply);
-        if let Some(at) = at.filter(|at| is_like(*at, &call, reply)) {
-            reply.write(at, input)?;
-        }
-    } else if let Some(reasoning) = delta.get("reasoningContent") {
-        let of = |key: &str| self::text(reasoning, key);
-        let (signature, redacted) = (of("signature"), of("redactedContent"));
-        reply.charge(signature.len() + redacted.len())?;
-        if let Some(at) = block(index, OpenContent::thinking(), reply)? {
-            if let Some(block) = reply.block_mut(at) {
-                block.state.signature.push_str(signature);
-                block.state.redacted.push_str(redacted);
+    fn stopped(&mut self, payload: &Value) {
+        self.reply.stopped(match text(payload, "stopReason") {
+            reason @ ("malformed_tool_use" | "malformed_model_output") => {
+                return self.reply.stopped_unreadable("messageStop", reason);
             }
-            reply.write(at, of("text"))?;
+            "tool_use" => StopReason::ToolCalls,
+            "end_turn" | "stop_sequence" => StopReason::Stop,
+            "max_tokens" => StopReason::Length,
+            "model_context_window_exceeded" => StopReason::Window,
+            "guardrail_intervened" | "content_filtered" => StopReason::ContentFilter,
+            _ => StopReason::Other,
+        });
+    }
+
+    fn start(&mut self, index: u64, call: &Value) -> Result<(), WireError> {
+        let (id, name) = (text(call, "toolUseId"), text(call, "name"));
+        self.reply.charge(id.len() + name.len())?;
+        let call = OpenContent::call(self.reply.call_id(id, ""), name);
+        if let Some(at) = self.block(index, call)? {
+            self.reply.tell_call(at);
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Returns the place of the block with this index, a new one if there is none. Returns `None` if the
-/// block is of another kind.
-fn block(
-    index: u64,
-    content: OpenContent,
-    reply: &mut OpenReply<ConverseBlock>,
-) -> Result<Option<usize>, WireError> {
-    if let Some(at) = place(index, reply) {
-        return Ok(Some(at).filter(|at| is_like(*at, &content, reply)));
+    fn more(&mut self, index: u64, delta: &Value) -> Result<(), WireError> {
+        let piece = |path: &str| delta.pointer(path).and_then(Value::as_str);
+        if let Some(text) = piece("/text") {
+            if let Some(at) = self.block(index, OpenContent::text())? {
+                self.reply.write(at, text)?;
+            }
+        } else if let Some(input) = piece("/toolUse/input") {
+            // A call never begins with its arguments.
+            let mut blocks = self.reply.blocks().iter();
+            let is_call = |block: &OpenBlock<_>| block.call().is_some();
+            let at = blocks.position(|block| block.state.index == index && is_call(block));
+            at.map_or(Ok(()), |at| self.reply.write(at, input))?;
+        } else if let Some(reasoning) = delta.get("reasoningContent") {
+            let of = |key: &str| text(reasoning, key);
+            let (signature, redacted) = (of("signature"), of("redactedContent"));
+            self.reply.charge(signature.len() + redacted.len())?;
+            if let Some(at) = self.block(index, OpenContent::thinking())? {
+                if let Some(block) = self.reply.block_mut(at) {
+                    block.state.signature.push_str(signature);
+                    block.state.redacted.push_str(redacted);
+                }
+                self.reply.write(at, of("text"))?;
+            }
+        }
+        Ok(())
     }
-    let state = ConverseBlock {
-        index,
-        ..ConverseBlock::default()
-    };
-    reply.open(content, state).map(Some)
-}
 
-fn place(index: u64, reply: &OpenReply<ConverseBlock>) -> Option<usize> {
-    let mut blocks = reply.blocks().iter();
-    blocks.position(|block| block.state.index == index)
-}
-
-fn is_like(at: usize, content: &OpenContent, reply: &OpenReply<ConverseBlock>) -> bool {
-    let block = reply.blocks().get(at);
-    block.is_some_and(|block| block.content.is_like(content))
+    /// Returns the place of the block with this index, a new one if there is none. Returns `None` if the
+    /// block is of another kind.
+    fn block(&mut self, index: u64, content: OpenContent) -> Result<Option<usize>, WireError> {
+        let mut blocks = self.reply.blocks().iter().enumerate();
+        if let Some((at, block)) = blocks.find(|(_, block)| block.state.index == index) {
+            return Ok(block.content.is_like(&content).then_some(at));
+        }
+        let state = ConverseBlock {
+            index,
+            ..ConverseBlock::default()
+        };
+        self.reply.open(content, state).map(Some)
+    }
 }
 
 fn index(payload: &Value) -> u64 {

@@ -1,16 +1,17 @@
-//! [`GeminiEvents`]: the events of `streamGenerateContent`, and the bodies of `generateContent`. A
+//! [`GeminiStreamState`]: the events of `streamGenerateContent`, and the bodies of `generateContent`. A
 //! thought signature is stored in the call that it came with. Those of texts are not kept: the API does not
 //! require them.
 
-use plimsoll_context::{File, Image, Opaque, Part, Source, StopReason, Tokens, Usage};
+use plimsoll_context::{File, Image, Part, Source, StopReason, Tokens, ToolCall, Usage};
 use serde_json::Value;
 
 use super::ORIGIN;
 use super::write::{kept_by_call, own_id};
 use crate::decoder::{self, ReplyEvents};
 use crate::error::WireError;
-use crate::open_reply::{OpenContent, OpenReply};
-use crate::raw::parse;
+use crate::open_reply::OpenContent;
+use crate::raw::{self, parse};
+use crate::value::text;
 
 /// The finish reasons for calls that are not readable. A retry may help.
 const MALFORMED: [&str; 5] = [
@@ -38,7 +39,7 @@ pub type GeminiStreamState = decoder::StreamState<GeminiEvents, ArrivedPart>;
 /// The part of a block that arrived whole. `None` for texts, thoughts and calls.
 type ArrivedPart = Option<Part>;
 
-/// Reads the events of a reply.
+/// The state of a reply besides its parts.
 #[derive(Debug, Clone)]
 pub struct GeminiEvents {
     /// The number of calls in the transcript and in this reply.
@@ -54,41 +55,42 @@ impl GeminiStreamState {
     }
 }
 
-impl ReplyEvents<ArrivedPart> for GeminiEvents {
-    fn event(&mut self, data: &str, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
-        self.take(&parse(data)?, reply)
+impl ReplyEvents for GeminiStreamState {
+    fn event(&mut self, data: &str) -> Result<(), WireError> {
+        self.take(&parse(data)?)
     }
 
-    fn whole(&mut self, body: &str, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
+    fn whole(&mut self, body: &str) -> Result<(), WireError> {
         // A server that ignores `alt=sse` sends the events as a list.
         match &parse(body)? {
-            Value::Array(events) => events.iter().try_for_each(|event| self.take(event, reply)),
-            event => self.take(event, reply),
+            Value::Array(events) => events.iter().try_for_each(|event| self.take(event)),
+            event => self.take(event),
         }
     }
 
-    fn parts(&self, reply: &OpenReply<ArrivedPart>, stop: StopReason) -> Vec<Part> {
-        let blocks = reply.blocks().iter();
+    fn parts(&self, stop: StopReason) -> Vec<Part> {
+        let blocks = self.reply.blocks().iter();
         let parts = blocks.filter_map(|block| block.state.clone().or_else(|| block.part(stop)));
         parts.collect()
     }
 }
 
-impl GeminiEvents {
-    fn take(&mut self, event: &Value, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
+impl GeminiStreamState {
+    fn take(&mut self, event: &Value) -> Result<(), WireError> {
         if event.get("error").is_some() {
             let body = event.to_string();
             return Err(WireError::Provider { body });
         }
         let text = |path: &str| event.pointer(path).and_then(Value::as_str);
         if let Some(model) = text("/modelVersion") {
-            reply.model = Some(model.to_owned());
+            self.reply.model = Some(model.to_owned());
         }
-        reply.used(event.get("usageMetadata").and_then(usage));
+        self.reply.used(event.get("usageMetadata").and_then(usage));
         let parts = event.pointer("/candidates/0/content/parts");
         for part in parts.and_then(Value::as_array).into_iter().flatten() {
-            self.part(part, reply)?;
+            self.part(part)?;
         }
+        let reply = &mut self.reply;
         match text("/candidates/0/finishReason") {
             Some(reason) if MALFORMED.contains(&reason) => {
                 reply.stopped_unreadable("candidates[0]", reason);
@@ -106,78 +108,53 @@ impl GeminiEvents {
         Ok(())
     }
 
-    fn part(&mut self, part: &Value, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
-        let text = |key: &str| part.get(key).and_then(Value::as_str);
+    fn part(&mut self, part: &Value) -> Result<(), WireError> {
         let is_thought = part.get("thought").and_then(Value::as_bool) == Some(true);
         if let Some(call) = part.get("functionCall") {
-            let signature = text("thoughtSignature").filter(|signature| !signature.is_empty());
-            self.call(call, signature, reply)
-        } else if let Some(text) = text("text") {
+            return self.call(call, text(part, "thoughtSignature"));
+        }
+        if let Some(text) = part.get("text").and_then(Value::as_str) {
             let content = if is_thought {
                 OpenContent::thinking()
             } else {
                 OpenContent::text()
             };
-            add_text(content, text, reply)
-        } else if let Some(media) = part.get("inlineData").and_then(media) {
-            add(media, part.to_string().len(), reply)
-        } else {
-            let (origin, data) = (ORIGIN.into(), part.to_string());
-            let length = data.len();
-            add(Part::Opaque(Opaque { origin, data }), length, reply)
+            // Text continues the last block if that is of its kind.
+            let blocks = self.reply.blocks();
+            let last = blocks.last();
+            let last = last.filter(|last| last.content.is_like(&content));
+            let last = last.map(|_| blocks.len() - 1);
+            return self.reply.write_or_open(last, content, text);
         }
+        let json = part.to_string();
+        self.reply.charge(json.len())?;
+        let whole = part.get("inlineData").and_then(media);
+        let whole = whole.unwrap_or_else(|| Part::Opaque(raw::opaque(ORIGIN, json)));
+        self.reply.open(OpenContent::opaque(), Some(whole))?;
+        Ok(())
     }
 
-    fn call(
-        &mut self,
-        call: &Value,
-        signature: Option<&str>,
-        reply: &mut OpenReply<ArrivedPart>,
-    ) -> Result<(), WireError> {
-        let text = |key: &str| call.get(key).and_then(Value::as_str);
-        let name = text("name").unwrap_or_default();
-        let id = text("id").filter(|id| !id.is_empty()).map(str::to_owned);
-        let id = id.unwrap_or_else(|| own_id(name, self.calls));
-        self.calls = self.calls.saturating_add(1);
+    fn call(&mut self, call: &Value, signature: &str) -> Result<(), WireError> {
+        let name = text(call, "name");
+        let id = match text(call, "id") {
+            "" => own_id(name, self.events.calls),
+            id => id.to_owned(),
+        };
+        self.events.calls = self.events.calls.saturating_add(1);
         let arguments = call.get("args").filter(|args| !args.is_null());
         let arguments = arguments.map_or_else(|| "{}".to_owned(), Value::to_string);
-        reply.charge(name.len() + signature.map_or(0, str::len))?;
-        let content = OpenContent::call(reply.call_id(&id, ""), name);
+        let reply = &mut self.reply;
+        reply.charge(name.len() + signature.len())?;
+        let content = OpenContent::from(ToolCall {
+            id: reply.call_id(&id, ""),
+            name: name.to_owned(),
+            arguments: String::new(),
+            opaque: (!signature.is_empty()).then(|| kept_by_call(signature)),
+        });
         let at = reply.open(content, None)?;
-        if let Some(OpenContent::Call(open)) = reply.block_mut(at).map(|block| &mut block.content) {
-            open.call.opaque = signature.map(kept_by_call);
-        }
         reply.tell_call(at);
         reply.write(at, &arguments)
     }
-}
-
-/// Adds text to the last block if it is of this kind, or to a new one.
-fn add_text(
-    content: OpenContent,
-    text: &str,
-    reply: &mut OpenReply<ArrivedPart>,
-) -> Result<(), WireError> {
-    if text.is_empty() {
-        return Ok(());
-    }
-    let last = reply.blocks().len().checked_sub(1);
-    let last = last.filter(|last| {
-        let block = reply.blocks().get(*last);
-        block.is_some_and(|block| block.content.is_like(&content))
-    });
-    let at = match last {
-        Some(at) => at,
-        None => reply.open(content, None)?,
-    };
-    reply.write(at, text)
-}
-
-/// Adds a part that arrived whole.
-fn add(part: Part, bytes: usize, reply: &mut OpenReply<ArrivedPart>) -> Result<(), WireError> {
-    reply.charge(bytes)?;
-    reply.open(OpenContent::opaque(), Some(part))?;
-    Ok(())
 }
 
 fn media(data: &Value) -> Option<Part> {

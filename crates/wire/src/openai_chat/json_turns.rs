@@ -4,16 +4,17 @@
 //! only needs `response_format`, not tool support. Models that can call tools should use the native
 //! way, which is better.
 
-use plimsoll_context::{CallId, Message, Part, Reply, StopReason, ToolCall, ToolResult, ToolSpec};
+use plimsoll_context::{
+    CallId, Delta, Message, Part, Reply, StopReason, ToolCall, ToolResult, ToolSpec, Usage,
+};
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Dialect, ToolStyle};
-use super::pieces::CallState;
-use super::stream::{ChatEvents, TEXT};
+use super::stream::ChatStreamState;
 use crate::compose::RequestRenderer;
-use crate::decoder::{self, ReplyEvents};
+use crate::decoder::StreamDecoder;
 use crate::error::WireError;
-use crate::open_reply::OpenReply;
+use crate::open_reply::OpenContent;
 use crate::prompt_texts::JSON_TURNS;
 use crate::request::{EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
 use crate::tools::{is_json_object, object_text};
@@ -67,12 +68,9 @@ pub(super) fn render(
 
 /// A decoder for replies that are one JSON object: a tool call or an answer. The text of an answer is
 /// streamed, the rest of the object is not.
-pub type TurnDecoder = decoder::StreamState<TurnEvents, CallState>;
-
-/// Reads the chunks of such a reply.
 #[derive(Debug)]
-pub struct TurnEvents {
-    chat: ChatEvents,
+pub struct TurnDecoder {
+    chat: ChatStreamState,
     /// The length of the answer that was reported.
     told: usize,
     number: usize,
@@ -83,49 +81,57 @@ impl TurnDecoder {
     /// request.
     #[must_use]
     pub fn new(number: usize) -> Self {
-        Self::of(TurnEvents {
-            chat: ChatEvents::default(),
+        Self {
+            chat: ChatStreamState::new(),
             told: 0,
             number,
-        })
+        }
+    }
+
+    /// Replaces the new JSON text with the part of the answer in it.
+    fn told(&mut self, mut deltas: Vec<Delta>) -> Vec<Delta> {
+        let mut blocks = self.chat.reply.blocks().iter();
+        let turn = blocks.find(|block| matches!(block.content, OpenContent::Text(_)));
+        let answer = answer_so_far(turn.map_or("", |turn| turn.text())).unwrap_or_default();
+        deltas.retain(|delta| !matches!(delta, Delta::Text { .. }));
+        if let Some(text) = answer.get(self.told..).filter(|text| !text.is_empty()) {
+            let text = text.to_owned();
+            deltas.push(Delta::Text { text });
+            self.told = answer.len();
+        }
+        deltas
     }
 }
 
-impl ReplyEvents<CallState> for TurnEvents {
-    const DONE_ENDS: bool = ChatEvents::DONE_ENDS;
-
-    fn open() -> OpenReply<CallState> {
-        ChatEvents::open()
+impl StreamDecoder for TurnDecoder {
+    fn push(&mut self, data: &str) -> Result<Vec<Delta>, WireError> {
+        let deltas = self.chat.push(data)?;
+        Ok(self.told(deltas))
     }
 
-    fn event(&mut self, data: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
-        self.chat.event(data, reply)?;
-        self.tell(reply);
-        Ok(())
+    fn push_whole(&mut self, body: &str) -> Result<Vec<Delta>, WireError> {
+        let deltas = self.chat.push_whole(body)?;
+        Ok(self.told(deltas))
     }
 
-    fn whole(&mut self, body: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
-        self.chat.whole(body, reply)?;
-        self.tell(reply);
-        Ok(())
+    fn has_ended(&self) -> bool {
+        self.chat.has_ended()
     }
 
-    fn parts(&self, reply: &OpenReply<CallState>, stop: StopReason) -> Vec<Part> {
-        self.chat.parts(reply, stop)
+    fn is_complete(&self) -> bool {
+        self.chat.is_complete()
     }
 
-    fn finished(&self, reply: Reply) -> Reply {
-        read_turn(reply, self.number)
+    fn partial(&self) -> Reply {
+        self.chat.partial()
     }
-}
 
-impl TurnEvents {
-    /// Reports the answer instead of the JSON text around it.
-    fn tell(&mut self, reply: &mut OpenReply<CallState>) {
-        let turn = reply.blocks().get(TEXT).map_or("", |block| block.text());
-        let answer = answer_so_far(turn).unwrap_or_default();
-        reply.tell_text(answer.get(self.told..).unwrap_or_default());
-        self.told = self.told.max(answer.len());
+    fn usage(&self) -> Option<Usage> {
+        self.chat.usage()
+    }
+
+    fn finish(&self) -> Result<Reply, WireError> {
+        Ok(read_turn(self.chat.finish()?, self.number))
     }
 }
 
@@ -323,8 +329,6 @@ fn result_message(result: &ToolResult, call: Option<&ToolCall>) -> Message {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decoder::StreamDecoder as _;
-    use plimsoll_context::Delta;
 
     fn tools() -> Vec<ToolSpec> {
         vec![ToolSpec {

@@ -1,4 +1,4 @@
-//! [`ChatEvents`]: the chunks of a streamed reply, and whole responses. Deviations of other servers are
+//! [`ChatStreamState`]: the chunks of a streamed reply, and whole responses. Deviations of other servers are
 //! repaired; the model's output is not changed.
 
 use plimsoll_context::{Part, Reply, StopReason};
@@ -10,17 +10,13 @@ use super::pieces::{self, CallPiece, CallState, Keys, Response, count, object, o
 use super::usage::usage;
 use crate::decoder::{self, ReplyEvents, StreamDecoder};
 use crate::error::WireError;
-use crate::open_reply::{OpenContent, OpenReply};
+use crate::open_reply::OpenContent;
 use crate::raw::{self, parse};
-
-/// The places of the two blocks that every reply has. The calls follow.
-const THINKING: usize = 0;
-pub(super) const TEXT: usize = 1;
 
 /// A reply while it arrives.
 pub type ChatStreamState = decoder::StreamState<ChatEvents, CallState>;
 
-/// Reads the chunks of a reply.
+/// The state of a reply besides the model's output.
 #[derive(Debug, Clone, Default)]
 pub struct ChatEvents {
     response: String,
@@ -38,67 +34,63 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     ChatStreamState::new().read_whole(body)
 }
 
-impl ReplyEvents<CallState> for ChatEvents {
+impl ReplyEvents for ChatStreamState {
     const DONE_ENDS: bool = true;
 
-    /// Thinking, then text, then calls: the order in which the protocol can send them back.
-    fn open() -> OpenReply<CallState> {
-        OpenReply::standing([OpenContent::thinking(), OpenContent::text()])
-    }
-
-    fn event(&mut self, data: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
+    fn event(&mut self, data: &str) -> Result<(), WireError> {
         let chunk: Response = parse(data)?;
         refuse_error(&chunk.keys, data)?;
-        self.take(&chunk.keys, false, reply)
+        self.take(&chunk.keys, false)
     }
 
-    fn whole(&mut self, body: &str, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
+    fn whole(&mut self, body: &str) -> Result<(), WireError> {
         let Response { keys } = parse(body)?;
         refuse_error(&keys, body)?;
         if objects(&keys, "choices").is_empty() {
             return Err(WireError::expected("choices", "a list of one", None));
         }
-        self.take(&keys, true, reply)?;
-        reply.end();
+        self.take(&keys, true)?;
+        self.reply.end();
         Ok(())
     }
 
-    fn parts(&self, reply: &OpenReply<CallState>, stop: StopReason) -> Vec<Part> {
-        let blocks = reply.blocks().iter();
+    /// Returns thinking, then text, then calls: the order in which the protocol can send them back.
+    fn parts(&self, stop: StopReason) -> Vec<Part> {
+        let blocks = self.reply.blocks().iter();
         let mut parts: Vec<Part> = blocks.filter_map(|block| block.part(stop)).collect();
+        parts.sort_by_key(|part| match part {
+            Part::Thinking(_) => 0,
+            Part::Text { .. } => 1,
+            _ => 2,
+        });
         let thoughts = parts.partition_point(|part| matches!(part, Part::Thinking(_)));
         // Details without an answer or a call are useless.
-        if parts.len() > thoughts && !self.details.is_empty() {
-            let details = Value::Array(self.details.clone());
+        if parts.len() > thoughts && !self.events.details.is_empty() {
+            let details = Value::Array(self.events.details.clone());
             parts.insert(thoughts, details::part(DETAILS, details));
         }
         parts
     }
 }
 
-impl ChatEvents {
+impl ChatStreamState {
     /// Takes a chunk, or a whole response.
-    fn take(
-        &mut self,
-        chunk: &Keys,
-        is_whole: bool,
-        reply: &mut OpenReply<CallState>,
-    ) -> Result<(), WireError> {
-        if self.response.is_empty() {
-            self.response = text(chunk, "id").unwrap_or_default();
+    fn take(&mut self, chunk: &Keys, is_whole: bool) -> Result<(), WireError> {
+        if self.events.response.is_empty() {
+            self.events.response = text(chunk, "id").unwrap_or_default();
         }
-        if reply.model.is_none() {
-            reply.model = text(chunk, "model").filter(|model| !model.is_empty());
+        if self.reply.model.is_none() {
+            self.reply.model = text(chunk, "model").filter(|model| !model.is_empty());
         }
         let mut choices = objects(chunk, "choices").into_iter();
         let first = choices.find(|choice| count(choice.get("index")).is_none_or(|at| at == 0));
         if let Some(choice) = first {
             if let Some(message) = message_of(choice) {
-                self.message(message, calls(choice, is_whole), reply)?;
+                self.message(message, calls(choice, is_whole))?;
             }
             let reason = text(choice, "finish_reason").unwrap_or_default();
             if !reason.is_empty() {
-                reply.stopped(stop_reason(&reason));
+                self.reply.stopped(stop_reason(&reason));
             }
         }
         let groq = object(chunk, "x_groq").and_then(|groq| groq.get("usage"));
@@ -106,16 +98,12 @@ impl ChatEvents {
         let reported = [chunk.get("usage"), groq, inner].into_iter().flatten();
         // Servers that report usage in every chunk report the total so far.
         let reported = reported.filter_map(Value::as_object).next();
-        reply.used(reported.and_then(|reported| usage(reported, &[])));
+        self.reply
+            .used(reported.and_then(|reported| usage(reported, &[])));
         Ok(())
     }
 
-    fn message(
-        &mut self,
-        message: &Keys,
-        calls: Vec<CallPiece>,
-        reply: &mut OpenReply<CallState>,
-    ) -> Result<(), WireError> {
+    fn message(&mut self, message: &Keys, calls: Vec<CallPiece>) -> Result<(), WireError> {
         // If one chunk has both keys, they contain the same text.
         let mut reasoning = ["reasoning_content", "reasoning"].iter();
         let reasoning = reasoning.find_map(|key| {
@@ -127,36 +115,59 @@ impl ChatEvents {
             _ => Vec::new(),
         };
         let reasoning = reasoning.unwrap_or_else(|| details::readable(&more));
-        reply.write(THINKING, &reasoning)?;
+        self.write(OpenContent::thinking(), &reasoning)?;
         for detail in &more {
-            reply.charge(detail.to_string().len())?;
+            self.reply.charge(detail.to_string().len())?;
         }
-        details::take(&mut self.details, more);
+        details::take(&mut self.events.details, more);
         match message.get("content") {
-            Some(Value::String(text)) => reply.write(TEXT, text)?,
+            Some(Value::String(text)) => self.write(OpenContent::text(), text)?,
             Some(Value::Array(parts)) => {
                 for part in parts {
-                    content_part(part, reply)?;
+                    self.content_part(part)?;
                 }
             }
             _ => {}
         }
-        reply.write(TEXT, &text(message, "refusal").unwrap_or_default())?;
-        for piece in calls {
-            self.call(piece, reply)?;
-        }
-        Ok(())
+        let refusal = text(message, "refusal").unwrap_or_default();
+        self.write(OpenContent::text(), &refusal)?;
+        calls.into_iter().try_for_each(|piece| self.call(piece))
     }
 
-    fn call(
-        &mut self,
-        piece: CallPiece,
-        reply: &mut OpenReply<CallState>,
-    ) -> Result<(), WireError> {
+    /// Reads a part of a list, as Mistral's reasoning models write it: `text` or `thinking`.
+    fn content_part(&mut self, part: &Value) -> Result<(), WireError> {
+        if part.get("type").is_none_or(|kind| kind != "thinking") {
+            return self.write(OpenContent::text(), text_in(part).unwrap_or_default());
+        }
+        let text = match part.get("thinking") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Array(inner)) => inner.iter().filter_map(text_in).collect(),
+            _ => String::new(),
+        };
+        self.write(OpenContent::thinking(), &text)
+    }
+
+    /// Appends to the one block of this kind.
+    fn write(&mut self, content: OpenContent, more: &str) -> Result<(), WireError> {
+        let mut blocks = self.reply.blocks().iter();
+        let at = blocks.position(|block| block.content.is_like(&content));
+        self.reply.write_or_open(at, content, more)
+    }
+
+    fn call(&mut self, piece: CallPiece) -> Result<(), WireError> {
+        let reply = &mut self.reply;
         reply.charge(piece.name.len() + piece.arguments.len())?;
         let at = match pieces::find(reply.blocks(), &piece) {
             Some(at) => at,
-            None => self.open_call(&piece, reply)?,
+            None => {
+                let given = piece.id.as_deref().unwrap_or_default();
+                let content = OpenContent::call(reply.call_id(given, &self.events.response), "");
+                let state = CallState {
+                    index: piece.index,
+                    server_id: piece.id,
+                };
+                reply.open(content, state)?
+            }
         };
         let block = reply.block_mut(at).map(|block| &mut block.content);
         let Some(OpenContent::Call(open)) = block else {
@@ -180,35 +191,6 @@ impl ChatEvents {
         }
         reply.push(at, &piece.arguments);
         Ok(())
-    }
-
-    fn open_call(
-        &self,
-        piece: &CallPiece,
-        reply: &mut OpenReply<CallState>,
-    ) -> Result<usize, WireError> {
-        let given = piece.id.as_deref().unwrap_or_default();
-        let content = OpenContent::call(reply.call_id(given, &self.response), "");
-        let state = CallState {
-            index: piece.index,
-            server_id: piece.id.clone(),
-        };
-        reply.open(content, state)
-    }
-}
-
-/// Reads a part of a list, as Mistral's reasoning models write it: `text` or `thinking`.
-fn content_part(part: &Value, reply: &mut OpenReply<CallState>) -> Result<(), WireError> {
-    match part.get("type").and_then(Value::as_str) {
-        Some("thinking") => {
-            let text = match part.get("thinking") {
-                Some(Value::String(text)) => text.clone(),
-                Some(Value::Array(inner)) => inner.iter().filter_map(text_in).collect(),
-                _ => String::new(),
-            };
-            reply.write(THINKING, &text)
-        }
-        _ => reply.write(TEXT, text_in(part).unwrap_or_default()),
     }
 }
 

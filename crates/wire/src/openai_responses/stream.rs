@@ -1,4 +1,4 @@
-//! [`ResponsesEvents`]: the events of a streamed response, and whole ones. The order of parts is that
+//! [`ResponsesStreamState`]: the events of a streamed response, and whole ones. The order of parts is that
 //! of the output items.
 
 mod item;
@@ -14,13 +14,12 @@ use super::reply::{refuse_error, status, stop, unique_ids};
 use super::usage::usage;
 use crate::decoder::{self, ReplyEvents, StreamDecoder};
 use crate::error::WireError;
-use crate::open_reply::OpenReply;
 use crate::raw::{RawObject, parse};
 
 /// A reply while it arrives.
 pub type ResponsesStreamState = decoder::StreamState<ResponsesEvents, ItemState>;
 
-/// Reads the events of a reply.
+/// The state of a reply besides its items.
 #[derive(Debug, Clone, Default)]
 pub struct ResponsesEvents {
     response: String,
@@ -37,10 +36,10 @@ pub fn read_reply(body: &str) -> Result<Reply, WireError> {
     ResponsesStreamState::new().read_whole(body)
 }
 
-impl ReplyEvents<ItemState> for ResponsesEvents {
+impl ReplyEvents for ResponsesStreamState {
     const DONE_ENDS: bool = true;
 
-    fn event(&mut self, data: &str, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
+    fn event(&mut self, data: &str) -> Result<(), WireError> {
         let event: RawObject<'_> = parse(data)?;
         let refused = || Err(WireError::Provider { body: data.into() });
         let kind = event.text("type");
@@ -52,7 +51,7 @@ impl ReplyEvents<ItemState> for ResponsesEvents {
                     return Ok(());
                 };
                 let response = parse(raw)?;
-                self.head(&response, reply);
+                self.head(&response);
                 refuse_error(&response, raw)
             }
             "response.completed"
@@ -60,20 +59,20 @@ impl ReplyEvents<ItemState> for ResponsesEvents {
             | "response.failed"
             | "response.cancelled"
             | "response.done" => match event.given("response") {
-                Some(raw) => self.ended(&parse(raw)?, raw, reply),
+                Some(raw) => self.ended(&parse(raw)?, raw),
                 None if kind == "response.failed" => refused(),
                 None => {
-                    reply.end();
+                    self.reply.end();
                     Ok(())
                 }
             },
-            "response.output_item.added" => arrived(&event, false, reply),
-            "response.output_item.done" => arrived(&event, true, reply),
-            _ => piece(&kind, &event, reply),
+            "response.output_item.added" => self.arrived(&event, false),
+            "response.output_item.done" => self.arrived(&event, true),
+            _ => self.piece(&kind, &event),
         }
     }
 
-    fn whole(&mut self, body: &str, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
+    fn whole(&mut self, body: &str) -> Result<(), WireError> {
         let value: &RawValue = parse(body)?;
         let response: RawObject<'_> = object(value.get(), || "the response".to_owned())?;
         if response.text("type") == "error" {
@@ -90,65 +89,170 @@ impl ReplyEvents<ItemState> for ResponsesEvents {
                 got: format!("{:?}", status(&response)),
             });
         }
-        self.ended(&response, body, reply)
+        self.ended(&response, body)
     }
 
-    fn parts(&self, reply: &OpenReply<ItemState>, _: StopReason) -> Vec<Part> {
-        let mut items: Vec<&OpenItem> = reply.blocks().iter().collect();
+    fn parts(&self, _: StopReason) -> Vec<Part> {
+        let mut items: Vec<&OpenItem> = self.reply.blocks().iter().collect();
         items.sort_by_key(|open| open.state.index);
         let mut parts: Vec<Part> = items.into_iter().flat_map(OpenItem::parts).collect();
-        unique_ids(&mut parts, &self.response);
+        unique_ids(&mut parts, &self.events.response);
         parts
     }
 }
 
-impl ResponsesEvents {
-    fn head(&mut self, response: &RawObject<'_>, reply: &mut OpenReply<ItemState>) {
+impl ResponsesStreamState {
+    fn head(&mut self, response: &RawObject<'_>) {
         let some = |key| Some(response.text(key)).filter(|text| !text.is_empty());
-        self.response = some("id").unwrap_or(std::mem::take(&mut self.response));
-        reply.model = some("model").or(reply.model.take());
+        if let Some(id) = some("id") {
+            self.events.response = id;
+        }
+        self.reply.model = some("model").or(self.reply.model.take());
     }
 
     /// Takes the last event, which repeats the whole response.
-    fn ended(
-        &mut self,
-        response: &RawObject<'_>,
-        raw: &str,
-        reply: &mut OpenReply<ItemState>,
-    ) -> Result<(), WireError> {
-        self.head(response, reply);
+    fn ended(&mut self, response: &RawObject<'_>, raw: &str) -> Result<(), WireError> {
+        self.head(response);
         let reported: Option<Value> = response.given("usage").map(parse).transpose()?;
-        reply.used(reported.as_ref().and_then(usage));
+        self.reply.used(reported.as_ref().and_then(usage));
         refuse_error(response, raw)?;
-        output(response.given("output"), reply)?;
-        reply.stopped(stop(response).unwrap_or(StopReason::Stop));
-        reply.end();
+        let output: Vec<&RawValue> = parse(response.given("output").unwrap_or("[]"))?;
+        for (index, raw) in (0..).zip(output) {
+            self.output_item(index, raw.get())?;
+        }
+        self.reply
+            .stopped(stop(response).unwrap_or(StopReason::Stop));
+        self.reply.end();
         Ok(())
     }
-}
 
-/// Merges the whole output with the items that arrived before. Items of one type stand in the order in
-/// which they arrived, unless their ids tell otherwise.
-fn output(output: Option<&str>, reply: &mut OpenReply<ItemState>) -> Result<(), WireError> {
-    let output: Vec<&RawValue> = output.map_or_else(|| Ok(Vec::new()), parse)?;
-    for (index, raw) in (0..).zip(output) {
-        let raw = raw.get();
+    /// Merges an item of the whole output with one that arrived before. Items of one type stand in the
+    /// order in which they arrived, unless their ids tell otherwise.
+    fn output_item(&mut self, index: u64, raw: &str) -> Result<(), WireError> {
         let item: Value = object(raw, || format!("output[{index}]"))?;
         let kind = items::kind(&item);
         let is_free = |open: &OpenItem| !open.state.is_final && open.is(kind);
-        let mut blocks = reply.blocks().iter();
-        let same = blocks.position(|open| is_free(open) && open.is_same(&item) == Some(true));
-        let at = match same.or_else(|| reply.blocks().iter().position(is_free)) {
+        let blocks = self.reply.blocks();
+        let same = |open: &OpenItem| is_free(open) && open.is_same(&item) == Some(true);
+        let same = blocks.iter().position(same);
+        let at = match same.or_else(|| blocks.iter().position(is_free)) {
             Some(at) => at,
-            None => open(None, kind, reply)?,
+            None => self.open(None, kind)?,
         };
-        if let Some(block) = reply.block_mut(at) {
+        if let Some(block) = self.reply.block_mut(at) {
             block.state.is_final = true;
             block.state.index = Some(index);
         }
-        whole(at, item, raw, reply)?;
+        self.whole_item(at, item, raw)
     }
-    Ok(())
+
+    /// Takes an item that begins, or one that is whole.
+    fn arrived(&mut self, event: &RawObject<'_>, is_whole: bool) -> Result<(), WireError> {
+        let Some(raw) = event.given("item") else {
+            return Ok(());
+        };
+        let item: Value = object(raw, || "item".to_owned())?;
+        let index = event.number("output_index");
+        let at = match item::of_item(self.reply.blocks(), index, &item, is_whole) {
+            Some(at) => at,
+            None => self.open(index, items::kind(&item))?,
+        };
+        if is_whole {
+            return self.whole_item(at, item, raw);
+        }
+        let block = self.reply.block_mut(at);
+        if let Some(block) = block.filter(|block| block.state.raw.is_none()) {
+            block.take_item(item);
+            self.tell_call(at);
+        }
+        Ok(())
+    }
+
+    /// Takes a whole item, which replaces the pieces and a shorter version. Some servers send the encrypted
+    /// content only in the last event.
+    fn whole_item(&mut self, at: usize, item: Value, raw: &str) -> Result<(), WireError> {
+        let is_new = |open: &&mut OpenItem| {
+            let known = open.state.raw.as_ref();
+            known.is_none_or(|known| known.len() < raw.len())
+        };
+        let Some(block) = self.reply.block_mut(at).filter(is_new) else {
+            return Ok(());
+        };
+        let new = raw.len().saturating_sub(block.state.bytes);
+        block.state.bytes += new;
+        block.state.raw = Some(raw.to_owned());
+        block.take_item(item);
+        self.reply.charge(new)?;
+        self.tell_call(at);
+        self.tell_rest(at);
+        Ok(())
+    }
+
+    /// Takes a piece of an item. Unknown pieces are ignored, because the whole item repeats them.
+    fn piece(&mut self, kind: &str, event: &RawObject<'_>) -> Result<(), WireError> {
+        let (of, part) = match kind {
+            "response.output_text.delta" | "response.refusal.delta" => ("message", "content_index"),
+            "response.reasoning_summary_text.delta" => ("reasoning", "summary_index"),
+            "response.reasoning_text.delta" => ("reasoning", "content_index"),
+            "response.function_call_arguments.delta" => ("function_call", ""),
+            "response.custom_tool_call_input.delta" => ("custom_tool_call", ""),
+            _ => return Ok(()),
+        };
+        let more = event.text("delta");
+        if more.is_empty() {
+            return Ok(());
+        }
+        let (index, id) = (event.number("output_index"), event.text("item_id"));
+        let at = match item::of_piece(self.reply.blocks(), index, of, &id) {
+            Some(at) => at,
+            None => self.open(index, of)?,
+        };
+        self.reply.charge(more.len())?;
+        let block = self.reply.block_mut(at);
+        if let Some(block) = block.filter(|block| block.state.raw.is_none()) {
+            block.state.bytes += more.len();
+            if block.state.piece_id.is_empty() {
+                block.state.piece_id = id;
+            }
+            let part = event.number(part).unwrap_or_default();
+            let before = std::mem::replace(&mut block.state.part, part);
+            // Each part of reasoning is a paragraph.
+            let begins = part != before && of == "reasoning" && !block.text().is_empty();
+            let more = if begins { format!("\n\n{more}") } else { more };
+            self.reply.push(at, &more);
+        }
+        Ok(())
+    }
+
+    /// Begins an item and returns its place.
+    fn open(&mut self, index: Option<u64>, kind: &str) -> Result<usize, WireError> {
+        let (content, mut state) = ItemState::of(kind);
+        state.index = index;
+        self.reply.open(content, state)
+    }
+
+    /// Reports that a tool call has begun, once its name is known.
+    fn tell_call(&mut self, at: usize) {
+        let call = self.reply.blocks().get(at).and_then(OpenItem::call);
+        if call.is_some_and(|call| !call.name.is_empty()) {
+            self.reply.tell_call(at);
+        }
+    }
+
+    /// Reports the text of a whole item that its pieces did not contain. Does nothing when the same item
+    /// arrives again.
+    fn tell_rest(&mut self, at: usize) {
+        let Some(block) = self.reply.blocks().get(at) else {
+            return;
+        };
+        match block.whole_text() {
+            Some(text) => self.reply.settle(at, text),
+            None => {
+                let parts = block.parts();
+                self.reply.tell_hosted(at, &parts);
+            }
+        }
+    }
 }
 
 fn object<'r, T>(raw: &'r str, place: impl FnOnce() -> String) -> Result<T, WireError>
@@ -160,115 +264,4 @@ where
     }
     let other: Value = parse(raw)?;
     Err(WireError::expected(place(), "an object", Some(&other)))
-}
-
-/// Takes an item that begins, or one that is whole.
-fn arrived(
-    event: &RawObject<'_>,
-    is_whole: bool,
-    reply: &mut OpenReply<ItemState>,
-) -> Result<(), WireError> {
-    let Some(raw) = event.given("item") else {
-        return Ok(());
-    };
-    let item: Value = object(raw, || "item".to_owned())?;
-    let index = event.number("output_index");
-    let at = match item::of_item(reply.blocks(), index, &item, is_whole) {
-        Some(at) => at,
-        None => open(index, items::kind(&item), reply)?,
-    };
-    if is_whole {
-        return whole(at, item, raw, reply);
-    }
-    if let Some(block) = reply
-        .block_mut(at)
-        .filter(|block| block.state.raw.is_none())
-    {
-        block.take_item(item);
-        item::tell_call(at, reply);
-    }
-    Ok(())
-}
-
-/// Takes a whole item, which replaces the pieces and a shorter version. Some servers send the encrypted
-/// content only in the last event.
-fn whole(
-    at: usize,
-    item: Value,
-    raw: &str,
-    reply: &mut OpenReply<ItemState>,
-) -> Result<(), WireError> {
-    let Some(block) = reply.block_mut(at) else {
-        return Ok(());
-    };
-    let state = &mut block.state;
-    if state
-        .raw
-        .as_ref()
-        .is_some_and(|known| known.len() >= raw.len())
-    {
-        return Ok(());
-    }
-    let new = raw.len().saturating_sub(state.bytes);
-    state.bytes += new;
-    state.raw = Some(raw.to_owned());
-    block.take_item(item);
-    reply.charge(new)?;
-    item::tell_call(at, reply);
-    item::tell_rest(at, reply);
-    Ok(())
-}
-
-/// Takes a piece of an item. Unknown pieces are ignored, because the whole item repeats them.
-fn piece(
-    kind: &str,
-    event: &RawObject<'_>,
-    reply: &mut OpenReply<ItemState>,
-) -> Result<(), WireError> {
-    let (of, part) = match kind {
-        "response.output_text.delta" | "response.refusal.delta" => ("message", "content_index"),
-        "response.reasoning_summary_text.delta" => ("reasoning", "summary_index"),
-        "response.reasoning_text.delta" => ("reasoning", "content_index"),
-        "response.function_call_arguments.delta" => ("function_call", ""),
-        "response.custom_tool_call_input.delta" => ("custom_tool_call", ""),
-        _ => return Ok(()),
-    };
-    let (index, id) = (event.number("output_index"), event.text("item_id"));
-    let known = item::of_piece(reply.blocks(), index, of, &id);
-    let more = event.text("delta");
-    if more.is_empty() {
-        return Ok(());
-    }
-    let at = match known {
-        Some(at) => at,
-        None => open(index, of, reply)?,
-    };
-    reply.charge(more.len())?;
-    if let Some(block) = reply
-        .block_mut(at)
-        .filter(|block| block.state.raw.is_none())
-    {
-        block.state.bytes += more.len();
-        if block.state.piece_id.is_empty() {
-            block.state.piece_id = id;
-        }
-        let part = event.number(part).unwrap_or_default();
-        let before = std::mem::replace(&mut block.state.part, part);
-        // Each part of reasoning is a paragraph.
-        let begins = part != before && of == "reasoning" && !block.text().is_empty();
-        let more = if begins { format!("\n\n{more}") } else { more };
-        reply.push(at, &more);
-    }
-    Ok(())
-}
-
-/// Begins an item and returns its place.
-fn open(
-    index: Option<u64>,
-    kind: &str,
-    reply: &mut OpenReply<ItemState>,
-) -> Result<usize, WireError> {
-    let (content, mut state) = ItemState::of(kind);
-    state.index = index;
-    reply.open(content, state)
 }

@@ -6,7 +6,7 @@
 use plimsoll_context::{Part, StopReason, ToolCall};
 use serde_json::{Value, json};
 
-use crate::open_reply::{OpenBlock, OpenContent, OpenReply};
+use crate::open_reply::{OpenBlock, OpenContent};
 use crate::openai_responses::items;
 use crate::openai_responses::reply::{output_parts, text, tool_call, with_extra_keys};
 
@@ -150,43 +150,18 @@ impl OpenItem {
         }
         self.state.item = item;
     }
-}
 
-/// Returns the model's output in an item.
-fn item_text(item: &Value) -> String {
-    match items::kind(item) {
-        "reasoning" => items::reasoning_text(item),
-        "function_call" => text(item.get("arguments")).unwrap_or_default().to_owned(),
-        "custom_tool_call" => text(item.get("input")).unwrap_or_default().to_owned(),
-        _ => {
-            let parts = output_parts(item, "");
-            parts.iter().filter_map(Part::as_text).collect()
+    /// Returns the model's output in the latest version of the item. `None` for a block of the provider.
+    pub(super) fn whole_text(&self) -> Option<String> {
+        let item = &self.state.item;
+        match self.content {
+            OpenContent::Opaque { .. } => None,
+            OpenContent::Call(_) => Some(tool_call(item).arguments),
+            OpenContent::Thinking(_) => Some(items::reasoning_text(item)),
+            OpenContent::Text(_) => {
+                let parts = output_parts(item, "");
+                Some(parts.iter().filter_map(Part::as_text).collect())
+            }
         }
     }
-}
-
-/// Reports that a tool call has begun, once its name is known.
-pub(super) fn tell_call(at: usize, reply: &mut OpenReply<ItemState>) {
-    let call = reply.blocks().get(at).and_then(OpenItem::call);
-    if call.is_some_and(|call| !call.name.is_empty()) {
-        reply.tell_call(at);
-    }
-}
-
-/// Reports the text of a whole item that its pieces did not contain. Does nothing when the same item
-/// arrives again.
-pub(super) fn tell_rest(at: usize, reply: &mut OpenReply<ItemState>) {
-    let Some(block) = reply.blocks().get(at) else {
-        return;
-    };
-    let item = &block.state.item;
-    let all = match block.content {
-        OpenContent::Opaque { .. } => {
-            let parts = block.parts();
-            return reply.tell_hosted(at, &parts);
-        }
-        OpenContent::Call(_) => tool_call(item).arguments,
-        OpenContent::Text(_) | OpenContent::Thinking(_) => item_text(item),
-    };
-    reply.settle(at, all);
 }
