@@ -10,7 +10,7 @@ use crate::normalize::{Native, Normalizer};
 use crate::object::{Object, Settings};
 use crate::prompt_texts;
 use crate::request::{EncodedRequest, RenderInput};
-use crate::server_rules::{Results, ServerRules};
+use crate::server_rules::ServerRules;
 use crate::turns::{Block, Role, Turn};
 
 /// Renders requests for one server or model: a dialect or a profile.
@@ -207,8 +207,8 @@ pub(crate) fn cache_control(retention: CacheRetention) -> &'static str {
 /// Returns a final turn as the turns that are sent, because some servers need results in separate
 /// messages.
 fn sent(mut turn: Turn, rules: &ServerRules) -> Vec<Turn> {
-    let is_separate = rules.results == Results::ApartFromUser;
-    match is_separate.then(|| turn.split_results()).flatten() {
+    let rest = rules.results_apart.then(|| turn.split_results());
+    match rest.flatten() {
         None => vec![turn],
         Some(rest) if rules.user_after_result => vec![turn, rest],
         Some(rest) => vec![

@@ -17,49 +17,29 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use plimsoll_context::{Message, Opaque, Part, Thinking, ToolCall, ToolResult};
+use plimsoll_context::{Message, Part, ToolCall, ToolResult};
 use serde_json::{Map, Value};
 
 use crate::call_ids::CallIdMap;
 use crate::open_turns::OpenTurns;
 use crate::prompt_texts;
 use crate::request::{LeftOut, Note};
-use crate::server_rules::{Arguments, ResultContent, Results, ServerRules, SystemMessages};
+use crate::server_rules::{MessageForm, ServerRules};
 use crate::tools::{legal_name, object, object_of, object_text};
 use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
+/// The content that a part becomes. `None` if nothing is sent of it, and nothing is lost.
+pub(crate) type Converted = Result<Option<Content>, LeftOut>;
+
 /// The conversion of parts that only one protocol knows.
 pub(crate) trait Native {
-    /// Returns the block of an image or a file. `None` if the server does not read it.
-    fn media(&mut self, part: &Part, role: Role) -> Option<String>;
-
-    /// Converts a block of a provider. By default, the server reads none.
+    /// Converts an image, a file, a block of a provider, or the model's thinking in the message with this
+    /// index.
     ///
     /// # Errors
     ///
     /// The reason why it is left out.
-    fn opaque(
-        &mut self,
-        _opaque: &Opaque,
-        _role: Role,
-        _blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        Err(LeftOut::ForeignBlock)
-    }
-
-    /// Converts thinking of the message with this index.
-    ///
-    /// # Errors
-    ///
-    /// The reason why it is left out.
-    fn thinking(
-        &mut self,
-        _message: usize,
-        _thinking: &Thinking,
-        _blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        Ok(())
-    }
+    fn part(&mut self, part: &Part, role: Role, message: usize) -> Converted;
 
     /// Arranges the blocks of an assistant message.
     fn arrange(&self, _blocks: &mut Vec<Block>) {}
@@ -101,7 +81,7 @@ impl Normalizer {
     /// Takes the system prompt.
     pub(crate) fn prompt(&mut self, text: &str) {
         let blocks = self.text(text);
-        if self.rules.system == SystemMessages::Apart {
+        if self.rules.has_blocks() {
             self.system.extend(blocks);
         } else {
             self.open.emit(Turn::new(Role::System, blocks));
@@ -141,11 +121,10 @@ impl Normalizer {
     }
 
     fn instructions(&mut self, parts: &[Part], native: &mut impl Native) {
-        if self.rules.system != SystemMessages::Apart {
-            let blocks = self.blocks(parts, Role::System, native);
+        let mut blocks = self.blocks(parts, Role::System, native);
+        if !self.rules.has_blocks() {
             return self.add_turns(Role::System, blocks);
         }
-        let mut blocks = self.blocks(parts, Role::System, native);
         let all = blocks.len();
         blocks.retain(|block| block.as_text().is_some());
         if blocks.len() < all {
@@ -170,7 +149,7 @@ impl Normalizer {
             blocks.truncate(kept);
         }
         let has_content = |block: &Block| match &block.content {
-            Content::Keys(keys) => !self.rules.items && speaks(keys),
+            Content::Keys(keys) => self.rules.form != MessageForm::Items && speaks(keys),
             _ => true,
         };
         if !blocks.iter().any(has_content) {
@@ -201,11 +180,8 @@ impl Normalizer {
     fn result(&mut self, result: &ToolResult, native: &mut impl Native) {
         let id = self.ids.result(&result.call.0).into_owned();
         self.open.ask(&id);
-        let texts_only = match self.rules.result_content {
-            ResultContent::Texts => true,
-            ResultContent::TextsIfFailed => result.is_error,
-            ResultContent::Any => false,
-        };
+        let is_failed = self.rules.has_blocks() && result.is_error;
+        let texts_only = is_failed || !self.rules.media_in_results;
         let blocks = self.blocks(&result.parts, Role::Tool, native);
         let (inside, outside): (Vec<Block>, Vec<Block>) = blocks
             .into_iter()
@@ -222,13 +198,13 @@ impl Normalizer {
             is_text: matches!(result.parts.as_slice(), [Part::Text { .. }]),
             attached,
         };
-        match self.rules.results {
-            Results::OwnTurn => open.emit(Turn {
-                answers: Some(answer),
-                ..Turn::new(Role::Tool, inside)
-            }),
-            Results::InUserTurn | Results::ApartFromUser => open.put_result(answer, inside),
+        if self.rules.has_blocks() {
+            return open.put_result(answer, inside);
         }
+        open.emit(Turn {
+            answers: Some(answer),
+            ..Turn::new(Role::Tool, inside)
+        });
     }
 
     fn add_turns(&mut self, role: Role, blocks: Vec<Block>) {
@@ -239,7 +215,7 @@ impl Normalizer {
 
     /// Returns the turns of one message.
     fn turns(&self, role: Role, blocks: Vec<Block>) -> Vec<Turn> {
-        let items = self.rules.items;
+        let items = self.rules.form == MessageForm::Items;
         let mut turns = Vec::new();
         let mut open = Turn::new(role, Vec::new());
         for block in blocks {
@@ -266,7 +242,7 @@ impl Normalizer {
     /// Converts the parts of a message.
     fn blocks(&mut self, parts: &[Part], role: Role, native: &mut impl Native) -> Vec<Block> {
         let assistant = role == Role::Assistant;
-        let calls_apart = self.rules.calls_apart;
+        let calls_apart = self.rules.form == MessageForm::Chat;
         let mut blocks: Vec<Block> = Vec::with_capacity(parts.len());
         let mut calls: Vec<Block> = Vec::new();
         for part in parts {
@@ -276,32 +252,31 @@ impl Normalizer {
         }
         for part in parts {
             match part {
-                Part::Text { text } if !self.says(text, role) => {}
-                Part::Text { text } => blocks.push(Block::text(text)),
-                Part::Image(_) | Part::File(_) => {
-                    let media = self.rules.images.then(|| native.media(part, role));
-                    blocks.push(match media.flatten() {
-                        Some(json) => Content::Json(json).into(),
-                        None => {
-                            self.note(LeftOut::Attachment);
-                            Block::text(prompt_texts::LEFT_OUT)
-                        }
-                    });
-                }
-                Part::Thinking(thinking) if assistant => {
-                    if let Err(left_out) = native.thinking(self.index, thinking, &mut blocks) {
-                        self.note(left_out);
-                    }
+                Part::Text { text } => {
+                    let is_sent = self.rules.accepts(text) && !(assistant && text.is_empty());
+                    blocks.extend(is_sent.then(|| Block::text(text)));
                 }
                 Part::ToolCall(call) if assistant && !calls_apart => {
                     blocks.push(self.call(call, native));
                 }
-                Part::Opaque(opaque) => {
-                    if let Err(left_out) = native.opaque(opaque, role, &mut blocks) {
-                        self.note(left_out);
+                Part::ToolCall(_) => {}
+                Part::Thinking(_) if !assistant => {}
+                part => {
+                    let is_media = matches!(part, Part::Image(_) | Part::File(_));
+                    let is_read = self.rules.images && (calls_apart || !assistant);
+                    let converted = if is_media && !is_read {
+                        Err(LeftOut::Attachment)
+                    } else {
+                        native.part(part, role, self.index)
+                    };
+                    match converted {
+                        Ok(content) => blocks.extend(content.map(Block::from)),
+                        Err(left_out) => {
+                            self.note(left_out);
+                            blocks.extend(is_media.then(|| Block::text(prompt_texts::LEFT_OUT)));
+                        }
                     }
                 }
-                Part::Thinking(_) | Part::ToolCall(_) => {}
             }
         }
         blocks.append(&mut calls);
@@ -315,16 +290,19 @@ impl Normalizer {
             self.note(LeftOut::Name);
         }
         let text = call.arguments.as_str();
-        let arguments = match self.rules.arguments {
-            Arguments::AnyText => Cow::Borrowed(text),
-            Arguments::ObjectText if custom => Cow::Owned(object_of("input", text)),
-            Arguments::ObjectText => object_text(text),
-            Arguments::Object => object(text),
+        let arguments = if !self.rules.object_arguments {
+            Cow::Borrowed(text)
+        } else if self.rules.has_blocks() {
+            object(text)
+        } else if custom {
+            Cow::Owned(object_of("input", text))
+        } else {
+            object_text(text)
         };
         if matches!(arguments, Cow::Owned(_)) {
             self.note(LeftOut::BrokenArguments);
         }
-        let custom = custom && self.rules.arguments == Arguments::AnyText;
+        let custom = custom && !self.rules.object_arguments;
         let id = self.ids.call(&call.id.0).into_owned();
         let name = name.into_owned();
         self.called.insert(id.clone(), (name.clone(), custom));
@@ -359,16 +337,8 @@ impl Normalizer {
     }
 
     fn text(&self, text: &str) -> Vec<Block> {
-        let sent = self.rules.blank_texts || !text.trim().is_empty();
-        sent.then(|| Block::text(text)).into_iter().collect()
-    }
-
-    fn says(&self, text: &str, role: Role) -> bool {
-        if self.rules.blank_texts {
-            role != Role::Assistant || !text.is_empty()
-        } else {
-            !text.trim().is_empty()
-        }
+        let sent = self.rules.accepts(text).then(|| Block::text(text));
+        sent.into_iter().collect()
     }
 
     fn note(&mut self, what: LeftOut) {

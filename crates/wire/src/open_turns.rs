@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::prompt_texts;
-use crate::server_rules::{Breakpoints, Neighbors, ServerRules, SystemMessages};
+use crate::server_rules::{MessageForm, ServerRules};
 use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The end of a list of turns, which the next message may change.
@@ -41,8 +41,7 @@ impl OpenTurns {
     /// Ends the list; `context` follows it in the user's role.
     pub(crate) fn finish(&mut self, context: Option<&str>) {
         self.end_batch();
-        let is_allowed = |text: &&str| self.rules.blank_texts || !text.trim().is_empty();
-        if let Some(context) = context.filter(is_allowed) {
+        if let Some(context) = context.filter(|text| self.rules.accepts(text)) {
             self.emit(Turn::fixed(Role::User, context));
         }
         if self.last() == Some(Role::Assistant) {
@@ -64,7 +63,7 @@ impl OpenTurns {
             .last_mut()
             .and_then(|turn| turn.blocks.last_mut());
         if let Some(Content::Text(text)) = last.map(|last| &mut last.content)
-            && !self.rules.blank_texts
+            && self.rules.has_blocks()
         {
             text.truncate(text.trim_end().len());
         }
@@ -73,7 +72,7 @@ impl OpenTurns {
     /// Places a breakpoint at the last possible block. Returns `false` if there is none here, so that
     /// an earlier turn gets it.
     pub(crate) fn break_at(&mut self, place: usize) -> bool {
-        let texts = self.rules.breakpoints == Breakpoints::Texts;
+        let texts = self.rules.form == MessageForm::Chat;
         let mut blocks = self.turns.iter_mut().rev().filter_map(|turn| {
             let mut blocks = turn.blocks.iter_mut().rev();
             if texts {
@@ -144,11 +143,11 @@ impl OpenTurns {
     /// Adds a turn according to the rules about neighbours.
     pub(crate) fn emit(&mut self, mut turn: Turn) {
         let rules = self.rules;
-        if !rules.blank_texts && turn.blocks.is_empty() {
+        if rules.has_blocks() && turn.blocks.is_empty() {
             return;
         }
-        if turn.role == Role::System && rules.system != SystemMessages::Anywhere {
-            let first = rules.system == SystemMessages::First && self.only_systems;
+        if turn.role == Role::System && (rules.has_blocks() || rules.system_first) {
+            let first = rules.system_first && self.only_systems;
             if let Some(system) = self.turns.last_mut().filter(|_| first) {
                 return system.absorb(turn);
             }
@@ -169,16 +168,13 @@ impl OpenTurns {
         if turn.role == Role::Assistant && rules.user_first && self.only_systems {
             self.push(Turn::fixed(Role::User, prompt_texts::OPENING));
         }
-        if let Some(last) = self.turns.last_mut().filter(|last| last.role == turn.role) {
-            let is_dialogue = matches!(turn.role, Role::User | Role::Assistant);
-            match rules.neighbors {
-                Neighbors::JoinTexts if is_dialogue && last.calls().next().is_none() => {
-                    return last.absorb(turn);
-                }
-                Neighbors::JoinBlocks if is_dialogue => {
-                    return last.blocks.extend(turn.blocks);
-                }
-                _ => {}
+        let is_dialogue = matches!(turn.role, Role::User | Role::Assistant);
+        let last = self.turns.last_mut().filter(|last| last.role == turn.role);
+        if let Some(last) = last.filter(|_| is_dialogue && rules.merges_roles) {
+            if rules.has_blocks() {
+                return last.blocks.extend(turn.blocks);
+            } else if last.calls().next().is_none() {
+                return last.absorb(turn);
             }
         }
         self.push(turn);

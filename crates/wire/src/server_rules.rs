@@ -6,18 +6,22 @@ use crate::call_ids::CallIdForm;
 /// A server's requirements for the messages of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServerRules {
+    pub(crate) form: MessageForm,
     /// The accepted ids of calls.
     pub(crate) ids: CallIdForm,
-    pub(crate) arguments: Arguments,
-    pub(crate) system: SystemMessages,
-    pub(crate) neighbors: Neighbors,
-    pub(crate) results: Results,
-    pub(crate) result_content: ResultContent,
-    pub(crate) breakpoints: Breakpoints,
+    /// Whether the arguments of calls must be JSON objects.
+    pub(crate) object_arguments: bool,
+    /// Whether there is only one system message, at the beginning. Later ones are sent in the user's role.
+    pub(crate) system_first: bool,
+    /// Whether consecutive messages of the same role become one.
+    pub(crate) merges_roles: bool,
+    /// Whether the results of a batch are a separate user turn if results are blocks.
+    pub(crate) results_apart: bool,
+    /// Whether a result may have other content than texts, which follows the batch otherwise. If messages
+    /// are blocks, a failed result never may.
+    pub(crate) media_in_results: bool,
     /// Whether images and files are read. If not, a note replaces them.
     pub(crate) images: bool,
-    /// Whether a text may be empty or only white space.
-    pub(crate) blank_texts: bool,
     /// Whether the first message must be the user's.
     pub(crate) user_first: bool,
     /// Whether a user message must exist.
@@ -28,97 +32,50 @@ pub(crate) struct ServerRules {
     pub(crate) assistant_last: bool,
     /// Whether one assistant message may contain several calls.
     pub(crate) parallel_calls: bool,
-    /// Whether each call and each block of the provider is an item beside the messages.
-    pub(crate) items: bool,
-    /// Whether the calls of a message are separate from its content.
-    pub(crate) calls_apart: bool,
     /// Reasoning in plain text that assistant messages must repeat.
     pub(crate) reasoning: Option<ReasoningRule>,
+}
+
+/// The form of the messages of a protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MessageForm {
+    /// A content with calls beside it. Each result is a message.
+    Chat,
+    /// Each call, each result and each block of the provider is an item beside the messages.
+    Items,
+    /// Lists of blocks: results are the first blocks of a user message, system messages stand beside the
+    /// messages, and no text may be empty or only white space.
+    Blocks,
 }
 
 impl ServerRules {
     /// The common rules of protocols whose messages are lists of blocks.
     pub(crate) const BLOCKS: Self = Self {
+        form: MessageForm::Blocks,
         ids: CallIdForm::Word,
-        arguments: Arguments::Object,
-        system: SystemMessages::Apart,
-        neighbors: Neighbors::JoinBlocks,
-        results: Results::InUserTurn,
-        result_content: ResultContent::Texts,
-        breakpoints: Breakpoints::Blocks,
+        object_arguments: true,
+        system_first: false,
+        merges_roles: true,
+        results_apart: false,
+        media_in_results: false,
         images: true,
-        blank_texts: false,
         user_first: true,
         user_required: false,
         user_after_result: true,
         assistant_last: false,
         parallel_calls: true,
-        items: false,
-        calls_apart: false,
         reasoning: None,
     };
-}
 
-/// The arguments of calls that a server accepts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arguments {
-    /// Any text.
-    AnyText,
-    /// A text that is a JSON object.
-    ObjectText,
-    /// A JSON object.
-    Object,
-}
+    /// Returns `true` if messages are lists of blocks.
+    pub(crate) fn has_blocks(&self) -> bool {
+        self.form == MessageForm::Blocks
+    }
 
-/// The place of system messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SystemMessages {
-    /// Anywhere.
-    Anywhere,
-    /// One, at the beginning; later ones are sent in the user's role.
-    First,
-    /// Beside the messages, texts only; later ones are sent in the user's role.
-    Apart,
-}
-
-/// The treatment of consecutive messages of the same role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Neighbors {
-    /// They stay separate.
-    Keep,
-    /// They become one, and so do their adjacent texts.
-    JoinTexts,
-    /// They become one with the blocks of both.
-    JoinBlocks,
-}
-
-/// The place of tool results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Results {
-    /// Each result is a separate turn.
-    OwnTurn,
-    /// They are the first blocks of the user turn after their calls.
-    InUserTurn,
-    /// They are a separate user turn after their calls. The user's other blocks are the next turn.
-    ApartFromUser,
-}
-
-/// The content that a tool result may have. Other content follows the batch in a user turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ResultContent {
-    Texts,
-    /// Texts if the tool failed, otherwise any content.
-    TextsIfFailed,
-    Any,
-}
-
-/// The blocks that may have a cache breakpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Breakpoints {
-    /// The last text of a turn that ends with one.
-    Texts,
-    /// Any but thinking.
-    Blocks,
+    /// Returns `true` if a text may be sent, although it may be empty or only white space.
+    pub(crate) fn accepts(&self, text: &str) -> bool {
+        !self.has_blocks() || !text.trim().is_empty()
+    }
 }
 
 /// The messages in which reasoning is repeated.

@@ -12,26 +12,30 @@ const IMAGES: [&str; 4] = ["image/jpeg", "image/png", "image/gif", "image/webp"]
 /// The only media type for documents that are sent by value.
 pub(super) const PDF: &str = "application/pdf";
 
-/// Returns the block of an image, or `None` if the API does not read it.
-pub(super) fn image(image: &Image) -> Option<String> {
-    block("image", &image.source, &IMAGES).map(Object::end)
-}
-
-/// Returns the block of a document, or `None` if the API does not read it.
-pub(super) fn document(file: &File) -> Option<String> {
-    let object = block("document", &file.source, &[PDF])?;
-    let object = match &file.name {
-        Some(name) => object.text("title", name),
-        None => object,
+/// Returns the block of an image or a document, or `None` if the API does not read it.
+pub(super) fn block(part: &Part) -> Option<String> {
+    let (kind, source, title) = match part {
+        Part::Image(image) => ("image", &image.source, None),
+        Part::File(file) => ("document", &file.source, file.name.as_deref()),
+        _ => return None,
     };
-    Some(object.end())
+    let is_read = match source {
+        Source::Data { media_type, .. } => reads(kind, media_type),
+        Source::Url { url } => !url.is_empty(),
+    };
+    let block = Object::of(kind).raw("source", &source_of(source));
+    let block = match title {
+        Some(title) => block.text("title", title),
+        None => block,
+    };
+    is_read.then(|| block.end())
 }
 
-fn block(kind: &str, source: &Source, media_types: &[&str]) -> Option<Object> {
-    match source {
-        Source::Data { media_type, .. } if !media_types.contains(&media_type.as_str()) => None,
-        Source::Url { url } if url.is_empty() => None,
-        source => Some(Object::of(kind).raw("source", &source_of(source))),
+/// Returns `true` if the API reads this media type by value in a block of this type.
+fn reads(kind: &str, media_type: &str) -> bool {
+    match kind {
+        "image" => IMAGES.contains(&media_type),
+        _ => media_type == PDF,
     }
 }
 
@@ -50,25 +54,27 @@ pub(super) fn part(kind: &str, block: &Value) -> Option<Part> {
     };
     let source = read_source(keys.get("source")?)?;
     match (kind, &source) {
-        ("image", Source::Data { media_type, .. }) if !IMAGES.contains(&media_type.as_str()) => {
-            None
-        }
-        ("image", _) if title.is_none() => Some(Part::Image(Image {
+        (_, Source::Data { media_type, .. }) if !reads(kind, media_type) => None,
+        ("image", _) if title.is_some() => None,
+        ("image", _) => Some(Part::Image(Image {
             source,
             size: None,
             detail: None,
         })),
-        ("document", Source::Data { media_type, .. }) if media_type != PDF => None,
-        ("document", _) => Some(Part::File(File {
+        _ => Some(Part::File(File {
             name: title,
             source,
         })),
-        _ => None,
     }
 }
 
-/// Returns `true` if it is a file that is stored at the provider, named by its id.
-pub(super) fn is_file(source: &Source) -> bool {
+/// Returns `true` for an image or a file that is stored at the provider, named by its id.
+pub(super) fn is_file(part: &Part) -> bool {
+    let source = match part {
+        Part::Image(image) => &image.source,
+        Part::File(file) => &file.source,
+        _ => return false,
+    };
     matches!(source, Source::Url { url } if !is_web_address(url))
 }
 

@@ -2,24 +2,24 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::{Opaque, Part, Thinking, ToolCall};
+use plimsoll_context::{Opaque, Part, ToolCall};
 
 use super::pause::{At, is_passed_through};
 use super::read_block::{further_keys, unmarked};
 use super::thinking::LocatedThinking;
 use super::{ORIGIN, media};
 use crate::block_list::BlockWriter;
-use crate::normalize::Native;
+use crate::normalize::{Converted, Native};
 use crate::object::Object;
 use crate::raw::{self, RawObject};
 use crate::request::LeftOut;
-use crate::server_rules::{ResultContent, ServerRules};
+use crate::server_rules::ServerRules;
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
 /// The requirements of the API for the messages of a request. Whether the last message may be the
 /// assistant's depends on the model and on its thinking.
 pub(super) const RULES: ServerRules = ServerRules {
-    result_content: ResultContent::TextsIfFailed,
+    media_in_results: true,
     assistant_last: true,
     ..ServerRules::BLOCKS
 };
@@ -36,40 +36,25 @@ pub(super) struct MessagesParts<'m> {
 }
 
 impl Native for MessagesParts<'_> {
-    fn media(&mut self, part: &Part, role: Role) -> Option<String> {
-        let (source, block) = match part {
-            _ if role == Role::Assistant => return None,
-            Part::Image(image) => (&image.source, media::image(image)),
-            Part::File(file) => (&file.source, media::document(file)),
-            _ => return None,
-        };
-        self.files |= media::is_file(source);
-        block
-    }
-
-    fn opaque(
-        &mut self,
-        opaque: &Opaque,
-        role: Role,
-        blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        let object = sent(opaque, role == Role::Assistant, self.unpaired)?;
-        blocks.push(Content::Json(unmarked(&object, &opaque.data)).into());
-        Ok(())
-    }
-
-    fn thinking(
-        &mut self,
-        message: usize,
-        thinking: &Thinking,
-        blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        if let Some(why) = self.without.get(message).copied().flatten() {
-            return Err(why);
+    fn part(&mut self, part: &Part, role: Role, message: usize) -> Converted {
+        match part {
+            Part::Thinking(thinking) => {
+                if let Some(why) = self.without.get(message).copied().flatten() {
+                    return Err(why);
+                }
+                let bound = thinking.opaque.as_ref().and_then(LocatedThinking::of);
+                Ok(bound.map(|bound| Content::Thinking(bound.block.to_owned())))
+            }
+            Part::Opaque(opaque) => {
+                let object = sent(opaque, role == Role::Assistant, self.unpaired)?;
+                Ok(Some(Content::Json(unmarked(&object, &opaque.data))))
+            }
+            media => {
+                self.files |= media::is_file(media);
+                let block = media::block(media).ok_or(LeftOut::Attachment)?;
+                Ok(Some(Content::Json(block)))
+            }
         }
-        let bound = thinking.opaque.as_ref().and_then(LocatedThinking::of);
-        blocks.extend(bound.map(|bound| Content::Thinking(bound.block.to_owned()).into()));
-        Ok(())
     }
 
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {

@@ -6,11 +6,11 @@ use serde::Deserialize;
 use super::{ConverseProfile, Maker, ORIGIN};
 use crate::anthropic::thinking::asks;
 use crate::block_list::BlockWriter;
-use crate::normalize::Native;
+use crate::normalize::{Converted, Native};
 use crate::object::Object;
 use crate::raw;
 use crate::request::LeftOut;
-use crate::server_rules::{Results, ServerRules};
+use crate::server_rules::ServerRules;
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
 /// A breakpoint of the prompt cache.
@@ -45,11 +45,7 @@ impl ConverseProfile {
     /// Returns the requirements of the API for the messages of a request.
     pub(super) fn rules(&self) -> ServerRules {
         ServerRules {
-            results: if self.mixed_turn {
-                Results::InUserTurn
-            } else {
-                Results::ApartFromUser
-            },
+            results_apart: !self.mixed_turn,
             user_after_result: self.mixed_turn,
             images: self.images,
             ..ServerRules::BLOCKS
@@ -82,16 +78,8 @@ impl<'m> ConverseParts<'m> {
             documents: 0,
         }
     }
-}
 
-impl Native for ConverseParts<'_> {
-    fn media(&mut self, part: &Part, role: Role) -> Option<String> {
-        let (source, name) = match part {
-            _ if role == Role::Assistant => return None,
-            Part::Image(image) => (&image.source, None),
-            Part::File(file) => (&file.source, file.name.as_deref()),
-            _ => return None,
-        };
+    fn media(&mut self, source: &Source, name: Option<&str>) -> Option<String> {
         let Source::Data { media_type, base64 } = source else {
             return None;
         };
@@ -113,15 +101,8 @@ impl Native for ConverseParts<'_> {
         Some(Object::new().raw("document", &document.end()).end())
     }
 
-    fn thinking(
-        &mut self,
-        _: usize,
-        thinking: &Thinking,
-        blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        let Some(model) = self.reasoning_of else {
-            return Err(LeftOut::UnaskedThinking);
-        };
+    fn reasoning(&self, thinking: &Thinking) -> Converted {
+        let model = self.reasoning_of.ok_or(LeftOut::UnaskedThinking)?;
         let kept = signed_by(thinking, model).ok_or(LeftOut::ForeignThinking)?;
         let content = match (kept.redacted_content, kept.signature) {
             (Some(redacted), _) => Object::new().text("redactedContent", &redacted),
@@ -133,8 +114,19 @@ impl Native for ConverseParts<'_> {
             (None, None) => return Err(LeftOut::ForeignThinking),
         };
         let block = Object::new().raw("reasoningContent", &content.end());
-        blocks.push(Content::Thinking(block.end()).into());
-        Ok(())
+        Ok(Some(Content::Thinking(block.end())))
+    }
+}
+
+impl Native for ConverseParts<'_> {
+    fn part(&mut self, part: &Part, _: Role, _: usize) -> Converted {
+        let block = match part {
+            Part::Image(image) => self.media(&image.source, None),
+            Part::File(file) => self.media(&file.source, file.name.as_deref()),
+            Part::Thinking(thinking) => return self.reasoning(thinking),
+            _ => return Err(LeftOut::ForeignBlock),
+        };
+        Ok(Some(Content::Json(block.ok_or(LeftOut::Attachment)?)))
     }
 
     /// Moves reasoning to the beginning.

@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::{Opaque, Part, Source, Thinking, ToolCall};
+use plimsoll_context::{Opaque, Part, Source, ToolCall};
 use serde_json::{Map, Value};
 
 use super::{GeminiProfile, ORIGIN};
 use crate::block_list::BlockWriter;
 use crate::call_ids::CallIdForm;
-use crate::normalize::Native;
+use crate::normalize::{Converted, Native};
 use crate::object::Object;
 use crate::raw::{self, quoted};
 use crate::request::LeftOut;
-use crate::server_rules::{Results, ServerRules};
+use crate::server_rules::ServerRules;
 use crate::tools::MAX_NAME;
 use crate::turns::{AnsweredCall, Block, Content, Role, TurnCall};
 
@@ -38,7 +38,7 @@ const OWN_PARTS: [&str; 2] = ["executableCode", "codeExecutionResult"];
 /// The requirements of the API for the messages of a request.
 pub(super) const RULES: ServerRules = ServerRules {
     ids: CallIdForm::Visible,
-    results: Results::ApartFromUser,
+    results_apart: true,
     ..ServerRules::BLOCKS
 };
 
@@ -47,57 +47,42 @@ pub(super) const RULES: ServerRules = ServerRules {
 pub(super) struct GeminiParts;
 
 impl Native for GeminiParts {
-    fn media(&mut self, part: &Part, role: Role) -> Option<String> {
-        if role == Role::Assistant {
-            return None;
-        }
+    fn part(&mut self, part: &Part, role: Role, _: usize) -> Converted {
         let source = match part {
             Part::Image(image) => &image.source,
             Part::File(file) => &file.source,
-            _ => return None,
+            Part::Opaque(opaque) if role == Role::Assistant && is_own(opaque) => {
+                return Ok(Some(Content::Json(opaque.data.clone())));
+            }
+            Part::Opaque(_) => return Err(LeftOut::ForeignBlock),
+            // No text of thoughts is sent back.
+            Part::Thinking(thinking) if thinking.opaque.is_some() => {
+                return Err(LeftOut::ForeignThinking);
+            }
+            _ => return Ok(None),
         };
         let (key, kind, at, value) = match source {
             Source::Data { media_type, base64 } => {
                 ("inlineData", media_type.as_str(), "data", base64)
             }
-            Source::Url { url } => ("fileData", media_type(url)?, "fileUri", url),
+            Source::Url { url } => {
+                let kind = media_type(url).ok_or(LeftOut::Attachment)?;
+                ("fileData", kind, "fileUri", url)
+            }
         };
         let data = Object::new().text("mimeType", kind).text(at, value).end();
-        Some(Object::new().raw(key, &data).end())
-    }
-
-    fn opaque(
-        &mut self,
-        opaque: &Opaque,
-        role: Role,
-        blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        let part: Option<Map<String, Value>> = raw::own(opaque, ORIGIN);
-        let own = |part: &Map<String, Value>| OWN_PARTS.iter().any(|key| part.contains_key(*key));
-        if part.is_some_and(|part| own(&part)) && role == Role::Assistant {
-            blocks.push(Content::Json(opaque.data.clone()).into())
-        } else {
-            return Err(LeftOut::ForeignBlock);
-        }
-        Ok(())
-    }
-
-    fn thinking(
-        &mut self,
-        _: usize,
-        thinking: &Thinking,
-        _: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        // No text of thoughts is sent back.
-        match thinking.opaque {
-            Some(_) => Err(LeftOut::ForeignThinking),
-            None => Ok(()),
-        }
+        Ok(Some(Content::Json(Object::new().raw(key, &data).end())))
     }
 
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
         (false, members_of_call(call.opaque.as_ref()), None)
     }
+}
+
+/// Returns `true` for a part of the provider that is sent back.
+fn is_own(opaque: &Opaque) -> bool {
+    let part: Option<Map<String, Value>> = raw::own(opaque, ORIGIN);
+    part.is_some_and(|part| OWN_PARTS.iter().any(|key| part.contains_key(*key)))
 }
 
 /// Writes for a model.

@@ -1,21 +1,18 @@
 //! The messages of a Chat Completions request: the parts that only this protocol has, and how a turn is
 //! written.
 
-use plimsoll_context::{Opaque, Part, ToolCall};
+use plimsoll_context::{Part, ToolCall};
 use serde_json::{Map, Value};
 
 use super::details;
 use super::dialect::{Dialect, EchoReasoning, EmptyReasoning, NoContent};
 use super::parts::{CUSTOM, ORIGIN, file_part, image_part, is_elsewhere};
 use crate::compose::{Spot, Spots, TurnWriter};
-use crate::normalize::Native;
+use crate::normalize::{Converted, Native};
 use crate::object::{members, push_text};
 use crate::raw::own;
 use crate::request::LeftOut;
-use crate::server_rules::{
-    Arguments, Breakpoints, Neighbors, ReasoningRule, ResultContent, Results, ServerRules,
-    SystemMessages,
-};
+use crate::server_rules::{MessageForm, ReasoningRule, ServerRules};
 use crate::turns::{Block, Content, Role, Turn, TurnCall};
 
 /// Writes for the server of a dialect.
@@ -23,33 +20,24 @@ use crate::turns::{Block, Content, Role, Turn, TurnCall};
 pub(super) struct ChatWriter<'d>(pub(super) &'d Dialect);
 
 impl Native for ChatWriter<'_> {
-    fn media(&mut self, part: &Part, _: Role) -> Option<String> {
-        match part {
-            Part::Image(image) => Some(image_part(image)),
+    fn part(&mut self, part: &Part, role: Role, _: usize) -> Converted {
+        let opaque = match part {
+            Part::Image(image) => return Ok(Some(Content::Json(image_part(image)))),
             // The protocol accepts files by id and by value, but not by address.
-            Part::File(file) if !is_elsewhere(file) => Some(file_part(file)),
-            _ => None,
-        }
-    }
-
-    fn opaque(
-        &mut self,
-        opaque: &Opaque,
-        role: Role,
-        blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
+            Part::File(file) if is_elsewhere(file) => return Err(LeftOut::Attachment),
+            Part::File(file) => return Ok(Some(Content::Json(file_part(file)))),
+            Part::Opaque(opaque) => opaque,
+            // Reasoning is a key of the message.
+            _ => return Ok(None),
+        };
         if let Some(keys) = details::keys(opaque) {
-            if role == Role::Assistant {
-                let keys = details::read_by(self.0, keys);
-                blocks.push(Content::Keys(keys).into());
-            }
-            return Ok(());
+            let keys = details::read_by(self.0, keys);
+            return Ok((role == Role::Assistant).then_some(Content::Keys(keys)));
         }
         let part: Option<Map<String, Value>> = own(opaque, ORIGIN);
         let part = part.filter(|keys| keys.get("type").is_some_and(Value::is_string));
         let part = Value::Object(part.ok_or(LeftOut::ForeignBlock)?);
-        blocks.push(Content::Json(part.to_string()).into());
-        Ok(())
+        Ok(Some(Content::Json(part.to_string())))
     }
 
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
@@ -189,39 +177,23 @@ impl Dialect {
             })
         };
         ServerRules {
+            form: MessageForm::Chat,
             ids: self.call_ids,
-            arguments: if self.object_arguments {
-                Arguments::ObjectText
-            } else {
-                Arguments::AnyText
-            },
-            system: if self.system_first {
-                SystemMessages::First
-            } else {
-                SystemMessages::Anywhere
-            },
-            neighbors: if self.merges_roles {
-                Neighbors::JoinTexts
-            } else {
-                Neighbors::Keep
-            },
-            results: Results::OwnTurn,
-            result_content: ResultContent::Texts,
-            breakpoints: Breakpoints::Texts,
+            object_arguments: self.object_arguments,
+            system_first: self.system_first,
+            merges_roles: self.merges_roles,
             images: self.images,
-            blank_texts: true,
             user_first: self.merges_roles || self.needs_user,
             user_required: self.needs_user,
             user_after_result: self.user_after_tool,
             assistant_last: self.prefill,
             parallel_calls: self.parallel_calls,
-            items: false,
-            calls_apart: true,
             reasoning: match self.echo_reasoning {
                 EchoReasoning::Never => None,
                 EchoReasoning::ToolTurns => reasoning(true),
                 EchoReasoning::ToolExchanges | EchoReasoning::Always => reasoning(false),
             },
+            ..ServerRules::BLOCKS
         }
     }
 }

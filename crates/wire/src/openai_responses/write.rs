@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use plimsoll_context::{File, Image, Opaque, Part, Source, Thinking, ToolCall};
+use plimsoll_context::{File, Image, Part, Source, ToolCall};
 use serde_json::{Map, Value};
 
 use super::items;
@@ -10,13 +10,11 @@ use super::reply::OF_MESSAGE;
 use super::{ReasoningItems, ResponsesProfile};
 use crate::call_ids::CallIdForm;
 use crate::compose::{Spots, TurnWriter};
-use crate::normalize::Native;
+use crate::normalize::{Converted, Native};
 use crate::object::{Object, members};
 use crate::openai_chat::parts::address;
 use crate::request::LeftOut;
-use crate::server_rules::{
-    Arguments, Neighbors, ResultContent, Results, ServerRules, SystemMessages,
-};
+use crate::server_rules::{MessageForm, ServerRules};
 use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The detail for an image without one: the published types require it.
@@ -28,16 +26,13 @@ const CUSTOM: &str = "custom_tool_call";
 
 /// The requirements of the API for the items of a request.
 pub(super) const RULES: ServerRules = ServerRules {
+    form: MessageForm::Items,
     ids: CallIdForm::Visible,
-    arguments: Arguments::AnyText,
-    system: SystemMessages::Anywhere,
-    neighbors: Neighbors::Keep,
-    results: Results::OwnTurn,
-    result_content: ResultContent::Any,
-    blank_texts: true,
+    object_arguments: false,
+    merges_roles: false,
+    media_in_results: true,
     user_first: false,
     assistant_last: true,
-    items: true,
     ..ServerRules::BLOCKS
 };
 
@@ -57,7 +52,7 @@ impl<'p> ResponsesParts<'p> {
         }
     }
 
-    fn reasoning(&mut self, json: &str, blocks: &mut Vec<Block>) -> Result<(), LeftOut> {
+    fn reasoning(&mut self, json: &str) -> Converted {
         self.reasoned = match self.profile.reasoning {
             ReasoningItems::None => false,
             ReasoningItems::Plain => true,
@@ -69,8 +64,7 @@ impl<'p> ResponsesParts<'p> {
         if !self.reasoned {
             return Err(LeftOut::Reasoning);
         }
-        blocks.push(Content::Thinking(json.to_owned()).into());
-        Ok(())
+        Ok(Some(Content::Thinking(json.to_owned())))
     }
 
     /// Returns the id of a call's item if it may be sent: the API then requires the reasoning before it.
@@ -84,63 +78,26 @@ impl<'p> ResponsesParts<'p> {
 }
 
 impl Native for ResponsesParts<'_> {
-    fn media(&mut self, part: &Part, role: Role) -> Option<String> {
-        match part {
-            _ if role == Role::Assistant => None,
-            Part::Image(image) => Some(image_part(image)),
-            Part::File(file) => Some(file_part(file)),
-            _ => None,
-        }
-    }
-
-    fn opaque(
-        &mut self,
-        opaque: &Opaque,
-        role: Role,
-        blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        let (kind, raw) = items::own(opaque).ok_or(LeftOut::ForeignBlock)?;
-        let json = raw.get();
-        if role != Role::Assistant {
-            blocks.push(match (items::is_content(&kind), role) {
-                (true, _) if items::is_heard(&kind) => Content::Json(json.to_owned()).into(),
-                (false, Role::System | Role::User) => Content::Item(json.to_owned()).into(),
-                _ => return Err(LeftOut::ForeignBlock),
-            });
-            return Ok(());
-        }
-        match kind.as_str() {
-            "" => {
-                let mut keys: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
-                keys.retain(|key, _| !OF_MESSAGE.contains(&key.as_str()));
-                blocks.push(Content::Keys(keys).into());
+    fn part(&mut self, part: &Part, role: Role, _: usize) -> Converted {
+        let (opaque, is_thinking) = match part {
+            Part::Image(image) => return Ok(Some(Content::Json(image_part(image)))),
+            Part::File(file) => return Ok(Some(Content::Json(file_part(file)))),
+            Part::Thinking(thinking) => (thinking.opaque.as_ref(), true),
+            Part::Opaque(opaque) => (Some(opaque), false),
+            _ => return Ok(None),
+        };
+        match opaque.and_then(items::own) {
+            Some((kind, raw)) if kind == "reasoning" && role == Role::Assistant => {
+                self.reasoning(raw.get())
             }
-            "reasoning" => return self.reasoning(json, blocks),
-            kind if items::is_said(kind) => blocks.push(Content::Json(json.to_owned()).into()),
-            kind if !items::is_item(kind) || is_unreadable(kind, json) => {
-                return Err(LeftOut::ForeignBlock);
-            }
-            kind => {
-                let item = items::with_own_id(kind, json);
-                blocks.push(Content::Item(item.into_owned()).into());
-            }
-        }
-        Ok(())
-    }
-
-    fn thinking(
-        &mut self,
-        _: usize,
-        thinking: &Thinking,
-        blocks: &mut Vec<Block>,
-    ) -> Result<(), LeftOut> {
-        match thinking.opaque.as_ref().and_then(items::own) {
-            Some((kind, raw)) if kind == "reasoning" => self.reasoning(raw.get(), blocks),
             // Only its own provider can read reasoning.
-            _ => {
+            _ if is_thinking => {
                 self.reasoned = false;
                 Err(LeftOut::Reasoning)
             }
+            Some((kind, raw)) if role == Role::Assistant => model_block(&kind, raw.get()),
+            Some((kind, raw)) => client_block(&kind, raw.get(), role),
+            None => Err(LeftOut::ForeignBlock),
         }
     }
 
@@ -153,6 +110,33 @@ impl Native for ResponsesParts<'_> {
         let id = keys.shift_remove("id");
         let item = self.item_id(id, if custom { "ctc" } else { "fc" });
         (custom, members(&keys), item)
+    }
+}
+
+/// Converts a block of a message that is not the model's.
+fn client_block(kind: &str, json: &str, role: Role) -> Converted {
+    match (items::is_content(kind), role) {
+        (true, _) if items::is_heard(kind) => Ok(Some(Content::Json(json.to_owned()))),
+        (false, Role::System | Role::User) => Ok(Some(Content::Item(json.to_owned()))),
+        _ => Err(LeftOut::ForeignBlock),
+    }
+}
+
+/// Converts a block of the model other than reasoning. One without a type has the additional keys of a
+/// message.
+fn model_block(kind: &str, json: &str) -> Converted {
+    match kind {
+        "" => {
+            let mut keys: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+            keys.retain(|key, _| !OF_MESSAGE.contains(&key.as_str()));
+            Ok(Some(Content::Keys(keys)))
+        }
+        kind if items::is_said(kind) => Ok(Some(Content::Json(json.to_owned()))),
+        kind if !items::is_item(kind) || is_unreadable(kind, json) => Err(LeftOut::ForeignBlock),
+        kind => {
+            let item = items::with_own_id(kind, json);
+            Ok(Some(Content::Item(item.into_owned())))
+        }
     }
 }
 
