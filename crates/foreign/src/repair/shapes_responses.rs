@@ -37,7 +37,7 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
     };
     let named = match items::kind(&value) {
         "" if value.get("content").is_some() => "message",
-        kind => items::KINDS.into_iter().find(|item| *item == kind)?,
+        kind => items::KINDS.iter().find(|item| **item == kind)?,
     };
     if items::kind(&value) != named {
         set(&mut value, "type", named);

@@ -1,6 +1,7 @@
 //! The kinds of items and their authors. Reading, rendering and judging share these lists.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use plimsoll_context::{Opaque, Thinking};
 use serde::Deserialize;
@@ -12,71 +13,36 @@ use crate::raw::{self, RawObject};
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-responses";
 
-/// The items that may be in the input besides messages.
-pub const KINDS: [&str; 31] = [
-    "message",
-    "file_search_call",
-    "computer_call",
-    "computer_call_output",
-    "web_search_call",
-    "function_call",
-    "function_call_output",
-    "tool_search_call",
-    "tool_search_output",
-    "reasoning",
-    "compaction",
-    "image_generation_call",
-    "code_interpreter_call",
-    "local_shell_call",
-    "local_shell_call_output",
-    "shell_call",
-    "shell_call_output",
-    "apply_patch_call",
-    "apply_patch_call_output",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "mcp_approval_response",
-    "mcp_call",
-    "custom_tool_call",
-    "custom_tool_call_output",
-    "program",
-    "program_output",
-    "item_reference",
-    "additional_tools",
-    "configuration_update",
-    "compaction_trigger",
-];
-
-/// The client's items besides messages and outputs.
-const CLIENTS: [&str; 4] = [
-    "mcp_approval_response",
-    "additional_tools",
-    "configuration_update",
-    "compaction_trigger",
-];
-
-/// The client's items that instruct the model: its tools, and its settings.
-const INSTRUCTIONS: [&str; 2] = ["additional_tools", "configuration_update"];
-
+/// The lines of `data/items.txt`, which explains them, as words.
+static ROWS: LazyLock<Vec<Vec<&str>>> = LazyLock::new(|| {
+    let lines = include_str!("../../data/items.txt").lines();
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| line.split_whitespace().collect())
+        .collect()
+});
+/// The types of the items that may be in the input.
+pub static KINDS: LazyLock<Vec<&str>> =
+    LazyLock::new(|| ROWS.iter().filter_map(|row| row.first().copied()).collect());
 /// The calls that need an output of the client, and the types of their outputs.
-pub const PAIRS: [(&str, &str); 7] = [
-    ("function_call", "function_call_output"),
-    ("custom_tool_call", "custom_tool_call_output"),
-    ("computer_call", "computer_call_output"),
-    ("local_shell_call", "local_shell_call_output"),
-    ("shell_call", "shell_call_output"),
-    ("apply_patch_call", "apply_patch_call_output"),
-    ("tool_search_call", "tool_search_output"),
-];
-
+pub static PAIRS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| with_value("output="));
 /// The prefixes of item ids.
-pub const PREFIXES: [(&str, &str); 5] = [
-    ("message", "msg"),
-    ("function_call", "fc"),
-    ("custom_tool_call", "ctc"),
-    ("reasoning", "rs"),
-    ("web_search_call", "ws"),
-];
+pub static PREFIXES: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| with_value("id="));
+
+/// Returns the types that have a value for a key, and the value.
+fn with_value(key: &str) -> Vec<(&'static str, &'static str)> {
+    let rows = ROWS.iter().filter_map(|row| {
+        let value = row.iter().find_map(|word| word.strip_prefix(key))?;
+        Some((*row.first()?, value))
+    });
+    rows.collect()
+}
+
+/// Returns `true` if the line of a type has this word.
+fn has_word(kind: &str, word: &str) -> bool {
+    let row = ROWS.iter().find(|row| row.first() == Some(&kind));
+    row.is_some_and(|row| row.contains(&word))
+}
 
 /// Returns the JSON of an item without an id that belongs to items of another type, which the server would refuse.
 pub(super) fn with_own_id<'j>(kind: &str, json: &'j str) -> Cow<'j, str> {
@@ -111,7 +77,7 @@ pub fn is_item(kind: &str) -> bool {
 
 /// Returns `true` for an item of the client's that instructs the model, as a developer message does.
 pub fn is_instruction(kind: &str) -> bool {
-    INSTRUCTIONS.contains(&kind)
+    has_word(kind, "instructs")
 }
 
 /// Returns `true` for an output that the client sends.
@@ -122,7 +88,7 @@ pub fn is_output(kind: &str) -> bool {
 /// Returns `true` if items of this type come from the client. All others come from the model, except
 /// messages.
 pub fn is_clients(kind: &str) -> bool {
-    CLIENTS.contains(&kind) || is_output(kind)
+    has_word(kind, "client")
 }
 
 /// Returns `true` if a block of this type belongs in the content of a message and is not an item.

@@ -36,7 +36,7 @@ pub(super) fn calls(check: &mut ResponsesCheck<'_>, _: &JsonPath<'_>, request: &
         let is_model = is_models(item);
         batch += usize::from(is_model && !is_after_model);
         is_after_model = is_model;
-        let mut pairs = items::PAIRS.into_iter();
+        let mut pairs = items::PAIRS.iter().copied();
         let Some((call, output)) = pairs.find(|(call, output)| [*call, *output].contains(&kind))
         else {
             continue;
