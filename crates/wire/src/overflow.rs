@@ -124,20 +124,20 @@ fn by_code(envelope: &Envelope) -> Option<Verdict> {
     Some(match row.meaning {
         OverflowMeaning::Overflow => {
             let numbers = numbers(&TABLE.providers, envelope, OverflowMeaning::Overflow);
-            overflow(numbers.unwrap_or_default(), envelope)
+            overflow(&numbers.unwrap_or_default(), envelope)
         }
         OverflowMeaning::RateLimited => {
             let numbers = numbers(&TABLE.lookalikes, envelope, OverflowMeaning::PerMinute);
-            numbers.map_or(Verdict::RateLimited, per_minute)
+            numbers.map_or(Verdict::RateLimited, |numbers| per_minute(&numbers))
         }
-        meaning => verdict(meaning, MatchedNumbers::default(), envelope),
+        meaning => verdict(meaning, &MatchedNumbers::default(), envelope),
     })
 }
 
 fn by_rows(rows: &[OverflowRow], envelope: &Envelope) -> Option<Verdict> {
     rows.iter().find_map(|row| {
         let numbers = pattern::find(row.pattern, &envelope.text)?;
-        Some(verdict(row.meaning, numbers, envelope))
+        Some(verdict(row.meaning, &numbers, envelope))
     })
 }
 
@@ -177,12 +177,12 @@ fn numbers(
         .find_map(|row| pattern::find(row.pattern, &envelope.text))
 }
 
-fn verdict(meaning: OverflowMeaning, numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
+fn verdict(meaning: OverflowMeaning, numbers: &MatchedNumbers, envelope: &Envelope) -> Verdict {
     match meaning {
         OverflowMeaning::Overflow => overflow(numbers, envelope),
         OverflowMeaning::Output => {
             numbers
-                .limit
+                .get("limit")
                 .map_or(Verdict::Invalid, |limit| Verdict::OutputTooLarge {
                     limit: Tokens(limit),
                     used: None,
@@ -201,8 +201,8 @@ fn verdict(meaning: OverflowMeaning, numbers: MatchedNumbers, envelope: &Envelop
 }
 
 /// Returns the verdict for a limit per minute. A request that alone exceeds it will never succeed.
-fn per_minute(numbers: MatchedNumbers) -> Verdict {
-    match (numbers.limit, numbers.requested) {
+fn per_minute(numbers: &MatchedNumbers) -> Verdict {
+    match (numbers.get("limit"), numbers.get("requested")) {
         (Some(limit), Some(requested)) if requested > limit => Verdict::SoftWindow {
             limit: Tokens(limit),
             requested: Tokens(requested),
@@ -214,18 +214,18 @@ fn per_minute(numbers: MatchedNumbers) -> Verdict {
     }
 }
 
-fn overflow(numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
-    let window = envelope.n_ctx.or(numbers.window);
+fn overflow(numbers: &MatchedNumbers, envelope: &Envelope) -> Verdict {
+    let window = envelope.n_ctx.or(numbers.get("window"));
     let reported = numbers
-        .used
-        .map(|used| used.saturating_add(numbers.tool.unwrap_or_default()));
+        .get("used")
+        .map(|used| used.saturating_add(numbers.get("tool").unwrap_or_default()));
     // A total without its parts, or with only the output, is sufficient to compute the rest.
     let left = numbers
-        .total
-        .map(|total| total.saturating_sub(numbers.output.unwrap_or_default()));
+        .get("total")
+        .map(|total| total.saturating_sub(numbers.get("output").unwrap_or_default()));
     let used = envelope.n_prompt_tokens.or(reported).or(left);
     // The verdict only helps if it lowers the output limit.
-    if let (Some(used), Some(window), Some(output)) = (used, window, numbers.output)
+    if let (Some(used), Some(window), Some(output)) = (used, window, numbers.get("output"))
         && used < window
         && window - used < output
     {
@@ -238,7 +238,7 @@ fn overflow(numbers: MatchedNumbers, envelope: &Envelope) -> Verdict {
     Verdict::Overflow(Overflow {
         used: used.map(Tokens),
         window: window.map(Tokens),
-        output: numbers.output.map(Tokens),
-        excess: numbers.excess.map(Tokens),
+        output: numbers.get("output").map(Tokens),
+        excess: numbers.get("excess").map(Tokens),
     })
 }

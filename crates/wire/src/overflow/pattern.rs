@@ -4,22 +4,21 @@
 /// The maximum length of a gap in bytes: one sentence or the next.
 const GAP: usize = 300;
 
-/// The numbers found in a text, by the names of their placeholders.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct MatchedNumbers {
-    pub(super) used: Option<u64>,
-    pub(super) tool: Option<u64>,
-    pub(super) output: Option<u64>,
-    pub(super) total: Option<u64>,
-    pub(super) window: Option<u64>,
-    pub(super) excess: Option<u64>,
-    pub(super) limit: Option<u64>,
-    pub(super) requested: Option<u64>,
+/// The numbers found in a text, with the names of their placeholders. Of a name that occurs twice, the last
+/// one counts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct MatchedNumbers(Vec<(&'static str, u64)>);
+
+impl MatchedNumbers {
+    pub(super) fn get(&self, name: &str) -> Option<u64> {
+        let mut found = self.0.iter().rev().filter(|(of, _)| *of == name);
+        found.next().map(|(_, value)| *value)
+    }
 }
 
 /// Finds a pattern in a lower-case text. `{name}` is a number, `*` a gap of at most [`GAP`] bytes, and
 /// everything else is literal. A pattern begins with a literal.
-pub(super) fn find(pattern: &str, text: &str) -> Option<MatchedNumbers> {
+pub(super) fn find(pattern: &'static str, text: &str) -> Option<MatchedNumbers> {
     let mut segments = pattern.split('*');
     let first = segments.next()?;
     let literal = first.split('{').next().filter(|begin| !begin.is_empty())?;
@@ -35,32 +34,19 @@ pub(super) fn find(pattern: &str, text: &str) -> Option<MatchedNumbers> {
 }
 
 /// Returns the text behind a segment, if it begins with one.
-fn behind<'t>(segment: &str, text: &'t str, numbers: &mut MatchedNumbers) -> Option<&'t str> {
+fn behind<'t>(
+    segment: &'static str,
+    text: &'t str,
+    numbers: &mut MatchedNumbers,
+) -> Option<&'t str> {
     let Some((literal, hole)) = segment.split_once('{') else {
         return text.strip_prefix(segment);
     };
     let (name, segment) = hole.split_once('}')?;
     let text = text.strip_prefix(literal)?;
     let (value, length) = number(text)?;
-    numbers.set(name, value);
+    numbers.0.push((name, value));
     behind(segment, text.get(length..)?, numbers)
-}
-
-impl MatchedNumbers {
-    fn set(&mut self, name: &str, value: u64) {
-        let hole = match name {
-            "used" => &mut self.used,
-            "tool" => &mut self.tool,
-            "output" => &mut self.output,
-            "total" => &mut self.total,
-            "window" => &mut self.window,
-            "excess" => &mut self.excess,
-            "limit" => &mut self.limit,
-            "requested" => &mut self.requested,
-            _ => return,
-        };
-        *hole = Some(value);
-    }
 }
 
 /// Returns the number at the beginning of a text, with `,` between groups of digits, and its length.
@@ -95,9 +81,9 @@ mod tests {
             "max is 131,072 tokens. you asked for 141607 (10535 of text input, 9 in the output)",
         )
         .unwrap();
-        assert_eq!(numbers.window, Some(131_072));
-        assert_eq!(numbers.used, Some(10535));
-        assert_eq!(numbers.output, Some(9));
+        assert_eq!(numbers.get("window"), Some(131_072));
+        assert_eq!(numbers.get("used"), Some(10535));
+        assert_eq!(numbers.get("output"), Some(9));
     }
 
     #[test]
