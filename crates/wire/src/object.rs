@@ -30,6 +30,14 @@ impl Object {
         self
     }
 
+    /// Adds a key with a text, if there is one.
+    pub(crate) fn optional(self, key: &str, value: Option<&str>) -> Self {
+        match value {
+            Some(value) => self.text(key, value),
+            None => self,
+        }
+    }
+
     /// Adds a key with a value that is displayed as JSON.
     pub(crate) fn value(mut self, key: &str, value: impl std::fmt::Display) -> Self {
         self.key(key);

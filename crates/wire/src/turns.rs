@@ -4,8 +4,11 @@
 //! [`normalize`](crate::normalize) arranges [`Turn`]s according to the server's requirements, and each
 //! protocol writes them as its JSON. Content that only one protocol supports is JSON already.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
+use crate::object::Object;
 use crate::prompt_texts;
 
 /// The text of a result without text.
@@ -173,6 +176,15 @@ impl AnsweredCall {
 impl Block {
     pub(crate) fn text(text: impl Into<String>) -> Self {
         Content::Text(text.into()).into()
+    }
+
+    /// Returns the JSON of a part of a content. `kind` is the type of a text. `None` for other blocks.
+    pub(crate) fn part(&self, kind: &str) -> Option<Cow<'_, str>> {
+        match &self.content {
+            Content::Text(text) => Some(Object::of(kind).text("text", text).end().into()),
+            Content::Json(json) => Some(Cow::Borrowed(json)),
+            _ => None,
+        }
     }
 
     pub(crate) fn as_text(&self) -> Option<&str> {

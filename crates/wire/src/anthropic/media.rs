@@ -23,12 +23,11 @@ pub(super) fn block(part: &Part) -> Option<String> {
         Source::Data { media_type, .. } => reads(kind, media_type),
         Source::Url { url } => !url.is_empty(),
     };
-    let block = Object::of(kind).raw("source", &source_of(source));
-    let block = match title {
-        Some(title) => block.text("title", title),
-        None => block,
+    let block = || {
+        let block = Object::of(kind).raw("source", &source_of(source));
+        block.optional("title", title).end()
     };
-    is_read.then(|| block.end())
+    is_read.then(block)
 }
 
 /// Returns `true` if the API reads this media type by value in a block of this type.

@@ -41,10 +41,7 @@ impl Prefix {
                 && opaque.origin == ORIGIN
             {
                 let object = Object::new().text("model", &self.model);
-                let object = match &self.hash {
-                    Some(hash) => object.text("prefix", hash),
-                    None => object,
-                };
+                let object = object.optional("prefix", self.hash.as_deref());
                 opaque.data = object.raw("block", &opaque.data).end();
             }
         }

@@ -115,11 +115,7 @@ impl BlockWriter for GeminiWriter<'_> {
 
 /// Begins a call or a result with its id and the name of the tool.
 fn function(id: &str, name: &str) -> Object {
-    let function = if is_given(id) {
-        Object::new().text("id", id)
-    } else {
-        Object::new()
-    };
+    let function = Object::new().optional("id", is_given(id).then_some(id));
     function.text("name", &declared(name))
 }
 

@@ -15,10 +15,9 @@ pub const CUSTOM: &str = "custom";
 
 /// Returns the part of an image.
 pub(super) fn image_part(image: &Image) -> String {
-    let mut url = Object::new().text("url", &address(&image.source));
-    if let Some(detail) = &image.detail {
-        url = url.text("detail", detail);
-    }
+    let url = Object::new()
+        .text("url", &address(&image.source))
+        .optional("detail", image.detail.as_deref());
     let kind = "image_url";
     Object::of(kind).raw(kind, &url.end()).end()
 }
@@ -30,10 +29,7 @@ pub(super) fn is_elsewhere(file: &File) -> bool {
 
 /// Returns the part of a file.
 pub(super) fn file_part(file: &File) -> String {
-    let mut part = Object::new();
-    if let Some(name) = &file.name {
-        part = part.text("filename", name);
-    }
+    let part = Object::new().optional("filename", file.name.as_deref());
     let key = match &file.source {
         Source::Data { .. } => "file_data",
         Source::Url { .. } => "file_id",

@@ -1,6 +1,8 @@
 //! The messages of a Chat Completions request: the parts that only this protocol has, and how a turn is
 //! written.
 
+use std::borrow::Cow;
+
 use plimsoll_context::{Part, ToolCall};
 use serde_json::{Map, Value};
 
@@ -9,7 +11,7 @@ use super::dialect::{Dialect, EchoReasoning, EmptyReasoning, NoContent};
 use super::parts::{CUSTOM, ORIGIN, file_part, image_part, is_elsewhere};
 use crate::compose::{Spot, Spots, TurnWriter};
 use crate::normalize::{Converted, Native};
-use crate::object::{members, push_text};
+use crate::object::{Object, members, push_text};
 use crate::raw::own;
 use crate::request::LeftOut;
 use crate::server_rules::{MessageForm, ReasoningRule, ServerRules};
@@ -64,27 +66,19 @@ impl TurnWriter for ChatWriter<'_> {
         out.extend_from_slice(br#"{"role":"#);
         push_text(out, role);
         self.content(turn, out, spots);
-        if let Some(reasoning) = &turn.reasoning {
-            out.extend_from_slice(br#","reasoning_content":"#);
-            push_text(out, reasoning);
+        let calls: Vec<String> = turn.calls().map(call_json).collect();
+        let mut rest = Object::new().optional("reasoning_content", turn.reasoning.as_deref());
+        if !calls.is_empty() {
+            rest = rest.list("tool_calls", calls.iter().map(String::as_str));
         }
-        for (n, call) in turn.calls().enumerate() {
-            let before: &[u8] = if n == 0 { br#","tool_calls":["# } else { b"," };
-            out.extend_from_slice(before);
-            write_call(call, out);
-        }
-        if turn.calls().next().is_some() {
-            out.push(b']');
-        }
-        if let Some(answer) = &turn.answers {
-            out.extend_from_slice(br#","tool_call_id":"#);
-            push_text(out, &answer.id);
-        }
-        if !turn.keys.is_empty() {
+        let answered = turn.answers.as_ref().map(|answer| answer.id.as_str());
+        let rest = rest.optional("tool_call_id", answered);
+        let rest = rest.members(&members(&turn.keys)).end();
+        let rest = rest.strip_prefix('{').unwrap_or_default();
+        if rest != "}" {
             out.push(b',');
-            out.extend_from_slice(members(&turn.keys).as_bytes());
         }
-        out.push(b'}');
+        out.extend_from_slice(rest.as_bytes());
     }
 }
 
@@ -119,21 +113,10 @@ impl ChatWriter<'_> {
             }
             return;
         }
+        let parts = blocks.iter().filter_map(|block| block.part("text"));
+        let parts: Vec<Cow<'_, str>> = parts.collect();
         out.push(b'[');
-        for (n, block) in blocks.iter().enumerate() {
-            if n > 0 {
-                out.push(b',');
-            }
-            match &block.content {
-                Content::Text(text) => {
-                    out.extend_from_slice(br#"{"type":"text","text":"#);
-                    push_text(out, text);
-                    out.push(b'}');
-                }
-                Content::Json(json) => out.extend_from_slice(json.as_bytes()),
-                _ => {}
-            }
-        }
+        out.extend_from_slice(parts.join(",").as_bytes());
         if let Some(block) = markable {
             let end = out.len().saturating_sub(1);
             spots.block(block, Spot { end, text: None });
@@ -142,24 +125,21 @@ impl ChatWriter<'_> {
     }
 }
 
-fn write_call(call: &TurnCall, out: &mut Vec<u8>) {
+fn call_json(call: &TurnCall) -> String {
     let (kind, taken) = if call.custom {
         (CUSTOM, "input")
     } else {
         ("function", "arguments")
     };
-    out.extend_from_slice(br#"{"id":"#);
-    push_text(out, &call.id);
-    out.extend_from_slice(format!(r#","type":"{kind}","{kind}":{{"name":"#).as_bytes());
-    push_text(out, &call.name);
-    out.extend_from_slice(format!(r#","{taken}":"#).as_bytes());
-    push_text(out, &call.arguments);
-    out.push(b'}');
-    if !call.members.is_empty() {
-        out.push(b',');
-        out.extend_from_slice(call.members.as_bytes());
-    }
-    out.push(b'}');
+    let called = Object::new()
+        .text("name", &call.name)
+        .text(taken, &call.arguments);
+    Object::new()
+        .text("id", &call.id)
+        .text("type", kind)
+        .raw(kind, &called.end())
+        .members(&call.members)
+        .end()
 }
 
 impl Dialect {

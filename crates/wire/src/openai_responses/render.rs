@@ -38,10 +38,9 @@ impl RequestRenderer for ResponsesProfile {
             composer.message(message, &mut ResponsesParts::new(self), &writer);
         }
         let notes = &mut composer.normalizer.notes;
-        let mut head = Object::new().text("model", input.model);
-        if let Some(system) = input.system {
-            head = head.text("instructions", system);
-        }
+        let mut head = Object::new()
+            .text("model", input.model)
+            .optional("instructions", input.system);
         let tools = encode_tools(input.tools);
         notes.extend(&tools.notes);
         let mut all = vec![tools.list.as_str()];

@@ -189,11 +189,7 @@ impl InputWriter<'_> {
 
 /// Adds a list of content parts. `text` is the type of a text.
 fn parts(item: Object, key: &str, blocks: &[Block], text: &str) -> Object {
-    let parts = blocks.iter().filter_map(|block| match &block.content {
-        Content::Text(content) => Some(Object::of(text).text("text", content).end().into()),
-        Content::Json(json) => Some(Cow::Borrowed(json.as_str())),
-        _ => None,
-    });
+    let parts = blocks.iter().filter_map(|block| block.part(text));
     let parts: Vec<Cow<'_, str>> = parts.collect();
     item.list(key, parts.iter().map(AsRef::as_ref))
 }
@@ -204,11 +200,9 @@ fn call_item(call: &TurnCall) -> String {
     } else {
         ("function_call", "arguments")
     };
-    let mut item = Object::of(kind);
-    if let Some(id) = &call.item {
-        item = item.text("id", id);
-    }
-    item.text("call_id", &call.id)
+    Object::of(kind)
+        .optional("id", call.item.as_deref())
+        .text("call_id", &call.id)
         .text("name", &call.name)
         .text(taken, &call.arguments)
         .members(&call.members)
@@ -243,10 +237,7 @@ fn image_part(image: &Image) -> String {
 }
 
 fn file_part(file: &File) -> String {
-    let mut part = Object::of("input_file");
-    if let Some(name) = &file.name {
-        part = part.text("filename", name);
-    }
+    let part = Object::of("input_file").optional("filename", file.name.as_deref());
     let key = match &file.source {
         Source::Data { .. } => "file_data",
         Source::Url { url } if is_address(url) => "file_url",
