@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use plimsoll_context::Message;
 use plimsoll_testkit::cases;
 use plimsoll_wire::{anthropic, openai_chat, openai_responses};
 use serde_json::json;
@@ -34,4 +35,12 @@ fn each_request_is_read_as_its_messages() {
         let hosted = hosted.map(|tool| format!("hosted {}", json!(tool)));
         messages.chain(tools).chain(hosted).collect()
     });
+}
+
+#[test]
+fn an_assistant_message_without_content_has_no_entry() {
+    let silent = Message::assistant("");
+    for format in [&openai_chat::FORMAT, &openai_responses::FORMAT] {
+        assert_eq!((format.write)(&[&silent]).unwrap(), [[""; 0]]);
+    }
 }
