@@ -106,8 +106,8 @@ pub fn weigh(status: Option<u16>, body: &str) -> (Verdict, Basis) {
         .or(envelope.status)
         .or(status);
     let specific = by_code(&envelope)
-        .or_else(|| by_rows(&TABLE.lookalikes, &envelope))
-        .or_else(|| by_rows(&TABLE.providers, &envelope));
+        .or_else(|| by_rows(TABLE.rows("[lookalikes]"), &envelope))
+        .or_else(|| by_rows(TABLE.rows("[providers]"), &envelope));
     if let Some(verdict) = specific {
         return (verdict, Basis::Said);
     }
@@ -119,15 +119,23 @@ pub fn weigh(status: Option<u16>, body: &str) -> (Verdict, Basis) {
 
 fn by_code(envelope: &Envelope) -> Option<Verdict> {
     // The code has decided already, but only the text can contain numbers.
-    let mut codes = TABLE.codes.iter();
+    let mut codes = TABLE.rows("[codes]").iter();
     let row = codes.find(|row| envelope.codes.iter().any(|found| found == row.pattern))?;
     Some(match row.meaning {
         OverflowMeaning::Overflow => {
-            let numbers = numbers(&TABLE.providers, envelope, OverflowMeaning::Overflow);
+            let numbers = numbers(
+                TABLE.rows("[providers]"),
+                envelope,
+                OverflowMeaning::Overflow,
+            );
             overflow(&numbers.unwrap_or_default(), envelope)
         }
         OverflowMeaning::RateLimited => {
-            let numbers = numbers(&TABLE.lookalikes, envelope, OverflowMeaning::PerMinute);
+            let numbers = numbers(
+                TABLE.rows("[lookalikes]"),
+                envelope,
+                OverflowMeaning::PerMinute,
+            );
             numbers.map_or(Verdict::RateLimited, |numbers| per_minute(&numbers))
         }
         meaning => verdict(meaning, &MatchedNumbers::default(), envelope),
@@ -146,7 +154,7 @@ fn general(status: Option<u16>, envelope: &Envelope) -> Option<Verdict> {
     if matches!(status, Some(401..=404 | 429)) {
         return None;
     }
-    by_rows(&TABLE.general, envelope)
+    by_rows(TABLE.rows("[general]"), envelope)
 }
 
 fn by_status(status: Option<u16>, envelope: &Envelope) -> Verdict {

@@ -89,7 +89,7 @@ impl Envelope {
         if let Ok(value) = serde_json::from_str::<Value>(trimmed) {
             match value {
                 Value::String(inner) => self.take_text(&inner, depth - 1),
-                Value::Object(_) | Value::Array(_) => self.take(&value, depth - 1),
+                Value::Object(_) | Value::Array(_) => self.take("", &value, depth - 1),
                 _ => {}
             }
             return;
@@ -98,57 +98,34 @@ impl Envelope {
         self.text.push('\n');
         // `litellm.BadRequestError: OpenAIException - {"error": …}`, `data: {"error": …}`
         if let Some(value) = object_in(trimmed) {
-            self.take(&value, depth - 1);
+            self.take("", &value, depth - 1);
         } else {
             // The events of a stream, one per line.
             for value in trimmed.lines().filter_map(object_in) {
-                self.take(&value, depth - 1);
+                self.take("", &value, depth - 1);
             }
         }
     }
 
-    fn take(&mut self, value: &Value, depth: usize) {
+    /// Takes a value under a key. The values of a list are all under the key of the list.
+    fn take(&mut self, key: &str, value: &Value, depth: usize) {
+        let is_code = CODE_KEYS.contains(&key);
         match value {
+            Value::Object(_) | Value::Array(_) if ECHO_KEYS.contains(&key) => {}
             Value::Object(object) => {
                 for (key, value) in object {
-                    self.take_key(&key.to_ascii_lowercase(), value, depth);
+                    self.take(&key.to_ascii_lowercase(), value, depth);
                 }
             }
-            Value::Array(list) => {
-                for value in list {
-                    self.take(value, depth);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn take_key(&mut self, key: &str, value: &Value, depth: usize) {
-        match value {
-            Value::Object(_) | Value::Array(_) if !ECHO_KEYS.contains(&key) => {
-                // A list of plain texts under a key for people.
-                if let (Value::Array(list), true) = (value, TEXT_KEYS.contains(&key)) {
-                    for text in list.iter().filter_map(Value::as_str) {
-                        self.take_text(text, depth);
-                    }
-                }
-                self.take(value, depth);
-            }
-            Value::String(text) if CODE_KEYS.contains(&key) => self.take_code(text),
+            Value::Array(list) => list.iter().for_each(|value| self.take(key, value, depth)),
+            Value::String(text) if is_code => self.take_code(text),
             Value::String(text) if TEXT_KEYS.contains(&key) => self.take_text(text, depth),
-            Value::Number(number) => {
-                let number = number.as_u64();
-                match key {
-                    "n_prompt_tokens" => self.n_prompt_tokens = number,
-                    "n_ctx" => self.n_ctx = number,
-                    _ if CODE_KEYS.contains(&key) => {
-                        if let Some(number) = number {
-                            self.take_code(&number.to_string());
-                        }
-                    }
-                    _ => {}
-                }
-            }
+            Value::Number(number) => match (key, number.as_u64()) {
+                ("n_prompt_tokens", number) => self.n_prompt_tokens = number,
+                ("n_ctx", number) => self.n_ctx = number,
+                (_, Some(number)) if is_code => self.take_code(&number.to_string()),
+                _ => {}
+            },
             _ => {}
         }
     }

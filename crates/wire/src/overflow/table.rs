@@ -1,5 +1,6 @@
 //! The table of providers' error codes and texts, with their meanings, from `data/overflow.txt`.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -29,19 +30,19 @@ pub(super) struct OverflowRow {
     pub(super) meaning: OverflowMeaning,
 }
 
-/// The sections of the file.
+/// The sections of the file, by their titles.
 #[derive(Debug, Default)]
-pub(super) struct OverflowTable {
-    pub(super) codes: Vec<OverflowRow>,
-    pub(super) lookalikes: Vec<OverflowRow>,
-    pub(super) providers: Vec<OverflowRow>,
-    pub(super) general: Vec<OverflowRow>,
-}
+pub(super) struct OverflowTable(BTreeMap<&'static str, Vec<OverflowRow>>);
 
 pub(super) static TABLE: LazyLock<OverflowTable> =
     LazyLock::new(|| OverflowTable::parse(include_str!("../../data/overflow.txt")).0);
 
 impl OverflowTable {
+    /// Returns the rows of a section.
+    pub(super) fn rows(&self, section: &str) -> &[OverflowRow] {
+        self.0.get(section).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Parses a file. Also returns the lines that cannot be read; a test checks that there are none.
     fn parse(text: &'static str) -> (Self, Vec<&'static str>) {
         let (mut table, mut section, mut unread) = (Self::default(), "", Vec::new());
@@ -51,14 +52,8 @@ impl OverflowTable {
                 section = line;
                 continue;
             }
-            let rows = match section {
-                "[codes]" => &mut table.codes,
-                "[lookalikes]" => &mut table.lookalikes,
-                "[providers]" => &mut table.providers,
-                _ => &mut table.general,
-            };
             match OverflowRow::parse(line) {
-                Some(row) => rows.push(row),
+                Some(row) => table.0.entry(section).or_default().push(row),
                 None => unread.push(line),
             }
         }
@@ -82,12 +77,8 @@ mod tests {
     fn every_line_can_be_read() {
         let (table, unread) = OverflowTable::parse(include_str!("../../data/overflow.txt"));
         assert_eq!(unread, [""; 0]);
-        let sections = [
-            table.codes.len(),
-            table.lookalikes.len(),
-            table.providers.len(),
-            table.general.len(),
-        ];
+        let sections = ["[codes]", "[lookalikes]", "[providers]", "[general]"];
+        let sections = sections.map(|section| table.rows(section).len());
         assert_eq!(sections, [64, 53, 71, 13]);
     }
 }
