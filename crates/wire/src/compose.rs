@@ -123,16 +123,16 @@ impl Composer {
             self.spots.places.insert(self.messages, last);
         }
         let last = open.turns.len().saturating_sub(1);
-        let turns: Vec<Turn> = open.turns.drain(..last).collect();
-        let rules = self.rules;
-        for turn in turns.into_iter().flat_map(|turn| sent(turn, &rules)) {
-            self.write(&turn, writer);
-        }
+        self.write(last, writer);
     }
 
-    fn write(&mut self, turn: &Turn, writer: &impl TurnWriter) {
-        writer.write(turn, &mut self.written, &mut self.spots);
-        self.written.push(b',');
+    /// Writes this number of turns, which are final.
+    fn write(&mut self, turns: usize, writer: &impl TurnWriter) {
+        let turns = self.normalizer.open.turns.drain(..turns);
+        for turn in turns.flat_map(|turn| sent(turn, &self.rules)) {
+            writer.write(&turn, &mut self.written, &mut self.spots);
+            self.written.push(b',');
+        }
     }
 
     /// Ends the messages and returns the request: `head`, the list `key` of all messages with `mark` at the
@@ -146,11 +146,7 @@ impl Composer {
         settings: &Settings,
     ) -> EncodedRequest {
         self.normalizer.open.finish(context);
-        let turns = std::mem::take(&mut self.normalizer.open.turns);
-        let rules = self.rules;
-        for turn in turns.into_iter().flat_map(|turn| sent(turn, &rules)) {
-            self.write(&turn, writer);
-        }
+        self.write(self.normalizer.open.turns.len(), writer);
         // The comma behind the last turn.
         self.written.pop();
         let (list, spots) = (self.written, self.spots);

@@ -182,7 +182,7 @@ pub(super) fn judge(
         let mut fault = None;
         for message in of_loop {
             let judged = judge_message(model, trace, message, profile);
-            unknown |= judged == Ok(Binding::Unknown);
+            unknown |= judged == Ok(true);
             fault = fault.or(judged.err());
             trace.message(message, true);
         }
@@ -211,23 +211,20 @@ fn loop_length(messages: &[&Message]) -> usize {
     next.map_or(messages.len(), |next| answer + next)
 }
 
-/// Whether the prefix of a message's thinking is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Binding {
-    Known,
-    Unknown,
-}
-
-/// Returns the reason why a loop loses its thinking because of a message.
+/// Returns whether the prefix of a message's thinking is unknown.
+///
+/// # Errors
+///
+/// The reason why a loop loses its thinking because of the message.
 fn judge_message(
     model: &str,
     trace: &Trace,
     message: &Message,
     profile: &MessagesProfile,
-) -> Result<Binding, LeftOut> {
-    let mut binding = Binding::Known;
+) -> Result<bool, LeftOut> {
+    let mut is_unknown = false;
     let Message::Assistant { parts } = message else {
-        return Ok(binding);
+        return Ok(is_unknown);
     };
     for part in parts {
         let Part::Thinking(thinking) = part else {
@@ -242,11 +239,11 @@ fn judge_message(
         }
         match (bound.hash, trace.hash()) {
             (Some(then), Some(now)) if then != now => return Err(LeftOut::OtherPrefix),
-            (None, Some(_)) => binding = Binding::Unknown,
+            (None, Some(_)) => is_unknown = true,
             _ => {}
         }
     }
-    Ok(binding)
+    Ok(is_unknown)
 }
 
 /// Checks whether the tool loop at the end of a request began without thinking: at the first assistant turn

@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use plimsoll_context::{Opaque, Thinking};
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::raw::{self, RawObject};
 
@@ -148,19 +146,9 @@ pub fn opaque(raw: &str) -> Opaque {
     raw::opaque(ORIGIN, raw)
 }
 
-/// Returns the block of this protocol in an opaque part: its type, which may be empty, and its bytes.
+/// Returns the block of this protocol in an opaque part: its type, which may be empty, and its JSON.
 /// `None` for a block of another protocol, and for data that is not a JSON object.
-pub fn own(opaque: &Opaque) -> Option<(String, &RawValue)> {
-    #[derive(Deserialize)]
-    struct TypedItem {
-        #[serde(rename = "type", default)]
-        kind: Option<String>,
-    }
-    let raw: &RawValue = raw::own(opaque, ORIGIN)?;
-    // Serde would also accept other values, but only an object has keys.
-    if !raw.get().starts_with('{') {
-        return None;
-    }
-    let typed: TypedItem = serde_json::from_str(raw.get()).ok()?;
-    Some((typed.kind.unwrap_or_default(), raw))
+pub fn own(opaque: &Opaque) -> Option<(String, &str)> {
+    let object: RawObject<'_> = raw::own(opaque, ORIGIN)?;
+    Some((object.text("type"), opaque.data.trim()))
 }

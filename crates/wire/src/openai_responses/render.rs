@@ -46,7 +46,7 @@ impl RequestRenderer for ResponsesProfile {
         let mut all = vec![tools.list.as_str()];
         for tool in input.hosted_tools {
             match items::own(tool) {
-                Some((_, raw)) => all.push(raw.get()),
+                Some((_, json)) => all.push(json),
                 None => notes.push(Note::setting(LeftOut::ForeignBlock)),
             }
         }

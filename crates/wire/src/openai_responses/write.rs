@@ -87,16 +87,16 @@ impl Native for ResponsesParts<'_> {
             _ => return Ok(None),
         };
         match opaque.and_then(items::own) {
-            Some((kind, raw)) if kind == "reasoning" && role == Role::Assistant => {
-                self.reasoning(raw.get())
+            Some((kind, json)) if kind == "reasoning" && role == Role::Assistant => {
+                self.reasoning(json)
             }
             // Only its own provider can read reasoning.
             _ if is_thinking => {
                 self.reasoned = false;
                 Err(LeftOut::Reasoning)
             }
-            Some((kind, raw)) if role == Role::Assistant => model_block(&kind, raw.get()),
-            Some((kind, raw)) => client_block(&kind, raw.get(), role),
+            Some((kind, json)) if role == Role::Assistant => model_block(&kind, json),
+            Some((kind, json)) => client_block(&kind, json, role),
             None => Err(LeftOut::ForeignBlock),
         }
     }
@@ -104,7 +104,7 @@ impl Native for ResponsesParts<'_> {
     fn call(&mut self, call: &ToolCall) -> (bool, String, Option<String>) {
         let own = call.opaque.as_ref().and_then(items::own);
         let custom = own.as_ref().is_some_and(|(kind, _)| kind == CUSTOM);
-        let keys = own.and_then(|(_, raw)| serde_json::from_str(raw.get()).ok());
+        let keys = own.and_then(|(_, json)| serde_json::from_str(json).ok());
         let mut keys: Map<String, Value> = keys.unwrap_or_default();
         keys.shift_remove("type");
         let id = keys.shift_remove("id");
