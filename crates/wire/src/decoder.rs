@@ -95,30 +95,24 @@ pub trait ReplyEvents {
 
 /// A reply while it arrives in the events of a protocol: `E` is the protocol's state of the reply, `B` that
 /// of a block, besides the model's output.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct StreamState<E, B> {
     pub(crate) events: E,
     pub(crate) reply: OpenReply<B>,
 }
 
-impl<E, B> StreamState<E, B> {
+impl<E, B: Default> StreamState<E, B> {
     pub(crate) fn of(events: E) -> Self {
         let reply = OpenReply::default();
         Self { events, reply }
     }
 }
 
-impl<E: Default, B> StreamState<E, B> {
+impl<E: Default, B: Default> StreamState<E, B> {
     /// Creates the state of an empty reply.
     #[must_use]
     pub fn new() -> Self {
-        Self::of(E::default())
-    }
-}
-
-impl<E: Default, B> Default for StreamState<E, B> {
-    fn default() -> Self {
-        Self::new()
+        Self::default()
     }
 }
 

@@ -16,7 +16,7 @@ pub const MAX_REPLY: Bytes = Bytes(16 * 1024 * 1024);
 pub const MAX_PARTS: usize = 1_024;
 
 /// A reply while it arrives. `B` is a protocol's state of each block.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct OpenReply<B> {
     blocks: Vec<OpenBlock<B>>,
     /// The model that answers, as the provider names it.
@@ -57,22 +57,6 @@ pub(crate) struct OpenCall {
     is_told: bool,
     /// Whether the tool takes free text, not JSON.
     pub(crate) is_text: bool,
-}
-
-impl<B> Default for OpenReply<B> {
-    fn default() -> Self {
-        Self {
-            blocks: Vec::new(),
-            model: None,
-            usage: None,
-            stop: None,
-            unreadable: None,
-            is_ended: false,
-            is_closed: false,
-            bytes: 0,
-            deltas: Vec::new(),
-        }
-    }
 }
 
 impl<B> OpenReply<B> {
