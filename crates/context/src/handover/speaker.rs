@@ -178,7 +178,7 @@ fn behind_host_elements(text: &str) -> Option<&str> {
 /// Removes the host's elements at the beginning and the end, and the tags around typed text at the
 /// beginning. Elements in the middle of a person's text are the person's.
 fn without_host_elements(text: &str) -> String {
-    let mut words: Vec<String> = Vec::new();
+    let mut words = Vec::new();
     let mut rest = text.trim_start();
     loop {
         if let Some(behind) = behind_host_elements(rest) {
@@ -192,7 +192,12 @@ fn without_host_elements(text: &str) -> String {
     }
     words.push(without_last_elements(rest).to_owned());
     words.retain(|words| !words.is_empty());
-    words.join(" ")
+    // The arguments of a command begin with a blank.
+    let joined = words.into_iter().reduce(|words, next| {
+        let end = if next.starts_with(' ') { "" } else { "\n" };
+        words + end + &next
+    });
+    joined.unwrap_or_default()
 }
 
 /// Returns the content of the element with typed text with which a text begins, and what follows.
