@@ -26,9 +26,6 @@ pub(crate) const REMOVED: Act = "removed";
 pub(crate) const PERHAPS_REMOVED: Act = "perhaps removed";
 /// The changes were undone, unless they were committed before.
 pub(crate) const PERHAPS_UNDONE: Act = "perhaps undone";
-/// Stashed by git, until it restores them.
-pub(crate) const STASHED: Act = "stashed";
-pub(crate) const RESTORED: Act = "restored";
 /// Other actions of tools.
 const RUNS: &str = "runs";
 const SEARCHES: &str = "searches";

@@ -2,9 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::calls::{
-    Act, EDITED, PERHAPS_REMOVED, PERHAPS_UNDONE, READ, REMOVED, RESTORED, STASHED, WRITTEN,
-};
+use super::calls::{Act, EDITED, PERHAPS_REMOVED, PERHAPS_UNDONE, READ, REMOVED, WRITTEN};
 use super::format::Section;
 use super::rows::{Order, Row};
 use super::words::{any_in, list};
@@ -111,9 +109,6 @@ impl<'t> FileList<'t> {
             }
             is_known = true;
             file.ending = match ending {
-                RESTORED if file.ending == STASHED => "",
-                RESTORED => continue,
-                STASHED if file.is_gone() || file.done == READ => continue,
                 // A new file was not there before.
                 PERHAPS_UNDONE if file.is_gone() || file.done == WRITTEN => PERHAPS_REMOVED,
                 PERHAPS_UNDONE if file.done == READ => continue,
@@ -140,7 +135,7 @@ impl<'t> FileList<'t> {
                 Some(done) => file.done = done,
                 None if word == UNTESTED => file.changed = Some(at),
                 None => {
-                    let mut endings = [REMOVED, PERHAPS_REMOVED, PERHAPS_UNDONE, STASHED].iter();
+                    let mut endings = [REMOVED, PERHAPS_REMOVED, PERHAPS_UNDONE].iter();
                     file.ending = endings.find(|act| **act == word).unwrap_or(&"");
                 }
             }

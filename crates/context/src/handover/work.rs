@@ -2,9 +2,7 @@
 
 use foldhash::HashMap;
 
-use super::calls::{
-    Act, EDITED, PERHAPS_REMOVED, READ, REMOVED, RESTORED, TranscriptCall, WRITTEN,
-};
+use super::calls::{Act, EDITED, PERHAPS_REMOVED, READ, REMOVED, TranscriptCall, WRITTEN};
 use super::entries::Text;
 use super::files::FileList;
 use super::format::{Section, SectionItem};
@@ -193,7 +191,7 @@ impl<'t> WorkReader<'t> {
         for (act, path) in &call.files {
             let act: Act = match *act {
                 REMOVED if is_torn => PERHAPS_REMOVED,
-                READ | WRITTEN | EDITED | RESTORED if is_failed => continue,
+                READ | WRITTEN | EDITED if is_failed => continue,
                 _ if is_failed && !call.is_command => continue,
                 act => act,
             };
