@@ -72,8 +72,8 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
 struct Stage {
     /// The program without its folder, its arguments and its options.
     words: Vec<String>,
-    /// The variables that make another test of a test.
-    variables: String,
+    /// The variables that make another test of a test, and the folder of the program.
+    place: String,
     folder: String,
 }
 
@@ -81,7 +81,7 @@ impl Stage {
     fn of(words: Vec<String>, folder: &str) -> Self {
         let mut stage = Self {
             words: Vec::new(),
-            variables: String::new(),
+            place: String::new(),
             folder: folder.to_owned(),
         };
         let mut words = words.into_iter();
@@ -96,11 +96,15 @@ impl Stage {
                 _ if word.contains('=') => {
                     let name = word.split('=').next().unwrap_or_default();
                     let is_plain = is_in("plain_variables", name);
-                    stage.variables.extend((!is_plain).then_some(word + " "));
+                    stage.place.extend((!is_plain).then_some(word + " "));
                 }
-                _ => stage
-                    .words
-                    .extend(word.rsplit(['/', '\\']).next().map(str::to_owned)),
+                _ => {
+                    let word = word.trim_start_matches("./");
+                    let at = word.rfind(['/', '\\']).map_or(0, |at| at + 1);
+                    let (place, program) = word.split_at(at);
+                    stage.place.push_str(place);
+                    stage.words.push(program.to_owned());
+                }
             }
         }
         stage
@@ -181,21 +185,22 @@ impl Stage {
     /// Returns a build, a check or a test: it is known by the program, or by one of the words behind it that
     /// is no file.
     fn test(&self) -> Option<TestRun> {
-        let arguments = self.arguments();
-        let mut names = arguments.iter().take(WORDS_MAX + 1).enumerate();
-        let (at, _) = names.find(|(n, word)| {
+        let words = self.words.iter().map(String::as_str);
+        let words: Vec<&str> = words.filter(|word| !is_in("plain_options", word)).collect();
+        let names = words.iter().enumerate();
+        let mut names = names.filter(|(_, word)| !word.starts_with('-'));
+        let (at, _) = names.by_ref().take(WORDS_MAX + 1).find(|(n, word)| {
             let is_file = *n > 0 && (word.contains('/') || has_extension(word));
             let low = word.to_lowercase();
             let mut parts = low.split(['-', '_', ':', '.']);
             !is_file && parts.any(|part| is_in("tests", part))
         })?;
-        let asks_only = self.words.iter().any(|word| is_in("asks_only", word));
-        let words = self
-            .words
-            .iter()
-            .filter(|word| !is_in("plain_options", word));
+        // `vitest run`
+        let commands = words.iter().skip(at + 1);
+        let commands = commands.take_while(|word| is_in("test_commands", word));
+        let (test, words) = words.split_at(at + 1 + commands.count());
         let mut option = "";
-        let words = words.flat_map(|word| word.split('=')).map(|word| {
+        let behind = words.iter().flat_map(|word| word.split('=')).map(|word| {
             let word = word.trim_start_matches("./").trim_end_matches('/');
             if word.starts_with('-') {
                 option = word;
@@ -203,11 +208,12 @@ impl Stage {
             }
             format!("{} {word}", std::mem::take(&mut option))
         });
+        let asks_only = self.words.iter().any(|word| is_in("asks_only", word));
         let is_test = !asks_only && self.word(0) != "git";
         is_test.then(|| TestRun {
-            place: format!("{}{}", self.variables, self.folder),
-            words: words.collect(),
-            is_bare: arguments.len() == at + 1,
+            test: format!("{}{} {}", self.place, self.folder, test.join(" ")),
+            words: behind.collect(),
+            is_bare: words.iter().all(|word| word.starts_with('-')),
         })
     }
 }

@@ -22,26 +22,29 @@ const QUESTION: &str = "Open question: ";
 /// A build, a check or a test.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TestRun {
-    /// The variables that make another test of it, and the folder.
-    pub(crate) place: String,
-    /// The program, its arguments, and its options, which stand before their values once more.
+    /// The variables that make another test of it, the folder, and all words up to that which names the test.
+    pub(crate) test: String,
+    /// The words behind it, where options stand before their values once more.
     pub(crate) words: Vec<String>,
     /// Whether no argument stands behind the word that names the test.
     pub(crate) is_bare: bool,
 }
 
 impl TestRun {
-    /// Checks whether this run tests all that another one did: it has the same program in the same folder,
+    /// Checks whether this run tests all that another one did: it has the same words up to the test,
     /// names nothing that the other one does not, and lacks only words that choose some of the tests.
     fn covers(&self, other: &Self) -> bool {
         let is_named = |one: &String| self.words.iter().any(|word| includes(word, one));
         let may_lack = |one: &String| match one.split(' ').next() {
             None | Some("") => self.is_bare,
-            Some(option) => is_in("choosing_options", option) && !is_named(&option.to_owned()),
+            Some(option) if is_named(&option.to_owned()) => {
+                let takes = format!("{option} ");
+                self.is_bare && !self.words.iter().any(|word| word.starts_with(&takes))
+            }
+            Some(option) => is_in("choosing_options", option),
         };
         let names = |word: &String| other.words.iter().any(|other| includes(word, other));
-        self.place == other.place
-            && self.words.first() == other.words.first()
+        self.test == other.test
             && self.words.iter().all(names)
             && other.words.iter().all(|one| is_named(one) || may_lack(one))
     }
