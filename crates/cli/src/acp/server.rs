@@ -173,7 +173,14 @@ impl AcpServer {
     ) -> Result<SetSessionModeResponse, Error> {
         let session = self.session(&request.session_id)?;
         let mode = request.mode_id.0.parse::<PermissionMode>();
-        session.gate.set_mode(mode.map_err(CliError::usage)?);
+        let mode = mode.map_err(|_| {
+            let names = PermissionMode::NAMES.join(", ");
+            CliError::usage(format!(
+                "there is no mode `{}`; there are: {names}",
+                request.mode_id
+            ))
+        })?;
+        session.gate.set_mode(mode);
         Ok(SetSessionModeResponse::new())
     }
 
