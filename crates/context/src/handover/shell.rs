@@ -2,11 +2,11 @@
 //! are data, in `words/commands.txt`.
 //!
 //! No shell is simulated. A listed command does something certain to paths that are plain words. Any
-//! other command with a word that removes files may have removed the files that its words name, or, if
-//! they name none, any file.
+//! other command with a program or code that removes files may have removed the files that its words name,
+//! or, if they name none, any file.
 
 use super::calls::{
-    Act, MOVED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
+    Act, EDITED, MOVED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
 };
 use super::names::has_extension;
 use super::sentences::one_line;
@@ -17,8 +17,14 @@ use super::words::{any_in, is_in, list};
 const BODY_MAX: usize = 4_000;
 /// The number of words behind a program that may name a test.
 const WORDS_MAX: usize = 3;
-/// The maximum number of words of an unclear command that are compared with paths.
+/// The maximum number of words of an unclear command that are read.
 const UNCLEAR_MAX: usize = 200;
+/// The maximum depth of commands in texts that a command runs.
+const NESTED_MAX: usize = 3;
+/// The maximum number of such texts, and of programs, of a command.
+const TEXTS_MAX: usize = 50;
+/// The folder after `cd -`.
+const UNKNOWN_FOLDER: &str = "$OLDPWD";
 /// The signs of a pattern.
 const PATTERN: [char; 4] = ['*', '?', '[', '{'];
 /// The signs of a variable or a command in a word.
@@ -42,11 +48,13 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
         if !matches!(link, '|' | '>') {
             pipeline.clear();
         }
-        let removes = any_in("removing", &padded(&words));
+        let removes = removes(&words, NESTED_MAX);
         pipeline.extend(words.iter().cloned());
         let stage = Stage::of(words, &current);
-        if matches!(stage.word(0), "cd" | "pushd") {
-            current = in_folder(&stage.folder, stage.word(1));
+        match (stage.word(0), stage.word(1)) {
+            ("popd", _) | ("cd" | "pushd", "") => current = UNKNOWN_FOLDER.to_owned(),
+            ("cd" | "pushd", to) => current = in_folder(&stage.folder, to),
+            _ => {}
         }
         is_certain &= !is_in("conditions", stage.word(0));
         // What stands behind `||` may not run.
@@ -58,9 +66,8 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
             call.tests
                 .extend(stage.test().filter(|_| !reads && !is_aside));
         }
-        let runs = pipeline.iter().any(|word| word.contains(VARIABLE));
         call.files.extend(acts);
-        if removes && !is_clear && (runs || !stage.is_listed("speakers")) {
+        if removes && !is_clear {
             call.files.extend(perhaps_removed(&stage.folder, &pipeline));
         }
     }
@@ -127,9 +134,9 @@ impl Stage {
             .words
             .iter()
             .any(|word| word.contains('`') || word.contains("$("));
-        let row = list("effects")
-            .filter(|_| !is_code)
-            .find_map(|row| self.effects(row));
+        let rows = list("effects").filter(|_| !is_code);
+        let mut rows = rows.filter_map(|row| row.split_once('|'));
+        let row = rows.find_map(|(form, effects)| Some((effects, self.behind(form)?)));
         let Some((effects, words)) = row else {
             return (acts, false);
         };
@@ -141,28 +148,32 @@ impl Stage {
             let act = match act {
                 "" => continue,
                 // `mv a.rs src` names a folder.
+                MOVED if before == REMOVED && word.contains(PATTERN) => PERHAPS_REMOVED,
                 MOVED if has_extension(word) => WRITTEN,
                 REMOVED if !is_certain || word.contains(PATTERN) => PERHAPS_REMOVED,
                 act => act,
             };
             is_clear &= !any_in("no_paths", word);
-            if act != MOVED && !any_in("no_paths", word) && !word.starts_with("/dev/") {
-                acts.push((act, in_folder(&self.folder, word)));
+            let path = in_folder(&self.folder, word);
+            // A path may contain `[`.
+            let is_unknown = path.contains(['*', '?', '{']) || path.contains(VARIABLE);
+            let is_written = act == WRITTEN || act == EDITED;
+            let is_path = !any_in("no_paths", word) && !word.starts_with("/dev/");
+            if act != MOVED && is_path && !(is_written && is_unknown) {
+                acts.push((act, path));
             }
         }
         acts.extend((!all.is_empty()).then(|| (all, unclear(&self.folder, &words))));
         (acts, is_clear)
     }
 
-    /// Returns the effects of a line of the list and the arguments, if the program is that of the line.
-    fn effects(&self, row: &'static str) -> Option<(&'static str, Vec<&str>)> {
-        let (form, effects) = row.split_once('|')?;
+    /// Returns the arguments behind a form with which the program begins, if it has the options of the form.
+    fn behind<'s>(&'s self, form: &str) -> Option<Vec<&'s str>> {
         let (options, names): (Vec<&str>, Vec<&str>) =
             form.split(' ').partition(|part| part.starts_with('-'));
         let arguments = self.arguments();
-        let arguments = arguments.strip_prefix(names.as_slice())?;
-        let is_met = options.iter().all(|option| self.has(option));
-        is_met.then(|| (effects, arguments.to_vec()))
+        let is_met = arguments.starts_with(&names) && options.iter().all(|option| self.has(option));
+        is_met.then(|| arguments.into_iter().skip(names.len()).collect())
     }
 
     /// Checks for an option. `-rf` contains `-r`.
@@ -227,11 +238,68 @@ fn parts(words: &[String]) -> impl Iterator<Item = &str> {
     parts.filter(|part| !part.is_empty())
 }
 
-/// Returns the parts of words in lower case, each between blanks. A dot begins a part.
-fn padded(words: &[String]) -> String {
-    let parts = parts(words).map(|part| part.trim_start_matches('\\'));
-    let parts: Vec<&str> = parts.collect();
-    format!(" {} ", parts.join(" ").replace('.', " .").to_lowercase())
+/// Checks whether a stage may remove files: by one of the programs that it runs, or by code.
+fn removes(words: &[String], depth: usize) -> bool {
+    let is_version = |c: char| c.is_ascii_digit() || c == '.';
+    let mut names = words.iter().filter_map(|word| word.rsplit('/').next());
+    let runs_code = names.any(|name| is_in("coders", name.trim_end_matches(is_version)));
+    let text = words.join(" ");
+    if runs_code && any_in("removing_code", &text.to_lowercase()) {
+        return true;
+    }
+    let programs = programs(words);
+    let is_removing = |words: &Vec<&str>| {
+        let words = words.iter().enumerate();
+        let words = words.map(|(n, word)| {
+            if n == 0 {
+                word.to_lowercase()
+            } else {
+                (*word).to_owned()
+            }
+        });
+        let stage = Stage::of(words.collect(), "");
+        list("removing").any(|form| stage.behind(form).is_some())
+    };
+    // `bash -c 'rm x'`
+    let quoted = programs.iter().filter_map(|words| words.first().copied());
+    let quoted = quoted.filter(|word| !runs_code && word.contains(char::is_whitespace));
+    let substituted = text.split("$(").skip(1);
+    let substituted = substituted.filter_map(|inner| inner.split(')').next());
+    let texts = quoted
+        .chain(substituted)
+        .chain(text.split('`').skip(1).step_by(2));
+    let texts = texts.take(TEXTS_MAX).filter(|_| depth > 0);
+    let mut inner = texts.flat_map(stages);
+    programs.iter().any(is_removing) || inner.any(|(_, words)| removes(&words, depth - 1))
+}
+
+/// Returns the words from each one that may be a program: the first that is no wrapper, and the next one if
+/// the first may be the value of an option (`sudo -u crane rm`).
+fn programs(words: &[String]) -> Vec<Vec<&str>> {
+    let words: Vec<&str> = words
+        .iter()
+        .map(|word| word.trim_start_matches(['(', '\\']))
+        .collect();
+    let mut programs = Vec::new();
+    let (mut is_place, mut has_values, mut is_value) = (true, false, false);
+    for (n, word) in words.iter().enumerate() {
+        if is_in("runners", word) {
+            (is_place, has_values, is_value) = (true, true, false);
+        } else if word.starts_with('-') {
+            is_value = has_values && is_in("valued_options", word);
+        } else if is_in("wrappers", word) {
+            has_values = false;
+        } else if is_place && !word.is_empty() && programs.len() < TEXTS_MAX {
+            let is_skipped = word.starts_with(|c: char| c.is_numeric() || c == '$')
+                || word.ends_with(')')
+                || word.contains('=') && !word.contains(char::is_whitespace);
+            is_place = is_skipped || is_value;
+            is_value = false;
+            let program = words.iter().skip(n).take(UNCLEAR_MAX).copied();
+            programs.extend((!is_skipped).then(|| program.collect()));
+        }
+    }
+    programs
 }
 
 /// Returns the path of an action on the files that words name, or, if they name none, on those of a folder.
