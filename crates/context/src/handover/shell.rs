@@ -249,15 +249,11 @@ fn removes(words: &[String], depth: usize) -> bool {
     }
     let programs = programs(words);
     let is_removing = |words: &Vec<&str>| {
-        let words = words.iter().enumerate();
-        let words = words.map(|(n, word)| {
-            if n == 0 {
-                word.to_lowercase()
-            } else {
-                (*word).to_owned()
-            }
-        });
-        let stage = Stage::of(words.collect(), "");
+        let mut stage = Stage::of(words.iter().map(|word| (*word).to_owned()).collect(), "");
+        let program = stage.words.first_mut();
+        program
+            .into_iter()
+            .for_each(|program| program.make_ascii_lowercase());
         list("removing").any(|form| stage.behind(form).is_some())
     };
     // `bash -c 'rm x'`
@@ -290,9 +286,9 @@ fn programs(words: &[String]) -> Vec<Vec<&str>> {
         } else if is_in("wrappers", word) {
             has_values = false;
         } else if is_place && !word.is_empty() && programs.len() < TEXTS_MAX {
-            let is_skipped = word.starts_with(|c: char| c.is_numeric() || c == '$')
-                || word.ends_with(')')
-                || word.contains('=') && !word.contains(char::is_whitespace);
+            let is_sign = |c: char| c.is_numeric() || c == '$';
+            let is_skipped = !word.contains(char::is_whitespace)
+                && (word.starts_with(is_sign) || word.ends_with(')') || word.contains('='));
             is_place = is_skipped || is_value;
             is_value = false;
             let program = words.iter().skip(n).take(UNCLEAR_MAX).copied();
