@@ -156,7 +156,9 @@ impl Stage {
             is_clear &= !any_in("no_paths", word);
             let path = in_folder(&self.folder, word);
             // A path may contain `[`.
-            let is_unknown = path.contains(['*', '?', '{']) || path.contains(VARIABLE);
+            let is_unknown = word.contains(['*', '?', '{'])
+                || word.contains(VARIABLE)
+                || path.starts_with(UNKNOWN_FOLDER);
             let is_written = act == WRITTEN || act == EDITED;
             let is_path = !any_in("no_paths", word) && !word.starts_with("/dev/");
             if act != MOVED && is_path && !(is_written && is_unknown) {
