@@ -70,7 +70,7 @@ fn a_table_ends_at_the_edge_of_its_terminal() {
         let screen = models.screen();
         let row = screen.lines().find(|line| line.starts_with("xai/grok-9"));
         let row = row.unwrap_or_else(|| panic!("{screen}"));
-        assert!(row.starts_with("xai/grok-9   1.00*  2.00*"), "{screen}");
+        assert!(row.starts_with("xai/grok-9  1.00*  2.00*"), "{screen}");
         assert!(row.chars().count() < usize::from(columns), "{screen}");
         assert!(row.ends_with(" 300000*"), "{screen}");
     }
