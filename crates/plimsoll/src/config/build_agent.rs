@@ -12,6 +12,7 @@ use plimsoll_providers::ModelRef;
 use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults};
 use super::file::AgentPart;
+use super::layer::FoundSetting;
 use super::mcp::McpServer;
 use super::permission::Rule;
 
@@ -312,6 +313,14 @@ impl AgentConfig {
         let (own, mode) = (&mut called.settings, self.settings.permission_mode());
         own.permission_mode = Some(own.permission_mode.unwrap_or(mode).min(mode));
         own.sandbox = own.sandbox.min(self.settings.sandbox);
+        // A limit of the caller holds for both. As a limit of its own, one call would reserve all of it.
+        let of = |config: &Self, path| config.layer.0.get(path).and_then(FoundSetting::value);
+        let is_own =
+            ["max_cost", "max_total_tokens"].map(|path| of(self, path) != of(&called, path));
+        let [own_cost, own_tokens] = is_own;
+        let limits = &mut called.settings.builder.limits;
+        limits.max_cost = limits.max_cost.filter(|_| own_cost);
+        limits.max_total_tokens = limits.max_total_tokens.filter(|_| own_tokens);
         Ok(called)
     }
 }

@@ -2,6 +2,7 @@
 //! guards.
 
 use super::*;
+use plimsoll_context::{Money, Tokens};
 
 #[cfg(unix)]
 #[test]
@@ -177,6 +178,25 @@ fn a_called_agent_is_never_less_strict_than_its_caller() {
         );
     }
     assert_eq!(boy(loose, ""), ("yes", "workspace-write"));
+}
+
+/// One of two calls at a time would reserve all of it, and the other would not start.
+#[test]
+fn a_limit_of_the_whole_file_is_shared_with_called_agents() {
+    let limits = |own: &str| {
+        let text = format!(
+            "max_cost = 0.5\nmax_total_tokens = 9_000\n\
+             [[agents]]\nname = \"captain\"\nsub_agents = [\"mate\"]\n\
+             [[agents]]\nname = \"mate\"\nsub_agents = [\"boy\"]\n\
+             [[agents]]\nname = \"boy\"\n{own}"
+        );
+        let boy = called(&Config::parse(&text).unwrap(), &Overrides::default());
+        let limits = boy.settings().builder.limits;
+        (limits.max_cost, limits.max_total_tokens)
+    };
+    assert_eq!(limits(""), (None, None));
+    let own = limits("max_cost = 0.1\nmax_total_tokens = 800");
+    assert_eq!(own, (Some(Money(100_000_000)), Some(Tokens(800))));
 }
 
 #[test]
