@@ -21,6 +21,8 @@ pub(crate) struct SessionHost {
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) ready: ReadyAgent,
     pub(crate) session: Session,
+    /// Whether a run was started. Before the first one, the tools of MCP servers have just been read.
+    has_run: bool,
 }
 
 impl SessionHost {
@@ -37,6 +39,7 @@ impl SessionHost {
             store,
             ready,
             session,
+            has_run: false,
         })
     }
 
@@ -92,7 +95,8 @@ impl SessionHost {
         &mut self,
         message: Option<Vec<Part>>,
     ) -> Result<AgentOutput, CliError> {
-        if self.ready.mcp.refresh().await {
+        let is_later = std::mem::replace(&mut self.has_run, true);
+        if is_later && self.ready.mcp.refresh().await {
             self.rebuild(self.sources.clone()).await?;
         } else {
             self.remember().await?;

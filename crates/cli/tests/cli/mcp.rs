@@ -314,3 +314,26 @@ fn the_maximum_duration_covers_a_server_that_hangs_at_its_start() {
     // Without the limit, it is waited for 30 s.
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }
+
+/// A server that did not list its tools is not asked again before the first run.
+#[test]
+fn a_server_that_lists_no_tools_is_waited_for_once() {
+    let home = home(
+        "[[mcp]]\nname = \"mute\"\ntimeout = \"1s\"\ncommand = \"sh\"\nargs = [\"mute.sh\"]\n",
+    );
+    let log = home.file("asked", "");
+    let mute = SHIP.replace("  *'\"tools/list\"'*) say", "  *'\"tools/list\"'*) : ");
+    home.file(
+        "mute.sh",
+        mute.replace("  case $line", "  echo \"$line\" >> asked\n  case $line"),
+    );
+    let fake = Fake::new([FakeAnswer::say("Aye.")]);
+    let said = home.agent(&fake, &[&NAMED[..], &["Look."]].concat()).done();
+    assert!(
+        said.err.contains("no list of tools within 1 s"),
+        "{}",
+        said.err
+    );
+    let asked = std::fs::read_to_string(log).unwrap();
+    assert_eq!(asked.matches("tools/list").count(), 1, "{asked}");
+}

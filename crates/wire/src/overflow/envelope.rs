@@ -35,7 +35,7 @@ const CODE_KEYS: [&str; 8] = [
     "__type",
 ];
 /// Keys with an echo of the request.
-const ECHO_KEYS: [&str; 3] = ["input", "messages", "request"];
+const ECHO_KEYS: [&str; 5] = ["input", "messages", "request", "schema", "tools"];
 
 /// Words in errors about the key.
 const KEY_WORDS: [&str; 7] = [
