@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use plimsoll_context::nearest;
 
+/// The words before the number of a permission rule.
+const RULE: &str = "permission rule ";
+
 /// A place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -107,14 +110,24 @@ impl ConfigFault {
         Self { origin, text }
     }
 
-    /// Adds the fault to a list. One setting can be at fault for two agents, in whose lists it has another
-    /// number; it is reported once.
+    /// Adds the fault to a list. One setting can be at fault for two agents; it is reported once. A
+    /// permission rule has another number in the list of each agent.
     fn add_to(self, list: &mut Vec<Self>) {
-        let words = |fault: &Self| fault.text.replace(|c: char| c.is_ascii_digit(), "");
-        let is_same = |other: &Self| other.origin == self.origin && words(other) == words(&self);
+        let same = self.without_rule_number();
+        let is_same =
+            |other: &Self| other.origin == self.origin && other.without_rule_number() == same;
         if !list.iter().any(is_same) {
             list.push(self);
         }
+    }
+
+    /// Returns the text before and behind the number of a permission rule.
+    fn without_rule_number(&self) -> (&str, &str) {
+        let (before, behind) = self.text.split_once(RULE).unwrap_or((&self.text, ""));
+        (
+            before,
+            behind.trim_start_matches(|c: char| c.is_ascii_digit()),
+        )
     }
 }
 
