@@ -183,8 +183,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         failure: Option<String>,
     },
-    /// A call read less than four fifths of what the provider's prompt cache should have contained: the
-    /// tokens that the call before it read and wrote, and that nothing has rewritten since.
+    /// A call read too little from the provider's prompt cache: less than four fifths of the tokens that the
+    /// call before it read and wrote. Tokens that a plan has rewritten since are not expected.
     CacheMissed {
         /// Tokens that the call before it read from the cache and wrote there.
         expected: Tokens,

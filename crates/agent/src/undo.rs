@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use plimsoll_context::{Item, Message, Transcript};
+use plimsoll_context::{Item, Message, Tokens, Transcript};
 
 use crate::batch::Batch;
 use crate::state::State;
@@ -100,7 +100,7 @@ impl State {
         self.batch = None;
         self.facts.paused = false;
         self.facts.heard = None;
-        self.facts.cached = Default::default();
+        self.facts.cached = Tokens::ZERO;
         self.memory.rewound();
         true
     }

@@ -143,8 +143,8 @@ impl SessionLog {
         Some(before.saturating_add(estimated(since)))
     }
 
-    /// Returns the tokens of a request with the first `units`, of which its provider counted `reported`, without
-    /// those of the entries that were lost since.
+    /// Returns the size in tokens of the first `units`: the size `reported` by the provider, minus an estimate of
+    /// the entries among them that could not be read since.
     #[must_use]
     pub fn without_lost(&self, reported: u64, units: usize) -> u64 {
         let least = estimated(self.units.iter().take(units)).min(reported);
