@@ -27,8 +27,12 @@ pub fn each_name(text: &str, with_lines: bool, tell: &mut dyn FnMut(&str) -> boo
             // A key in JSON is no name.
             let is_key = piece.ends_with('"') && next.starts_with(':');
             let run = piece.trim_end_matches(|c: char| !is_of_run(c));
-            // `\nfoo` in a JSON text means `foo`.
-            let run = run.get(usize::from(sign == '\\')..).unwrap_or_default();
+            // In a JSON text, `\nfoo` means `foo` and `\u003efoo` means `>foo`. `</foo>` is no path.
+            let escape = match run.as_bytes().first() {
+                Some(b'u') if sign == '\\' => 5,
+                _ => usize::from(sign == '\\' || sign == '<' && run.starts_with('/')),
+            };
+            let run = run.get(escape..).unwrap_or_default();
             let run = run.trim_matches(['.', '-']);
             let is_beside = !sign.is_whitespace() || !piece.ends_with(char::is_whitespace);
             let is_of_line = is_place && !with_lines && !piece.ends_with(',');

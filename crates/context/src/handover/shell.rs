@@ -2,8 +2,8 @@
 //! are data, in `words/commands.txt`.
 //!
 //! No shell is simulated. A listed command does something certain to paths that are plain words. Any
-//! other command with a program or code that removes files may have removed the files that its words name,
-//! or, if they name none, any file.
+//! other command with a program or code that removes files may have removed the files that its words name
+//! or, if the names come from elsewhere, any file.
 
 use super::calls::{
     Act, EDITED, MOVED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
@@ -18,17 +18,13 @@ const BODY_MAX: usize = 4_000;
 /// The number of words behind a program that may name a test.
 const WORDS_MAX: usize = 3;
 /// The maximum number of words of an unclear command that are read.
-const UNCLEAR_MAX: usize = 200;
-/// The maximum depth of commands in texts that a command runs.
-const NESTED_MAX: usize = 3;
-/// The maximum number of such texts, and of programs, of a command.
-const TEXTS_MAX: usize = 50;
-/// The folder after `cd -`.
-const UNKNOWN_FOLDER: &str = "$OLDPWD";
+const WORDS_READ: usize = 200;
 /// The signs of a pattern.
 const PATTERN: [char; 4] = ['*', '?', '[', '{'];
 /// The signs of a variable or a command in a word.
 const VARIABLE: [char; 2] = ['$', '`'];
+/// The signs behind which a command begins.
+const BEGINS: [char; 11] = [';', '|', '&', '(', ')', '{', '}', '`', '\'', '"', '\n'];
 
 /// Reads a command that runs in `folder`.
 pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
@@ -48,28 +44,29 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
         if !matches!(link, '|' | '>') {
             pipeline.clear();
         }
-        let removes = removes(&words, NESTED_MAX);
+        let removes = removes(&words);
         pipeline.extend(words.iter().cloned());
         let stage = Stage::of(words, &current);
+        is_certain &= !is_in("conditions", stage.word(0));
         match (stage.word(0), stage.word(1)) {
-            ("popd", _) | ("cd" | "pushd", "") => current = UNKNOWN_FOLDER.to_owned(),
+            ("popd", _) | ("cd" | "pushd", "" | "-") => {
+                (current, is_certain) = (folder.to_owned(), false);
+            }
             ("cd" | "pushd", to) => current = in_folder(&stage.folder, to),
             _ => {}
         }
-        is_certain &= !is_in("conditions", stage.word(0));
         // What stands behind `||` may not run.
-        let (acts, is_clear) = stage.acts(is_certain && link != '!');
+        let acts = stage.acts(is_certain && link != '!');
         if !matches!(link, '|' | '!') {
-            let reads = acts.is_empty() && stage.is_listed("readers");
+            let reads = acts.is_none() && stage.is_listed("readers");
             let is_aside = stage.words.is_empty() || stage.is_listed("aside_programs");
             call.is_reader &= reads || is_aside;
             call.tests
                 .extend(stage.test().filter(|_| !reads && !is_aside));
         }
-        call.files.extend(acts);
-        if removes && !is_clear {
-            call.files.extend(perhaps_removed(&stage.folder, &pipeline));
-        }
+        let unclear = || perhaps_removed(&stage.folder, &pipeline);
+        let perhaps = removes.then(unclear).unwrap_or_default();
+        call.files.extend(acts.unwrap_or(perhaps));
     }
     call.files.extend(patched(&command));
     call
@@ -127,46 +124,39 @@ impl Stage {
         self.arguments().get(n).copied().unwrap_or_default()
     }
 
-    /// Returns the listed actions on files, and whether they are all that the program does to files.
-    fn acts(&self, is_certain: bool) -> (Vec<(Act, String)>, bool) {
-        let mut acts: Vec<(Act, String)> = Vec::new();
-        let is_code = self
-            .words
-            .iter()
-            .any(|word| word.contains('`') || word.contains("$("));
-        let rows = list("effects").filter(|_| !is_code);
-        let mut rows = rows.filter_map(|row| row.split_once('|'));
-        let row = rows.find_map(|(form, effects)| Some((effects, self.behind(form)?)));
-        let Some((effects, words)) = row else {
-            return (acts, false);
-        };
-        let mut is_clear = true;
+    /// Returns the listed actions on files, or nothing if it is not certain which files are removed.
+    fn acts(&self, is_certain: bool) -> Option<Vec<(Act, String)>> {
+        let is_code = |word: &String| word.contains('`') || word.contains("$(");
+        if self.words.iter().any(is_code) {
+            return None;
+        }
+        let mut rows = list("effects").filter_map(|row| row.split_once('|'));
+        let (effects, words) =
+            rows.find_map(|(form, effects)| Some((effects, self.behind(form)?)))?;
         let mut effects = effects.split('|');
         let [before, last, all] = [(); 3].map(|()| effects.next().unwrap_or_default());
+        let mut acts: Vec<(Act, String)> = Vec::new();
         for (n, word) in words.iter().enumerate() {
             let act = if n + 1 < words.len() { before } else { last };
             let act = match act {
-                "" => continue,
-                // `mv a.rs src` names a folder.
                 MOVED if before == REMOVED && word.contains(PATTERN) => PERHAPS_REMOVED,
                 MOVED if has_extension(word) => WRITTEN,
+                // `mv a.rs src` names a folder.
+                "" | MOVED => continue,
                 REMOVED if !is_certain || word.contains(PATTERN) => PERHAPS_REMOVED,
                 act => act,
             };
-            is_clear &= !any_in("no_paths", word);
-            let path = in_folder(&self.folder, word);
+            let is_path = !any_in("no_paths", word);
             // A path may contain `[`.
-            let is_unknown = word.contains(['*', '?', '{'])
-                || word.contains(VARIABLE)
-                || path.starts_with(UNKNOWN_FOLDER);
-            let is_written = act == WRITTEN || act == EDITED;
-            let is_path = !any_in("no_paths", word) && !word.starts_with("/dev/");
-            if act != MOVED && is_path && !(is_written && is_unknown) {
-                acts.push((act, path));
+            let is_one = is_path && !word.contains(['*', '?', '{']) && !word.starts_with("/dev/");
+            match act {
+                WRITTEN | EDITED if !is_one => {}
+                _ if is_path => acts.push((act, in_folder(&self.folder, word))),
+                _ => return None,
             }
         }
-        acts.extend((!all.is_empty()).then(|| (all, unclear(&self.folder, &words))));
-        (acts, is_clear)
+        acts.extend((!all.is_empty()).then(|| (all, named_or_all(&self.folder, &words))));
+        Some(acts)
     }
 
     /// Returns the arguments behind a form with which the program begins, if it has the options of the form.
@@ -231,104 +221,84 @@ impl Stage {
     }
 }
 
-/// Returns the names and numbers in words that may contain code.
-fn parts(words: &[String]) -> impl Iterator<Item = &str> {
-    let is_of_part = |c: char| c.is_alphanumeric() || "_./-*?[]{}~\\:".contains(c);
-    let parts = words
-        .iter()
-        .flat_map(move |word| word.split(move |c| !is_of_part(c)));
-    parts.filter(|part| !part.is_empty())
-}
-
-/// Checks whether a stage may remove files: by one of the programs that it runs, or by code.
-fn removes(words: &[String], depth: usize) -> bool {
+/// Checks for a shell or another interpreter, of any version.
+fn is_interpreter(word: &str) -> bool {
+    let name = word.rsplit('/').next().unwrap_or(word);
     let is_version = |c: char| c.is_ascii_digit() || c == '.';
-    let mut names = words.iter().filter_map(|word| word.rsplit('/').next());
-    let runs_code = names.any(|name| is_in("coders", name.trim_end_matches(is_version)));
-    let text = words.join(" ");
-    if runs_code && any_in("removing_code", &text.to_lowercase()) {
-        return true;
-    }
-    let programs = programs(words);
-    let is_removing = |words: &Vec<&str>| {
-        let mut stage = Stage::of(words.iter().map(|word| (*word).to_owned()).collect(), "");
-        let program = stage.words.first_mut();
-        program
-            .into_iter()
-            .for_each(|program| program.make_ascii_lowercase());
-        list("removing").any(|form| stage.behind(form).is_some())
-    };
-    // `bash -c 'rm x'`
-    let quoted = programs.iter().filter_map(|words| words.first().copied());
-    let quoted = quoted.filter(|word| !runs_code && word.contains(char::is_whitespace));
-    let substituted = text.split("$(").skip(1);
-    let substituted = substituted.filter_map(|inner| inner.split(')').next());
-    let texts = quoted
-        .chain(substituted)
-        .chain(text.split('`').skip(1).step_by(2));
-    let texts = texts.take(TEXTS_MAX).filter(|_| depth > 0);
-    let mut inner = texts.flat_map(stages);
-    programs.iter().any(is_removing) || inner.any(|(_, words)| removes(&words, depth - 1))
+    is_in("interpreters", name.trim_end_matches(is_version))
 }
 
-/// Returns the words from each one that may be a program: the first that is no wrapper, and the next one if
-/// the first may be the value of an option (`sudo -u crane rm`).
-fn programs(words: &[String]) -> Vec<Vec<&str>> {
-    let words: Vec<&str> = words
-        .iter()
-        .map(|word| word.trim_start_matches(['(', '\\']))
-        .collect();
-    let mut programs = Vec::new();
-    let (mut is_place, mut has_values, mut is_value) = (true, false, false);
-    for (n, word) in words.iter().enumerate() {
-        if is_in("runners", word) {
-            (is_place, has_values, is_value) = (true, true, false);
-        } else if word.starts_with('-') {
-            is_value = has_values && is_in("valued_options", word);
-        } else if is_in("wrappers", word) {
-            has_values = false;
-        } else if is_place && !word.is_empty() && programs.len() < TEXTS_MAX {
-            let is_sign = |c: char| c.is_numeric() || c == '$';
-            let is_skipped = !word.contains(char::is_whitespace)
-                && (word.starts_with(is_sign) || word.ends_with(')') || word.contains('='));
-            is_place = is_skipped || is_value;
-            is_value = false;
-            let program = words.iter().skip(n).take(UNCLEAR_MAX).copied();
-            programs.extend((!is_skipped).then(|| program.collect()));
+/// Returns the commands in the words of a stage, each as words. A text that an interpreter runs contains
+/// commands, and so does what stands behind `$` in another text.
+fn commands(words: &[String]) -> Vec<Vec<String>> {
+    let runs_texts = words.iter().any(|word| is_interpreter(word));
+    let script = words.iter().map(|word| {
+        let is_text = word.contains(char::is_whitespace);
+        let hidden = if is_text && !runs_texts {
+            word.find(VARIABLE).unwrap_or(word.len())
+        } else {
+            0
+        };
+        let sign = if is_text { ";" } else { " " };
+        format!("{sign}{}", word.get(hidden..).unwrap_or_default())
+    });
+    let script = script.collect::<String>().replace(BEGINS, " ; ");
+    let words: Vec<&str> = script.split_whitespace().collect();
+    let commands = words.split(|word| *word == ";" || is_in("runners", word));
+    let commands = commands.map(|mut command| {
+        // `sudo -u crane rm x`
+        while let [option, rest @ ..] = command
+            && option.starts_with('-')
+        {
+            let has_value = is_in("valued_options", option);
+            command = rest.get(usize::from(has_value)..).unwrap_or_default();
         }
-    }
-    programs
+        command.iter().map(|word| (*word).to_owned()).collect()
+    });
+    commands.collect()
 }
 
-/// Returns the path of an action on the files that words name, or, if they name none, on those of a folder.
-fn unclear(folder: &str, words: &[&str]) -> String {
+/// Checks whether a stage may remove files, by one of its commands or by code.
+fn removes(words: &[String]) -> bool {
+    let runs_code = words.iter().any(|word| is_interpreter(word));
+    let has_code = runs_code && any_in("removing_code", &words.join(" ").to_lowercase());
+    has_code
+        || commands(words).into_iter().any(|words| {
+            let mut stage = Stage::of(words, "");
+            let program = stage.words.iter_mut().take(1);
+            program.for_each(|program| program.make_ascii_lowercase());
+            list("removing").any(|form| stage.behind(form).is_some())
+        })
+}
+
+/// Returns the path of an action on the files that words name or, if they name none, on those of a folder.
+fn named_or_all(folder: &str, words: &[&str]) -> String {
     format!("{}\n{}", in_folder(folder, "."), words.join("\n"))
 }
 
-/// Returns the files that an unclear command may have removed: those that its words name, or, if the names
-/// come from elsewhere, all.
+/// Returns the files that an unclear command may have removed.
 fn perhaps_removed(folder: &str, pipeline: &[String]) -> Vec<(Act, String)> {
-    let is_unknown = |word: &String| word.contains(VARIABLE) || is_in("unknown_files", word);
-    let is_unknown = pipeline.iter().any(is_unknown) || parts(pipeline).nth(UNCLEAR_MAX).is_some();
-    let mut search = pipeline
+    let is_of_part = |c: char| c.is_alphanumeric() || "_./-*?[]{}~\\:".contains(c);
+    let is_told = |c: char| c.is_alphanumeric() || "*./~".contains(c);
+    let parts = pipeline
         .iter()
-        .skip_while(|word| *word != "find")
-        .skip(1)
-        .peekable();
-    if search.peek().is_none() || is_unknown {
-        let words: Vec<&str> = parts(pipeline).filter(|_| !is_unknown).collect();
-        return vec![(PERHAPS_REMOVED, unclear(folder, &words))];
+        .flat_map(|word| word.split(|c| !is_of_part(c)));
+    let parts = parts.filter(|part| part.contains(is_told));
+    let mut parts: Vec<&str> = parts.take(WORDS_READ).collect();
+    let is_long = parts.len() == WORDS_READ;
+    // `find . -name '*.log'` means the pattern.
+    let has_pattern = parts.iter().any(|part| part.contains(PATTERN));
+    parts.retain(|part| !has_pattern || *part != ".");
+    let is_unknown = |word: &String| word.contains(VARIABLE) || is_in("unknown_files", word);
+    let runs = |word: &String| is_interpreter(word) || is_in("runners", word);
+    if pipeline.iter().any(is_unknown) || is_long {
+        vec![(PERHAPS_REMOVED, named_or_all(folder, &[]))]
+    } else if pipeline.iter().any(runs) {
+        vec![(PERHAPS_REMOVED, named_or_all(folder, &parts))]
+    } else {
+        let paths = parts.into_iter().map(|path| in_folder(folder, path));
+        paths.map(|path| (PERHAPS_REMOVED, path)).collect()
     }
-    // `find src -name '*.py'`: the patterns, or the folders before the options.
-    let patterns = search
-        .clone()
-        .filter(|word| word.contains(PATTERN) && *word != "{}");
-    let mut paths: Vec<&String> = patterns.collect();
-    if paths.is_empty() {
-        paths.extend(search.take_while(|word| !word.starts_with(['-', '(', '!'])));
-    }
-    let paths = paths.into_iter().map(|path| in_folder(folder, path));
-    paths.map(|path| (PERHAPS_REMOVED, path)).collect()
 }
 
 /// Returns a path relative to a folder.
@@ -364,7 +334,7 @@ fn without_bodies(command: &str, with_code: bool) -> String {
         };
         let body: Vec<&str> = lines.by_ref().take(length + 1).take(length).collect();
         shell.extend([before.trim_end(), rest]);
-        if with_code && line.split(' ').any(|word| is_in("interpreters", word)) {
+        if with_code && line.split(' ').any(is_interpreter) {
             shell.push_str(&format!(" '{}'", body.join("\n").replace('\'', "\"")));
         }
         shell.push('\n');
