@@ -83,7 +83,7 @@ const UNKNOWN: &str = " (never occurred)";
 pub(crate) fn marked(text: &str, known: &str) -> String {
     let lines = text.lines().map(|line| {
         let mut is_known = true;
-        each_name(line, true, &mut |name| {
+        each_name(line, &mut |name| {
             // "GitHub" may stand there as "github".
             let is_word = name.bytes().all(|b| b.is_ascii_alphabetic());
             is_known = is_word || known.contains(name);

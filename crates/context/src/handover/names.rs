@@ -14,9 +14,9 @@ const NAME_MAX: usize = 120;
 const HASH_MIN: usize = 7;
 
 /// Calls `tell` with every name in a text, in order, until it returns `false`: `snake_case`,
-/// `camelCase`, hashes, paths, file names, and numbers beside a sign (`#412`, `port=8431`). The numbers
-/// of lines (`a.rs:120`) are among them only if `with_lines`.
-pub fn each_name(text: &str, with_lines: bool, tell: &mut dyn FnMut(&str) -> bool) {
+/// `camelCase`, hashes, paths, file names, and numbers beside a sign (`#412`, `port=8431`), but not those
+/// of lines (`a.rs:120`).
+pub fn each_name(text: &str, tell: &mut dyn FnMut(&str) -> bool) {
     for line in clip(text, TEXT_MAX).lines() {
         // At the beginning of a line and behind a file, a number is that of a line.
         let (mut sign, mut is_place) = (' ', true);
@@ -35,7 +35,7 @@ pub fn each_name(text: &str, with_lines: bool, tell: &mut dyn FnMut(&str) -> boo
             let run = run.get(escape..).unwrap_or_default();
             let run = run.trim_matches(['.', '-']);
             let is_beside = !sign.is_whitespace() || !piece.ends_with(char::is_whitespace);
-            let is_of_line = is_place && !with_lines && !piece.ends_with(',');
+            let is_of_line = is_place && !piece.ends_with(',');
             let is_number = is_beside && !is_of_line && run.bytes().all(|b| b.is_ascii_digit());
             let is_whole = is_number || run.contains('/') || has_extension(run);
             let mut words = run.split(|c| !is_whole && (c == '.' || c == '-'));

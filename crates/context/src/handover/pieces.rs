@@ -28,10 +28,10 @@ pub(crate) enum PieceKind {
 /// order of choice.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Piece<'t> {
-    /// Short obligations and prohibitions, answers, the ends of long messages, short messages with a
-    /// fact or a wish, the others, then the rest of long messages, then lines.
+    /// Obligations and prohibitions, answers, short messages with a fact or a wish, other words of the
+    /// user, pasted lines, then lines about the work.
     rank: u8,
-    /// The length of a long message.
+    /// The length of a message that is split.
     length: usize,
     /// The number of sentences between this one and the nearer end of the message.
     depth: usize,
@@ -69,35 +69,26 @@ pub(crate) fn pieces<'t>(
 }
 
 fn pieces_of<'t>(at: usize, row: &'t Row<'_>, short: usize) -> Vec<Piece<'t>> {
-    let is_short = row.text.len() <= short;
-    let found = if is_short || !row.is_user {
-        vec![row.text.as_str()]
-    } else {
-        sentences(&row.text)
+    let is_whole = !row.is_user || row.text.len() <= short;
+    let found = match is_whole {
+        true => vec![row.text.as_str()],
+        false => sentences(&row.text),
     };
     let last = found.len().saturating_sub(1);
     let pieces = found.into_iter().enumerate().map(|(n, text)| {
-        let depth = n.min(last - n);
         let has = |cue| any_in(cue, &words_of(text));
-        let (rank, kind) = match is_short {
-            _ if !row.is_user => (8, PieceKind::Line(row.section, row.rank)),
+        let (rank, kind) = match row.is_user {
+            false => (5, PieceKind::Line(row.section, row.rank)),
+            true if !is_whole && is_pasted(text) => (4, PieceKind::Pasted),
             true if has("must") => (0, PieceKind::Typed),
             true if row.is_answer => (1, PieceKind::Typed),
-            false if depth == 0 => (2, PieceKind::Typed),
-            true if has("states") => (3, PieceKind::Typed),
-            true => (4, PieceKind::Typed),
-            false if is_pasted(text) => (7, PieceKind::Pasted),
-            false if has("must") => (5, PieceKind::Typed),
-            false => (6, PieceKind::Typed),
+            true if is_whole && has("states") => (2, PieceKind::Typed),
+            true => (3, PieceKind::Typed),
         };
         Piece {
             rank,
-            length: if row.is_user && rank > 4 {
-                row.text.len()
-            } else {
-                0
-            },
-            depth,
+            length: if is_whole { 0 } else { row.text.len() },
+            depth: n.min(last - n),
             row: Reverse(at),
             n,
             kind,

@@ -16,13 +16,12 @@ use super::rows::Row;
 /// one share does not use go to the next.
 struct Pass(&'static [PieceKind], u64, u64, Names);
 
-/// The names that a line gets in a pass: none, some, all, or all and the numbers of lines.
+/// The names that a line gets in a pass.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Names {
     No,
     Some,
     All,
-    Numbers,
 }
 
 const TYPED: &[PieceKind] = &[PieceKind::Typed];
@@ -40,7 +39,7 @@ const WORK: &[PieceKind] = &[CHANGED, OTHER_CHANGED, READ, DONE];
 /// The share of the user's words.
 const WORDS: u64 = 75;
 
-const PASSES: [Pass; 13] = [
+const PASSES: [Pass; 12] = [
     Pass(TYPED, WORDS, 120, Names::No),
     Pass(STATE, 10, 60, Names::No),
     Pass(RULES, 10, 0, Names::No),
@@ -52,7 +51,6 @@ const PASSES: [Pass; 13] = [
     Pass(PASTED, 50, 0, Names::No),
     Pass(WORK, 100, 0, Names::Some),
     Pass(WORK, 100, 0, Names::All),
-    Pass(WORK, 100, 0, Names::Numbers),
     Pass(PASTED, 100, 0, Names::No),
 ];
 
@@ -139,7 +137,7 @@ impl<'a> Selection<'a> {
         let is_kept = self.kept.contains_key(&key);
         if !is_kept && self.spend(piece.text, mark) {
             self.kept.insert(key, piece.text);
-            each_name(piece.text, true, &mut |name| {
+            each_name(piece.text, &mut |name| {
                 self.known.insert(name.to_owned());
                 true
             });
@@ -175,7 +173,7 @@ impl<'a> Selection<'a> {
             goes_on
         };
         for source in row.sources.iter().rev().take(SOURCES_MAX) {
-            each_name(source, limit == Names::Numbers, &mut tell);
+            each_name(source, &mut tell);
         }
         self.names.insert(at, names);
     }
