@@ -10,9 +10,10 @@ pub const MAX_BODY: usize = 256 * 1024;
 pub const MAX_DEPTH: usize = 6;
 
 /// Keys with texts for people.
-const TEXT_KEYS: [&str; 11] = [
+const TEXT_KEYS: [&str; 12] = [
     "message",
     "error",
+    "errors",
     "detail",
     "details",
     "msg",
