@@ -3,7 +3,7 @@
 //!
 //! Results are released in call order, regardless of the order in which they arrive.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -35,8 +35,6 @@ pub struct CallKey {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Batch {
     calls: Vec<BatchCall>,
-    /// The calls without a result by id. Avoids searching in large batches.
-    open: HashMap<CallId, usize>,
     /// Number of results that have entered the view.
     pushed: usize,
 }
@@ -99,37 +97,29 @@ impl Batch {
             result: None,
         });
         let calls: Vec<BatchCall> = calls.collect();
-        let open = calls.iter().enumerate();
-        let open = open.map(|(at, call)| (call.call.id.clone(), at)).collect();
-        (!calls.is_empty()).then_some(Self {
-            calls,
-            open,
-            pushed: 0,
-        })
+        (!calls.is_empty()).then_some(Self { calls, pushed: 0 })
+    }
+
+    fn open_call(&mut self, id: &CallId) -> Option<&mut BatchCall> {
+        let mut calls = self.calls.iter_mut().skip(self.pushed);
+        calls.find(|call| call.result.is_none() && call.call.id == *id)
     }
 
     /// Marks a call as started. Returns `false` if no call with this id is open.
     pub(crate) fn begin(&mut self, id: &CallId) -> bool {
-        let at = self.open.get(id);
-        let call = at.and_then(|at| self.calls.get_mut(*at));
-        call.map(|call| call.began = true).is_some()
+        self.open_call(id).map(|call| call.began = true).is_some()
     }
 
     /// Returns the tool's name as the model wrote it. Returns `None` if no call with this id is open.
     pub(crate) fn written_name(&self, id: &CallId) -> Option<&str> {
-        let call = self.calls.get(*self.open.get(id)?)?;
+        let call = self.open().find(|call| call.call.id == *id)?;
         Some(&call.call.name)
     }
 
     /// Stores a result. Returns `false` if no call with this id is open.
     pub(crate) fn take(&mut self, id: &CallId, result: Arc<Message>) -> bool {
-        let Some(at) = self.open.remove(id) else {
-            return false;
-        };
-        if let Some(call) = self.calls.get_mut(at) {
-            call.result = Some(result);
-        }
-        true
+        let call = self.open_call(id);
+        call.map(|call| call.result = Some(result)).is_some()
     }
 
     /// Returns the results that may enter the view now: all calls before them have results.

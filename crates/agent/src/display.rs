@@ -1,11 +1,11 @@
 //! One-line texts of the results that a host prints: how a run ended, and what it used.
 
 use std::fmt;
-use std::time::Duration;
 
 use plimsoll_context::{Money, Usage};
 
-use crate::notice::{next_does_not_fit, refusal};
+use crate::ledger::LimitKind;
+use crate::notice::refusal;
 use crate::outcome::EndReason;
 use crate::spend::{Cost, Spend};
 
@@ -25,22 +25,15 @@ impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered => f.write_str("Answered"),
-            Self::MaxTurns { limit } => write!(f, "Max turns reached ({limit}/{limit})"),
-            Self::ToolLimit { limit } => write!(f, "Max tool calls reached ({limit}/{limit})"),
-            Self::MaxTokens { limit, used } => {
-                let next = next_does_not_fit(used < limit);
-                write!(f, "Max tokens reached ({used}/{limit}{next})")
-            }
-            Self::MaxDuration { limit_ms } => {
-                let limit = Duration::from_millis(*limit_ms).as_secs_f64();
-                write!(f, "Max duration reached ({limit} s)")
-            }
-            Self::MaxCost { limit, used } => {
-                let next = next_does_not_fit(used < limit);
-                write!(f, "Max cost reached ({used}/{limit}{next})")
-            }
-            Self::MaxMemory { limit, used } => {
-                write!(f, "Max memory reached ({used}/{limit} bytes)")
+            Self::Limit { kind, used, limit } => {
+                let is_forecast = matches!(kind, LimitKind::MaxTokens | LimitKind::MaxCost);
+                let next = if is_forecast && used < limit {
+                    ", and the next call would exceed it"
+                } else {
+                    ""
+                };
+                let (used, limit) = (kind.amount(*used), kind.amount(*limit));
+                write!(f, "Max {} reached ({used}/{limit}{next})", kind.noun())
             }
             Self::Refused { by, why } => f.write_str(&refusal(by, why)),
             Self::DoomLoop { times, .. } => write!(

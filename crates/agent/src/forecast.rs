@@ -113,11 +113,11 @@ impl Run {
         } else {
             Amounts::default()
         };
-        let tokens = ledger.left(LimitKind::Tokens).map(|left| {
+        let tokens = ledger.left(LimitKind::MaxTokens).map(|left| {
             let input = ledger.counts(processed) + Tokens(held.tokens);
             Tokens(left).minus(input)
         });
-        let money = ledger.left(LimitKind::Cost).and_then(|left| {
+        let money = ledger.left(LimitKind::MaxCost).and_then(|left| {
             let usual = self.usual_price(processed) + Money(held.money);
             let input = usual.max(self.full_price(processed));
             bought(Money(left).minus(input), self.sheet()?.rates.output)
@@ -134,10 +134,10 @@ impl Run {
             let left = self.tracker().left(kind);
             left.map_or(0, |left| amount.saturating_sub(left))
         };
-        let money = Money(beyond(LimitKind::Cost, next.money));
+        let money = Money(beyond(LimitKind::MaxCost, next.money));
         let sheet = self.sheet();
         let bought = sheet.and_then(|sheet| bought(money, self.input_rate(&sheet)));
-        let tokens = Tokens(beyond(LimitKind::Tokens, next.tokens));
+        let tokens = Tokens(beyond(LimitKind::MaxTokens, next.tokens));
         tokens.max(bought.unwrap_or_default())
     }
 

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_context::{Bytes, Money, Ppm, TokenCounter, Tokens, Usage};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use strum::Display;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::entry::Entry;
 use crate::limits::{CountTokens, ExecutionLimits};
@@ -27,11 +28,12 @@ pub const LAST_ANSWER: Duration = Duration::from_secs(30);
 ///
 /// ```
 /// use std::time::Duration;
-/// use plimsoll_agent::{EndReason, ExecutionLimits, ExecutionTracker};
+/// use plimsoll_agent::{EndReason, ExecutionLimits, ExecutionTracker, LimitKind};
 /// let limits = ExecutionLimits::turns(3);
 /// let mut tracker = ExecutionTracker::new(limits, Duration::ZERO);
 /// tracker.turns = 3;
-/// assert_eq!(tracker.check_limits(Duration::ZERO), Some(EndReason::MaxTurns { limit: 3 }));
+/// let reached = EndReason::Limit { kind: LimitKind::MaxTurns, used: 3, limit: 3 };
+/// assert_eq!(tracker.check_limits(Duration::ZERO), Some(reached));
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ledger {
@@ -70,27 +72,58 @@ pub struct Ledger {
 /// The name of [`Ledger`] in phi-core.
 pub type ExecutionTracker = Ledger;
 
-/// A kind of limit. Displayed as the limited quantity, such as "tool calls".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Display, Serialize, Deserialize)]
+/// A kind of limit, in the order in which limits are checked.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+    VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "lowercase")]
+#[strum(serialize_all = "snake_case")]
 pub enum LimitKind {
     /// `max_turns`.
-    Turns,
-    /// `max_tool_calls`.
-    #[strum(to_string = "tool calls")]
-    ToolCalls,
+    MaxTurns,
     /// `max_total_tokens`.
-    Tokens,
-    /// `max_cost`.
-    #[strum(to_string = "dollars")]
-    Cost,
-    /// `max_duration`.
-    #[strum(to_string = "seconds")]
-    Duration,
-    /// `max_memory`.
-    #[strum(to_string = "bytes")]
-    Memory,
+    MaxTokens,
+    /// `max_cost`, in billionths of a dollar.
+    MaxCost,
+    /// `max_duration`, in milliseconds.
+    MaxDuration,
+    /// `max_tool_calls`.
+    ToolLimit,
+    /// `max_memory`, in bytes.
+    MaxMemory,
+}
+
+impl LimitKind {
+    /// Returns the limited quantity, such as "tool calls".
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        let word: &str = self.into();
+        word.strip_prefix("max_").unwrap_or("tool calls")
+    }
+
+    /// Returns an amount with its unit. Turns, tokens and tool calls are mere numbers.
+    pub(crate) fn amount(self, amount: u64) -> String {
+        match self {
+            Self::MaxCost => Money(amount).to_string(),
+            Self::MaxDuration => format!("{} s", Duration::from_millis(amount).as_secs_f64()),
+            Self::MaxMemory => format!("{amount} bytes"),
+            Self::MaxTurns | Self::MaxTokens | Self::ToolLimit => amount.to_string(),
+        }
+    }
+
+    /// Checks whether a last answer without tools may follow once the limit is used up.
+    fn allows_an_answer(self) -> bool {
+        matches!(self, Self::ToolLimit | Self::MaxMemory)
+    }
 }
 
 impl Ledger {
@@ -177,25 +210,23 @@ impl Ledger {
     /// may follow then.
     #[must_use]
     pub fn check_limits(&self, now: Duration) -> Option<EndReason> {
-        let only_last_answer = || self.used_up(LimitKind::ToolCalls, now);
-        self.spent(now)
-            .or_else(only_last_answer)
-            .or_else(|| self.used_up(LimitKind::Memory, now))
+        let mut kinds = LimitKind::VARIANTS.iter();
+        kinds.find_map(|kind| self.used_up(*kind, now))
     }
 
     /// Returns the limit that does not even allow a last answer, if any.
     #[must_use]
     pub fn spent(&self, now: Duration) -> Option<EndReason> {
-        use LimitKind::{Cost, Duration, Tokens, Turns};
-        let kinds = [Turns, Tokens, Cost, Duration];
-        kinds.into_iter().find_map(|kind| self.used_up(kind, now))
+        let kinds = LimitKind::VARIANTS.iter();
+        let mut kinds = kinds.filter(|kind| !kind.allows_an_answer());
+        kinds.find_map(|kind| self.used_up(*kind, now))
     }
 
     /// Returns the limit of this kind if it is used up.
     #[must_use]
     pub fn used_up(&self, kind: LimitKind, now: Duration) -> Option<EndReason> {
         let (used, limit) = self.measure(kind, now)?;
-        (used >= limit).then(|| self.reason(kind))
+        (used >= limit).then_some(EndReason::Limit { kind, used, limit })
     }
 
     /// Returns the limit on turns or time that only allows one more call, if any.
@@ -206,23 +237,23 @@ impl Ledger {
             return None;
         }
         if self.turns.saturating_add(1) >= self.limits.max_turns() {
-            return Some(self.reason(LimitKind::Turns));
+            return Some(self.reason(LimitKind::MaxTurns, now));
         }
         let (last_answer, _) = self.deadlines()?;
-        (now >= last_answer).then(|| self.reason(LimitKind::Duration))
+        (now >= last_answer).then(|| self.reason(LimitKind::MaxDuration, now))
     }
 
     /// Returns the limit on tokens or money that these calls would exceed, if any.
     #[must_use]
     pub fn exceeded_by(&self, calls: Amounts) -> Option<EndReason> {
         let more = [
-            (LimitKind::Tokens, calls.tokens),
-            (LimitKind::Cost, calls.money),
+            (LimitKind::MaxTokens, calls.tokens),
+            (LimitKind::MaxCost, calls.money),
         ];
         let exceeds =
             |(kind, more): &(LimitKind, u64)| self.left(*kind).is_some_and(|left| *more > left);
         let (kind, _) = more.into_iter().find(exceeds)?;
-        Some(self.reason(kind))
+        Some(self.reason(kind, self.started_at))
     }
 
     /// Returns how much of a limit on tokens or money is left. `None` if there is no such limit.
@@ -244,69 +275,53 @@ impl Ledger {
     /// Returns the limits that are 70 % used and that the model was not told about yet.
     #[must_use]
     pub fn near(&self, now: Duration) -> Vec<LimitKind> {
-        use LimitKind::{Cost, Duration, Tokens, ToolCalls, Turns};
-        let is_near = |kind: &LimitKind| {
-            let Some((used, limit)) = self.measure(*kind, now) else {
-                return false;
+        let is_near = |kind: LimitKind| {
+            let (used, limit) = self.measure(kind, now).unwrap_or((0, u64::MAX));
+            let is_told = match kind {
+                LimitKind::MaxTurns | LimitKind::ToolLimit => limit >= WORTH_TELLING,
+                // A plan may free it.
+                LimitKind::MaxMemory => false,
+                _ => true,
             };
-            let is_told = limit >= WORTH_TELLING || !matches!(kind, Turns | ToolCalls);
             let (used, limit) = (u128::from(used), u128::from(limit));
             is_told && used * u128::from(Ppm::ONE.0) >= limit * u128::from(NEAR.0)
         };
-        let mut near = vec![Tokens, Cost, Duration, Turns, ToolCalls];
-        near.retain(|kind| is_near(kind) && !self.warned.contains(kind));
-        near
+        let kinds = LimitKind::VARIANTS.iter().copied();
+        kinds
+            .filter(|kind| !self.warned.contains(kind) && is_near(*kind))
+            .collect()
     }
 
     /// Returns the used amount and the limit. `None` if there is no limit of this kind.
-    pub(crate) fn measure(&self, kind: LimitKind, now: Duration) -> Option<(u64, u64)> {
+    fn measure(&self, kind: LimitKind, now: Duration) -> Option<(u64, u64)> {
         let limits = &self.limits;
         let (used, limit) = match kind {
-            LimitKind::Turns => (self.turns, Some(limits.max_turns())),
-            LimitKind::ToolCalls => (self.tool_calls, limits.max_tool_calls),
-            LimitKind::Tokens => {
+            LimitKind::MaxTurns => (self.turns, Some(limits.max_turns())),
+            LimitKind::MaxTokens => {
                 let limit = limits.max_total_tokens.map(|tokens| tokens.0);
                 (self.tokens_used.0, limit)
             }
-            LimitKind::Cost => {
+            LimitKind::MaxCost => {
                 let limit = limits.max_cost.map(|money| money.0);
                 (self.cost_accumulated.known.0, limit)
             }
-            LimitKind::Duration => {
+            LimitKind::MaxDuration => {
                 let elapsed = now.saturating_sub(self.started_at);
-                (nanos(elapsed), limits.max_duration.map(nanos))
+                (millis(elapsed), limits.max_duration.map(millis))
             }
-            LimitKind::Memory => (self.memory.0, limits.max_memory.map(|bytes| bytes.0)),
+            LimitKind::ToolLimit => (self.tool_calls, limits.max_tool_calls),
+            LimitKind::MaxMemory => (self.memory.0, limits.max_memory.map(|bytes| bytes.0)),
         };
         Some((used, limit?))
     }
 
     /// Returns the reason of a run that ends at a limit of this kind.
-    pub(crate) fn reason(&self, kind: LimitKind) -> EndReason {
-        let (used, limit) = self.measure(kind, self.started_at).unwrap_or_default();
-        match kind {
-            LimitKind::Turns => EndReason::MaxTurns { limit },
-            LimitKind::ToolCalls => EndReason::ToolLimit { limit },
-            LimitKind::Tokens => EndReason::MaxTokens {
-                limit: Tokens(limit),
-                used: Tokens(used),
-            },
-            LimitKind::Cost => EndReason::MaxCost {
-                limit: Money(limit),
-                used: Money(used),
-            },
-            LimitKind::Duration => EndReason::MaxDuration {
-                limit_ms: limit / 1_000_000,
-            },
-            LimitKind::Memory => EndReason::MaxMemory {
-                limit: Bytes(limit),
-                used: Bytes(used),
-            },
-        }
+    pub(crate) fn reason(&self, kind: LimitKind, now: Duration) -> EndReason {
+        let (used, limit) = self.measure(kind, now).unwrap_or_default();
+        EndReason::Limit { kind, used, limit }
     }
 }
 
-/// Returns a duration in nanoseconds. The longest ones, over 500 years, count as equal.
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

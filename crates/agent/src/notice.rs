@@ -3,12 +3,11 @@
 //! They are fixed, short and byte-stable, because they become part of the view. Users do not see them.
 
 use crate::call_target::{CallTarget, CommandTarget};
-use std::time::Duration;
 
-use plimsoll_context::{Money, Part, ToolCall};
+use plimsoll_context::{Part, ToolCall};
 
 use crate::batch::MAX_BATCH;
-use crate::ledger::{Ledger, LimitKind};
+use crate::ledger::LimitKind;
 use crate::outcome::EndReason;
 
 /// Maximum length of an unknown tool name in a notice, in characters.
@@ -26,40 +25,16 @@ pub(crate) fn finalize(reason: &EndReason) -> String {
 }
 
 /// Returns a sentence that says how much of a limit is used.
-fn used(reason: &EndReason) -> String {
-    match reason {
-        EndReason::ToolLimit { limit: 1 } => "The only tool call of this run is used".to_owned(),
-        EndReason::ToolLimit { limit } => format!("All {limit} tool calls of this run are used"),
-        EndReason::MaxTurns { limit: 1 } => "This is the only turn of this run".to_owned(),
-        EndReason::MaxTurns { limit } => format!("This is the last of {limit} turns"),
-        EndReason::MaxTokens { limit, used } => {
-            format!("{used} of the {limit} tokens of this run are used")
-        }
-        EndReason::MaxCost { limit, used } => {
-            format!("{used} of the {limit} of this run are spent")
-        }
-        EndReason::MaxDuration { .. } => "The time of this run is nearly over".to_owned(),
-        EndReason::MaxMemory { .. } => "This run can hold no more results".to_owned(),
-        _ => "The run must end".to_owned(),
-    }
-}
-
-/// Returns the warning that a limit is near.
-pub(crate) fn near(kind: LimitKind, ledger: &Ledger, now: Duration) -> String {
-    let (used, limit) = ledger.measure(kind, now).unwrap_or_default();
-    let (used, limit) = match kind {
-        LimitKind::Cost => (Money(used).to_string(), Money(limit).to_string()),
-        LimitKind::Duration => (seconds(used), seconds(limit)),
-        _ => (used.to_string(), limit.to_string()),
+pub(crate) fn used(reason: &EndReason) -> String {
+    let EndReason::Limit { kind, used, limit } = reason else {
+        return "The run must end".to_owned();
     };
-    match kind {
-        LimitKind::Cost => format!("{used} of the {limit} of this run are spent"),
-        kind => format!("{used} of the {limit} {kind} of this run are used"),
-    }
-}
-
-fn seconds(nanos: u64) -> String {
-    Duration::from_nanos(nanos).as_secs().to_string()
+    let (used, limit) = (kind.amount(*used), kind.amount(*limit));
+    let noun = match kind {
+        LimitKind::MaxTurns | LimitKind::MaxTokens | LimitKind::ToolLimit => kind.noun(),
+        _ => return format!("{used} of the {limit} of this run are used"),
+    };
+    format!("{used} of the {limit} {noun} of this run are used")
 }
 
 /// Returns the closing text of a run that ended without an answer.
@@ -67,15 +42,6 @@ pub(crate) fn stopped(reason: &EndReason) -> String {
     match reason {
         EndReason::Answered => String::new(),
         reason => format!("[Agent stopped: {reason}]"),
-    }
-}
-
-/// Explains why a run ended below its limit.
-pub(crate) fn next_does_not_fit(below_limit: bool) -> &'static str {
-    if below_limit {
-        ", and the next call would exceed it"
-    } else {
-        ""
     }
 }
 
@@ -119,16 +85,6 @@ pub(crate) const SAME_CALL: &str =
 
 /// Asks the model to continue after an answer.
 pub(crate) const GO_ON: &str = "[Go on.]";
-
-/// Returns the result of a call above the limit.
-pub(crate) fn over_limit(limit: u64) -> String {
-    match limit {
-        1 => "skipped: the only tool call of this run is used".to_owned(),
-        limit => {
-            format!("skipped: of the {limit} tool calls of this run none is left for this one")
-        }
-    }
-}
 
 /// Returns the result of a call above the limit per message.
 pub(crate) fn over_batch() -> String {

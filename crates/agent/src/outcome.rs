@@ -2,13 +2,14 @@
 //!
 //! A failed run has an outcome as well, and its session can be continued.
 
-use plimsoll_context::{Bytes, CannotFit, Money, Part, Tokens, Usage};
+use plimsoll_context::{CannotFit, Part, Tokens, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 
 use crate::doom_loop::Repetition;
 use crate::failure::Failure;
+use crate::ledger::LimitKind;
 use crate::spend::Cost;
 
 /// The result of a run.
@@ -69,42 +70,6 @@ pub enum EndReason {
     /// The model answered without calling tools.
     #[default]
     Answered,
-    /// The limit of turns was reached.
-    MaxTurns {
-        /// The limit.
-        limit: u64,
-    },
-    /// The limit of tool calls was reached.
-    ToolLimit {
-        /// The limit.
-        limit: u64,
-    },
-    /// The limit of tokens was reached.
-    MaxTokens {
-        /// The limit.
-        limit: Tokens,
-        /// The used tokens, as the limit counts them.
-        used: Tokens,
-    },
-    /// The time limit was reached.
-    MaxDuration {
-        /// The limit in milliseconds.
-        limit_ms: u64,
-    },
-    /// The cost limit was reached.
-    MaxCost {
-        /// The limit.
-        limit: Money,
-        /// The cost of the run.
-        used: Money,
-    },
-    /// The limit on the memory of the run's messages was reached.
-    MaxMemory {
-        /// The limit.
-        limit: Bytes,
-        /// The used memory.
-        used: Bytes,
-    },
     /// An input filter or a hook rejected the input, or `check_answer` did not accept the answer.
     Refused {
         /// The name of the hook, or `input_filter`.
@@ -133,6 +98,17 @@ pub enum EndReason {
         /// The sizes, in the provider's tokens.
         cannot_fit: CannotFit,
     },
+    /// A limit was reached. In JSON, the kind is the reason: `max_turns`, for example.
+    #[serde(untagged)]
+    Limit {
+        /// The limit.
+        #[serde(rename = "reason")]
+        kind: LimitKind,
+        /// The used amount.
+        used: u64,
+        /// The allowed amount.
+        limit: u64,
+    },
 }
 
 impl EndReason {
@@ -145,21 +121,15 @@ impl EndReason {
     /// Returns `true` if a limit ended the run.
     #[must_use]
     pub fn is_limit(&self) -> bool {
-        matches!(
-            self,
-            Self::MaxTurns { .. }
-                | Self::ToolLimit { .. }
-                | Self::MaxTokens { .. }
-                | Self::MaxDuration { .. }
-                | Self::MaxCost { .. }
-                | Self::MaxMemory { .. }
-                | Self::DoomLoop { .. }
-        )
+        matches!(self, Self::Limit { .. } | Self::DoomLoop { .. })
     }
 
     /// Returns the reason as one word, for scripts.
     #[must_use]
     pub fn word(&self) -> &'static str {
-        self.into()
+        match self {
+            Self::Limit { kind, .. } => kind.into(),
+            other => other.into(),
+        }
     }
 }

@@ -51,7 +51,9 @@ impl Run {
         if !self.is_running() || self.phase.is_compaction() {
             return;
         }
-        let reason = self.tracker().reason(LimitKind::Duration);
+        let reason = self
+            .tracker()
+            .reason(LimitKind::MaxDuration, self.now.elapsed);
         if self.now.elapsed >= end {
             self.queue.push_back(Step::Abort);
             return self.finish(reason);
@@ -100,8 +102,7 @@ impl Run {
         self.end_turn();
         // The used amount includes the last call now.
         let reason = match reason {
-            EndReason::MaxTokens { .. } => self.tracker().reason(LimitKind::Tokens),
-            EndReason::MaxCost { .. } => self.tracker().reason(LimitKind::Cost),
+            EndReason::Limit { kind, .. } => self.tracker().reason(kind, self.now.elapsed),
             other => other,
         };
         let undelivered = self.give_up_waiting();

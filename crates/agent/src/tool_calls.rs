@@ -14,6 +14,7 @@ use crate::doom_loop::{LoopConsequence, LoopVerdict};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, ToolPhase};
 use crate::hook_input::{HookInput, HookPoint};
+use crate::ledger::LimitKind;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::Phase;
@@ -59,7 +60,10 @@ impl Run {
                 Err(instead) => self.settle(&call, instead),
             }
         }
-        self.phase = Phase::Working(ToolQueue::new(ready));
+        self.phase = Phase::Working(ToolQueue {
+            ready,
+            ..ToolQueue::default()
+        });
     }
 
     /// Returns the model's current repetition, if loop detection is on.
@@ -85,26 +89,37 @@ impl Run {
             self.close_calls(notice::NO_TOOLS_NOW);
             return;
         }
-        for (prepared, instead) in queue.start(slots, &self.state.facts.ledger) {
-            let call = prepared.call;
-            match (instead, prepared.whom) {
-                (Some(instead), _) => self.settle(&call, instead),
-                (None, Some(whom)) => {
-                    let key = CallKey::of(&self.setup.session, &self.state, &call.id);
-                    self.queue.push_back(Step::Ask(Question {
-                        call,
-                        whom,
-                        key: key.unwrap_or_default(),
-                        is_protected: prepared.is_protected,
-                    }));
-                }
-                (None, None) => {
-                    self.record(Entry::ToolStarted {
-                        call: call.id.clone(),
-                    });
-                    self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
-                    self.queue.push_back(Step::Execute(call));
-                }
+        loop {
+            let kind = LimitKind::ToolLimit;
+            let left = self.tracker().left(kind).unwrap_or(u64::MAX);
+            let Phase::Working(queue) = &mut self.phase else {
+                return;
+            };
+            let Some(prepared) = queue.next(slots, left) else {
+                return;
+            };
+            let call = prepared.call.clone();
+            if left == 0 {
+                let reason = self.tracker().reason(kind, self.now.elapsed);
+                let why = format!("skipped: {}", notice::used(&reason));
+                self.settle(&call, NotRun::skipped(why));
+            } else if let Some(whom) = prepared.whom {
+                let is_protected = prepared.is_protected;
+                queue.asking.insert(call.id.clone(), prepared);
+                let key = CallKey::of(&self.setup.session, &self.state, &call.id);
+                self.queue.push_back(Step::Ask(Question {
+                    call,
+                    whom,
+                    key: key.unwrap_or_default(),
+                    is_protected,
+                }));
+            } else {
+                queue.running.insert(call.id.clone(), prepared.call);
+                self.record(Entry::ToolStarted {
+                    call: call.id.clone(),
+                });
+                self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
+                self.queue.push_back(Step::Execute(call));
             }
         }
     }
@@ -136,7 +151,7 @@ impl Run {
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        let Some(call) = queue.end(&result.call) else {
+        let Some(call) = queue.running.remove(&result.call) else {
             return;
         };
         let phase = if result.is_error {
@@ -173,11 +188,11 @@ impl Run {
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        let Some(prepared) = queue.decide(id) else {
+        let Some(prepared) = queue.asking.remove(id) else {
             return;
         };
         match answer {
-            Answer::Allow => queue.allow(PreparedCall {
+            Answer::Allow => queue.ready.push_front(PreparedCall {
                 whom: None,
                 ..prepared
             }),
@@ -187,7 +202,7 @@ impl Run {
                     ..prepared.call
                 };
                 match check_rewritten(&self.setup, &self.state.facts.names, &call) {
-                    Ok(prepared) => queue.allow(prepared),
+                    Ok(prepared) => queue.ready.push_front(prepared),
                     Err(instead) => self.settle(&call, instead),
                 }
             }
@@ -215,7 +230,7 @@ impl Run {
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        for prepared in queue.take_unstarted() {
+        for prepared in std::mem::take(&mut queue.ready) {
             self.settle(&prepared.call, NotRun::skipped(notice::OVERTAKEN));
         }
     }

@@ -9,9 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use plimsoll_context::{CallId, ToolCall};
 use serde::{Deserialize, Serialize};
 
-use crate::decode::{NotRun, PreparedCall};
-use crate::ledger::Ledger;
-use crate::notice;
+use crate::decode::PreparedCall;
 
 /// Upper bound for the configured number of parallel tool calls. Each may hold a process or a
 /// connection.
@@ -49,96 +47,26 @@ impl ToolExecutionStrategy {
 /// The tool calls that this process is handling.
 #[derive(Debug, Default)]
 pub(crate) struct ToolQueue {
-    /// Calls that may run and have not been started, in call order.
-    ready: VecDeque<PreparedCall>,
+    /// Calls that have not been started, in call order. Approved ones come first.
+    pub(crate) ready: VecDeque<PreparedCall>,
     /// Calls that wait for approval.
-    asking: HashMap<CallId, PreparedCall>,
-    /// Calls that were approved.
-    allowed: VecDeque<PreparedCall>,
+    pub(crate) asking: HashMap<CallId, PreparedCall>,
     /// Calls that are running.
-    running: HashMap<CallId, ToolCall>,
+    pub(crate) running: HashMap<CallId, ToolCall>,
 }
 
 impl ToolQueue {
-    /// Creates a queue of calls in call order.
-    pub(crate) fn new(ready: VecDeque<PreparedCall>) -> Self {
-        Self {
-            ready,
-            ..Self::default()
-        }
-    }
-
     /// Returns `true` if no call is waiting or running.
     pub(crate) fn is_empty(&self) -> bool {
-        self.running.is_empty()
-            && self.asking.is_empty()
-            && self.allowed.is_empty()
-            && self.ready.is_empty()
+        self.running.is_empty() && self.asking.is_empty() && self.ready.is_empty()
     }
 
-    /// Returns the calls that start, wait for approval or get another result now, if at most `slots` calls may be
-    /// handled at the same time and the limit of calls leaves some.
-    pub(crate) fn start(
-        &mut self,
-        slots: usize,
-        ledger: &Ledger,
-    ) -> Vec<(PreparedCall, Option<NotRun>)> {
-        let limit = ledger.limits.max_tool_calls.unwrap_or(u64::MAX);
-        let taken = (self.asking.len() + self.allowed.len()) as u64;
-        let mut left = limit.saturating_sub(ledger.tool_calls.saturating_add(taken));
-        let mut next = Vec::new();
-        while let Some((prepared, instead)) = self.take(slots, &mut left, limit) {
-            let id = prepared.call.id.clone();
-            match (&instead, prepared.whom) {
-                (Some(_), _) => {}
-                (None, Some(_)) => drop(self.asking.insert(id, prepared.clone())),
-                (None, None) => drop(self.running.insert(id, prepared.call.clone())),
-            }
-            next.push((prepared, instead));
-        }
-        next
-    }
-
-    /// Returns the next call to be started or approved, if a slot is free. If no call is left, it
-    /// waits for the calls under approval, which may be refused, and is skipped once there are none.
-    fn take(
-        &mut self,
-        slots: usize,
-        left: &mut u64,
-        limit: u64,
-    ) -> Option<(PreparedCall, Option<NotRun>)> {
-        if self.running.len() + self.asking.len() >= slots {
-            return None;
-        }
-        if let Some(prepared) = self.allowed.pop_front() {
-            return Some((prepared, None));
-        }
-        if *left == 0 && !self.asking.is_empty() {
-            return None;
-        }
-        let over_limit = (*left == 0).then(|| NotRun::skipped(notice::over_limit(limit)));
-        *left = left.saturating_sub(1);
-        Some((self.ready.pop_front()?, over_limit))
-    }
-
-    /// Removes a running call that has ended.
-    pub(crate) fn end(&mut self, id: &CallId) -> Option<ToolCall> {
-        self.running.remove(id)
-    }
-
-    /// Removes a call that was waiting for approval.
-    pub(crate) fn decide(&mut self, id: &CallId) -> Option<PreparedCall> {
-        self.asking.remove(id)
-    }
-
-    /// Lets an approved call run, or be approved by the next approver.
-    pub(crate) fn allow(&mut self, prepared: PreparedCall) {
-        self.allowed.push_back(prepared);
-    }
-
-    /// Removes the calls that have not been started and returns them.
-    pub(crate) fn take_unstarted(&mut self) -> Vec<PreparedCall> {
-        let (allowed, ready) = (self.allowed.drain(..), self.ready.drain(..));
-        allowed.chain(ready).collect()
+    /// Takes the next call, if fewer than `slots` calls are running or wait for approval. No more calls wait
+    /// for approval than are `left`.
+    pub(crate) fn next(&mut self, slots: usize, left: u64) -> Option<PreparedCall> {
+        let asking = self.asking.len();
+        let is_free = asking == 0 || (asking as u64) < left;
+        let is_free = is_free && self.running.len() + asking < slots;
+        is_free.then(|| self.ready.pop_front()).flatten()
     }
 }

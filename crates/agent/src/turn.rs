@@ -48,7 +48,7 @@ impl Run {
         }
         let (ledger, now) = (self.tracker(), self.now.elapsed);
         let can_call = ledger.turns > 0 && !self.setup.tools.is_empty();
-        let used_up = ledger.used_up(LimitKind::ToolCalls, now);
+        let used_up = ledger.used_up(LimitKind::ToolLimit, now);
         let used_up = used_up.filter(|_| can_call);
         let finalizes = self.may_finalize();
         match (used_up, ledger.is_last(now)) {
@@ -111,7 +111,9 @@ impl Run {
     /// answer. Returns `false` if another step has to come first.
     fn keep_within_limits(&mut self, is_vetoed: bool) -> bool {
         // A plan may have freed memory.
-        let memory = self.tracker().used_up(LimitKind::Memory, self.now.elapsed);
+        let memory = self
+            .tracker()
+            .used_up(LimitKind::MaxMemory, self.now.elapsed);
         if self.state.facts.finalizing.is_none()
             && let Some(reason) = memory.or_else(|| self.has_to_be_last())
         {
@@ -332,9 +334,10 @@ impl Run {
         if near.is_empty() {
             return;
         }
-        let texts = near
+        let reasons = near
             .iter()
-            .map(|kind| notice::near(*kind, ledger, self.now.elapsed));
+            .map(|kind| ledger.reason(*kind, self.now.elapsed));
+        let texts = reasons.map(|reason| notice::used(&reason));
         let texts: Vec<String> = texts.collect();
         for limit in near {
             self.record(Entry::Warned { limit });

@@ -18,7 +18,7 @@ pub(crate) type Limit = Amounts<Option<u64>>;
 #[non_exhaustive]
 pub enum NothingLeft {
     /// The amount is used up or reserved by others.
-    #[error("no {0} are left")]
+    #[error("nothing is left of the limit on {}", .0.noun())]
     Of(LimitKind),
     /// The time is over.
     #[error("no time is left")]
@@ -50,9 +50,9 @@ pub(crate) struct Books {
 /// answer, so these do not count.
 fn lacks(limit: &Limit) -> Option<LimitKind> {
     [
-        (limit.tokens, LimitKind::Tokens),
-        (limit.money, LimitKind::Cost),
-        (limit.turns, LimitKind::Turns),
+        (limit.tokens, LimitKind::MaxTokens),
+        (limit.money, LimitKind::MaxCost),
+        (limit.turns, LimitKind::MaxTurns),
     ]
     .into_iter()
     .find_map(|(amount, kind)| (amount == Some(0)).then_some(kind))

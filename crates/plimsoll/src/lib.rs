@@ -106,7 +106,7 @@
 //! ```
 //! # use plimsoll::testing::{ScriptedProvider, Turn};
 //! # use std::time::Duration;
-//! use plimsoll::{Agent, EndReason, Tokens};
+//! use plimsoll::{Agent, Tokens};
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), plimsoll::Error> {
 //! # let model = ScriptedProvider::new([]).then_always(Turn::call("row", serde_json::json!({})));
@@ -116,7 +116,7 @@
 //!     .max_duration(Duration::from_secs(300))
 //!     .build()?;
 //! let output = agent.run("Row to the other side.").await?;
-//! assert!(matches!(output.reason, EndReason::MaxTurns { .. }));
+//! assert_eq!(output.reason.word(), "max_turns");
 //! assert!(!output.reason.is_answer());
 //! # Ok(())
 //! # }

@@ -2,8 +2,8 @@
 //! and the results of the others. Played on the stage of `stage/`.
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, KnownTool, MAX_BATCH, MAX_PARALLEL_TOOLS, Setup,
-    ToolChoice, ToolExecutionStrategy, ToolPhase,
+    Answer, AtLimit, EndReason, Entry, Event, KnownTool, LimitKind, MAX_BATCH, MAX_PARALLEL_TOOLS,
+    Setup, ToolChoice, ToolExecutionStrategy, ToolPhase,
 };
 use plimsoll_context::Message;
 use serde_json::{Value, json};
@@ -313,8 +313,8 @@ fn calls_over_the_limit_are_skipped_in_call_order() {
     assert_eq!(stage.running(), ["a", "c"]);
     stage.done("c", "3").done("a", "1");
     let shown = stage.last_request();
-    let expected = "/ r c 3 / r! d skipped: of the 2 tool calls of this run none is left for this one \
-                    / r! e skipped: of the 2 tool calls of this run none is left for this one / n [";
+    let expected = "/ r c 3 / r! d skipped: 2 of the 2 tool calls of this run are used \
+                    / r! e skipped: 2 of the 2 tool calls of this run are used / n [";
     assert!(shown.contains(expected), "{shown}");
     assert_eq!(
         stage.requests.last().unwrap().request.tool_choice,
@@ -323,7 +323,14 @@ fn calls_over_the_limit_are_skipped_in_call_order() {
     // A limit that is reached already: the same for all.
     stage.calls(&["g:write", "h:read"]);
     assert_eq!(skipped(&stage), ["d", "e", "g", "h"]);
-    assert_eq!(stage.outcome().reason, EndReason::ToolLimit { limit: 2 });
+    assert_eq!(
+        stage.outcome().reason,
+        EndReason::Limit {
+            kind: LimitKind::ToolLimit,
+            used: 2,
+            limit: 2
+        }
+    );
     audit(&stage);
 }
 

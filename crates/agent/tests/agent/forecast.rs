@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{AtLimit, CountTokens, EndReason, ExecutionLimits, Setup, ToolChoice};
+use plimsoll_agent::{
+    AtLimit, CountTokens, EndReason, ExecutionLimits, LimitKind, Setup, ToolChoice,
+};
 use plimsoll_context::{Money, Part, PriceSheet, Rates, StopReason, Tokens, Usage, ViewLimits};
 
 use crate::stage::audit::audit;
@@ -138,7 +140,16 @@ fn a_limit_on_tokens_is_never_exceeded() {
                 assert!(honest.used <= limit, "{told}");
                 assert!(honest.used > limit / 4, "{told}");
                 let reason = &stage.outcome().reason;
-                assert!(matches!(reason, EndReason::MaxTokens { .. }), "{reason:?}");
+                assert!(
+                    matches!(
+                        reason,
+                        EndReason::Limit {
+                            kind: LimitKind::MaxTokens,
+                            ..
+                        }
+                    ),
+                    "{reason:?}"
+                );
                 if at_limit == AtLimit::Finalize {
                     let last = stage.requests.last().unwrap().request.tool_choice;
                     assert_eq!(last, ToolChoice::None, "{told}");
@@ -169,7 +180,16 @@ fn a_limit_on_money_is_never_exceeded() {
                 assert!(spent <= max_cost && spent.0 > max_cost.0 / 4, "{told}");
                 assert_eq!(stage.outcome().cost.whole(), Some(spent), "{told}");
                 let reason = &stage.outcome().reason;
-                assert!(matches!(reason, EndReason::MaxCost { .. }), "{reason:?}");
+                assert!(
+                    matches!(
+                        reason,
+                        EndReason::Limit {
+                            kind: LimitKind::MaxCost,
+                            ..
+                        }
+                    ),
+                    "{reason:?}"
+                );
                 if at_limit == AtLimit::Finalize {
                     assert!(!stage.outcome().text.contains("[Agent stopped"), "{told}");
                 }

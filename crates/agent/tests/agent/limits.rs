@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     AtLimit, CountTokens, EndReason, Entry, ExecutionLimits, ExecutionTracker, Failure, Input,
-    PartialAnswer, Setup, Spend, ToolChoice,
+    LimitKind, PartialAnswer, Setup, Spend, ToolChoice,
 };
 use plimsoll_context::{
     Bytes, CallId, Message, Money, Part, PriceSheet, Rates, Tokens, ToolResult, Usage,
@@ -91,14 +91,27 @@ fn tokens_count_as_processed_or_as_growth() {
             let usage = |n| cached(if n == 0 { 152_000 } else { 150 });
             assert_eq!(read_on(&mut stage, usage), calls, "{count_tokens:?}");
             let outcome = stage.outcome();
-            let limit = Tokens(1_000_000);
             match count_tokens {
                 CountTokens::Growth => {
-                    assert_eq!(outcome.reason, EndReason::MaxTurns { limit: 50 });
+                    assert_eq!(
+                        outcome.reason,
+                        EndReason::Limit {
+                            kind: LimitKind::MaxTurns,
+                            used: 50,
+                            limit: 50
+                        }
+                    );
                 }
                 CountTokens::Processed => {
                     assert!(
-                        matches!(outcome.reason, EndReason::MaxTokens { limit: l, .. } if l == limit),
+                        matches!(
+                            outcome.reason,
+                            EndReason::Limit {
+                                kind: LimitKind::MaxTokens,
+                                limit: 1_000_000,
+                                ..
+                            }
+                        ),
                         "{:?}",
                         outcome.reason
                     );
@@ -125,9 +138,10 @@ fn money_ends_a_run_and_the_last_call_answers() {
     assert_eq!(read_on(&mut stage, fresh), 3);
     assert_eq!(
         stage.outcome().reason,
-        EndReason::MaxCost {
-            limit: dollars(0.50),
-            used: dollars(0.30),
+        EndReason::Limit {
+            kind: LimitKind::MaxCost,
+            limit: dollars(0.50).0,
+            used: dollars(0.30).0,
         }
     );
     assert_eq!(stage.outcome().text, "what I know");
@@ -228,7 +242,10 @@ fn what_a_tool_spent_counts() {
     stage.text("42");
     assert!(matches!(
         stage.outcome().reason,
-        EndReason::MaxTokens { .. }
+        EndReason::Limit {
+            kind: LimitKind::MaxTokens,
+            ..
+        }
     ));
     assert_eq!(stage.outcome().usage.output, Tokens(990));
     let resumed = Stage::resume(stage.log.clone(), stage.setup.clone());
@@ -254,10 +271,14 @@ fn a_model_that_hangs_is_cut_off_for_a_last_answer() {
     stage.now.elapsed = Duration::from_secs(3);
     assert_eq!(stage.run.deadline(), Some(Duration::from_secs(100)));
     stage.text("as far as I got");
-    assert_eq!(
+    assert!(matches!(
         stage.outcome().reason,
-        EndReason::MaxDuration { limit_ms: 100_000 }
-    );
+        EndReason::Limit {
+            kind: LimitKind::MaxDuration,
+            limit: 100_000,
+            ..
+        }
+    ));
     assert_eq!(stage.outcome().text, "as far as I got");
     assert_eq!(stage.run.deadline(), None);
     audit(&stage);
@@ -279,14 +300,14 @@ fn a_tool_that_hangs_is_cut_off_and_the_last_answer_too() {
     assert_eq!(
         stage.last_request(),
         format!(
-            "u go / a [a,b,c,d] / r! a {cut} / r! b {cut} / r c quick / r! d {cut} / n [The time of this run is nearly over. No tool can be called any more. Answer now from what you know, and say plainly what is done and what is not.]"
+            "u go / a [a,b,c,d] / r! a {cut} / r! b {cut} / r c quick / r! d {cut} / n [970 s of the 1000 s of this run are used. No tool can be called any more. Answer now from what you know, and say plainly what is done and what is not.]"
         )
     );
     stage.now.elapsed = Duration::from_secs(1_000);
     stage.tell(Input::Tick);
     assert_eq!(
         stage.outcome().text,
-        "[Agent stopped: Max duration reached (1000 s)]"
+        "[Agent stopped: Max duration reached (1000 s/1000 s)]"
     );
     audit(&stage);
 }
@@ -363,8 +384,9 @@ fn memory_is_a_limit_and_is_given_back() {
     stage.text("enough");
     assert!(matches!(
         stage.outcome().reason,
-        EndReason::MaxMemory {
-            limit: Bytes(50_000),
+        EndReason::Limit {
+            kind: LimitKind::MaxMemory,
+            limit: 50_000,
             ..
         }
     ));
@@ -395,7 +417,7 @@ fn the_model_is_told_once_that_a_limit_is_near() {
         notices,
         [
             "[7 of the 10 turns of this run are used. Use what is left well.]",
-            "[This is the last of 10 turns. No tool can be called any more. Answer now from what you know, and say plainly what is done and what is not.]"
+            "[9 of the 10 turns of this run are used. No tool can be called any more. Answer now from what you know, and say plainly what is done and what is not.]"
         ],
         "70 % are said once"
     );
@@ -449,7 +471,14 @@ fn roll_back_leaves_the_view_as_it_was_before_the_message() {
     stage.calls(&["last:read"]);
     assert!(stage.plans() > 0, "the run had its view compacted");
     let outcome = stage.outcome();
-    assert_eq!(outcome.reason, EndReason::MaxTurns { limit: 6 });
+    assert_eq!(
+        outcome.reason,
+        EndReason::Limit {
+            kind: LimitKind::MaxTurns,
+            used: 6,
+            limit: 6
+        }
+    );
     assert!(outcome.rolled_back);
     assert_eq!(
         outcome.text,
@@ -482,28 +511,41 @@ fn the_tracker_alone_says_which_limit_is_reached() {
     assert_eq!(none.check_limits(604 * second), None);
     assert_eq!(
         none.check_limits(605 * second),
-        Some(EndReason::MaxDuration { limit_ms: 600_000 })
+        Some(EndReason::Limit {
+            kind: LimitKind::MaxDuration,
+            used: 600_000,
+            limit: 600_000
+        })
     );
     let mut all = tracker(ExecutionLimits {
         max_tool_calls: Some(2),
         ..ExecutionLimits::standard()
     });
     all.tokens_used = Tokens(1_000_000);
-    let tokens = EndReason::MaxTokens {
-        limit: Tokens(1_000_000),
-        used: Tokens(1_000_000),
+    let tokens = EndReason::Limit {
+        kind: LimitKind::MaxTokens,
+        limit: 1_000_000,
+        used: 1_000_000,
     };
     assert_eq!(all.check_limits(Duration::ZERO), Some(tokens));
     all.tokens_used = Tokens(0);
     all.tool_calls = 2;
     assert_eq!(
         all.check_limits(Duration::ZERO),
-        Some(EndReason::ToolLimit { limit: 2 })
+        Some(EndReason::Limit {
+            kind: LimitKind::ToolLimit,
+            used: 2,
+            limit: 2
+        })
     );
     all.turns = 50;
     assert_eq!(
         all.check_limits(Duration::ZERO),
-        Some(EndReason::MaxTurns { limit: 50 })
+        Some(EndReason::Limit {
+            kind: LimitKind::MaxTurns,
+            used: 50,
+            limit: 50
+        })
     );
 }
 
@@ -534,9 +576,14 @@ fn the_ladder_does_not_pass_a_limit() {
         message: "cut".into(),
     });
     assert!(!stage.calling, "no further call");
-    assert!(
-        matches!(stage.outcome().reason, EndReason::MaxTokens { used, .. } if used > Tokens(500_000))
-    );
+    assert!(matches!(
+        stage.outcome().reason,
+        EndReason::Limit {
+            kind: LimitKind::MaxTokens,
+            used: 500_001..,
+            ..
+        }
+    ));
     audit(&stage);
 }
 
@@ -578,7 +625,10 @@ fn a_summary_does_not_pass_a_limit() {
         }
         assert!(matches!(
             stage.outcome().reason,
-            EndReason::MaxTokens { .. }
+            EndReason::Limit {
+                kind: LimitKind::MaxTokens,
+                ..
+            }
         ));
         audit(&stage);
     }
@@ -608,7 +658,14 @@ fn a_server_that_refuses_tool_choice_none_still_answers() {
         }
         assert_eq!(stage.executed(), ["a"]);
         let outcome = stage.outcome();
-        assert_eq!(outcome.reason, EndReason::MaxTurns { limit: 2 });
+        assert_eq!(
+            outcome.reason,
+            EndReason::Limit {
+                kind: LimitKind::MaxTurns,
+                used: 2,
+                limit: 2
+            }
+        );
         assert_eq!(outcome.text, "what I know");
         audit(&stage);
         // The next run knows it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use plimsoll_agent::{
     BranchRecord, CallKey, Cost, EndReason, Entry, ExecutionLimits, Input, KEPT_FOR_RESULT,
-    KnownTool, LOG_FORMAT, Now, Outcome, Run, Setup, Spend, Step, TargetOf,
+    KnownTool, LOG_FORMAT, LimitKind, Now, Outcome, Run, Setup, Spend, Step, TargetOf,
 };
 use plimsoll_context::{
     CallId, Chars4, ContextStrategy, Message, Money, Part, Reply, Seq, StopReason, Tokens,
@@ -184,7 +184,14 @@ fn calls_that_others_have_used_up_do_not_run() {
     run.handle(Now::default(), reply(vec![Part::text("It is half done.")]));
     let (_, outcome) = settle(&mut run);
     let outcome = outcome.unwrap();
-    assert_eq!(outcome.reason, EndReason::ToolLimit { limit: 3 });
+    assert_eq!(
+        outcome.reason,
+        EndReason::Limit {
+            kind: LimitKind::ToolLimit,
+            used: 3,
+            limit: 3
+        }
+    );
     assert_eq!(
         (outcome.text.as_str(), outcome.tool_calls),
         ("It is half done.", 3)

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{AtLimit, EndReason, Entry, Outcome, RunRecord, Setup, State, run_records};
+use plimsoll_agent::{
+    AtLimit, EndReason, Entry, LimitKind, Outcome, RunRecord, Setup, State, run_records,
+};
 use plimsoll_context::{Chars4, Message, Part, PriceSheet, Rates, Tokens, Usage};
 
 use crate::stage::audit::audit;
@@ -95,7 +97,13 @@ fn what_is_undone_is_marked_and_the_record_stays() {
     let mut stage = Stage::new(limits(1, None, AtLimit::Rollback));
     stage.say("one").text("fine");
     stage.say("two").calls(&["c1:read"]);
-    assert!(matches!(stage.outcome().reason, EndReason::MaxTurns { .. }));
+    assert!(matches!(
+        stage.outcome().reason,
+        EndReason::Limit {
+            kind: LimitKind::MaxTurns,
+            ..
+        }
+    ));
     stage.say("three").text("fine");
     let marked = |stage: &Stage| -> Vec<bool> {
         let records = run_records("s", &stage.log);

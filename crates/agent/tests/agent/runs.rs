@@ -2,7 +2,8 @@
 //! that run, and the end of the run. Requests that are refused as too long are in `ladder.rs`.
 
 use plimsoll_agent::{
-    Answer, AtLimit, EndReason, Entry, Event, Failure, Repetition, Setup, ToolChoice, ToolPhase,
+    Answer, AtLimit, EndReason, Entry, Event, Failure, LimitKind, Repetition, Setup, ToolChoice,
+    ToolPhase,
 };
 use plimsoll_context::{Message, Part, Ppm, Threshold, Tokens, Usage};
 
@@ -201,7 +202,14 @@ fn max_turns_are_hard() {
         );
         assert_eq!(ran, with_tools, "{name}");
         assert_eq!(stage.outcome().text, text, "{name}");
-        assert_eq!(stage.outcome().reason, EndReason::MaxTurns { limit: max });
+        assert_eq!(
+            stage.outcome().reason,
+            EndReason::Limit {
+                kind: LimitKind::MaxTurns,
+                used: max,
+                limit: max
+            }
+        );
         audit(&stage);
     }
 }
@@ -237,12 +245,19 @@ fn max_tool_calls_run_the_first_and_skip_the_rest() {
     assert_eq!(
         stage.last_request(),
         "u go / a [a,b,c] / r a 1 / r b 2 \
-         / r! c skipped: of the 2 tool calls of this run none is left for this one \
-         / n [All 2 tool calls of this run are used. No tool can be called any more. Answer now \
+         / r! c skipped: 2 of the 2 tool calls of this run are used \
+         / n [2 of the 2 tool calls of this run are used. No tool can be called any more. Answer now \
          from what you know, and say plainly what is done and what is not.]"
     );
     stage.text("what I know");
-    assert_eq!(stage.outcome().reason, EndReason::ToolLimit { limit: 2 });
+    assert_eq!(
+        stage.outcome().reason,
+        EndReason::Limit {
+            kind: LimitKind::ToolLimit,
+            used: 2,
+            limit: 2
+        }
+    );
     assert_eq!(stage.outcome().text, "what I know");
     // The next run is fresh.
     stage
@@ -263,7 +278,14 @@ fn a_disobedient_model_ends_the_run_with_a_text() {
     assert_eq!(stage.executed(), ["a"]);
     assert_eq!(stage.requests.len(), 2);
     let outcome = stage.outcome();
-    assert_eq!(outcome.reason, EndReason::ToolLimit { limit: 1 });
+    assert_eq!(
+        outcome.reason,
+        EndReason::Limit {
+            kind: LimitKind::ToolLimit,
+            used: 1,
+            limit: 1
+        }
+    );
     assert_eq!(
         outcome.text,
         "[Agent stopped: Max tool calls reached (1/1)]"
@@ -315,7 +337,14 @@ fn no_tool_calls_at_all() {
         stage.say("go").calls(&["a:read"]);
         assert!(stage.executed.is_empty());
         stage.finish();
-        assert_eq!(stage.outcome().reason, EndReason::ToolLimit { limit: 0 });
+        assert_eq!(
+            stage.outcome().reason,
+            EndReason::Limit {
+                kind: LimitKind::ToolLimit,
+                used: 0,
+                limit: 0
+            }
+        );
         audit(&stage);
     }
 }
@@ -595,7 +624,14 @@ fn after_a_crash_a_batch_is_read_before_it_runs() {
     assert_eq!(next.running(), ["a"]);
     next.done("a", "1").text("done");
     let outcome = next.outcome();
-    assert_eq!(outcome.reason, EndReason::ToolLimit { limit: 1 });
+    assert_eq!(
+        outcome.reason,
+        EndReason::Limit {
+            kind: LimitKind::ToolLimit,
+            used: 1,
+            limit: 1
+        }
+    );
     let bad = ["a:read:{\"path\":", "b:write"];
     let mut stage = Stage::new(setup());
     stage.say("go").calls(&bad);
@@ -615,7 +651,14 @@ fn limits_hold_across_a_crash() {
     let mut next = Stage::resume(stage.log.clone(), stage.setup.clone());
     next.go_on().calls(&["b:read", "c:read"]).done("b", "2");
     assert_eq!(next.executed(), ["b"]);
-    assert_eq!(next.outcome().reason, EndReason::ToolLimit { limit: 2 });
+    assert_eq!(
+        next.outcome().reason,
+        EndReason::Limit {
+            kind: LimitKind::ToolLimit,
+            used: 2,
+            limit: 2
+        }
+    );
     assert_eq!(next.outcome().turns, 2);
     assert_eq!(next.run.state().runs(), 1);
     audit(&next);
@@ -651,7 +694,14 @@ fn after_a_crash_a_last_answer_ends_the_run_at_its_limit() {
         if !next.requests.is_empty() {
             next.text("half of it");
         }
-        assert_eq!(next.outcome().reason, EndReason::MaxTurns { limit: 2 });
+        assert_eq!(
+            next.outcome().reason,
+            EndReason::Limit {
+                kind: LimitKind::MaxTurns,
+                used: 2,
+                limit: 2
+            }
+        );
         assert_eq!(next.outcome().text, stage.outcome().text);
         audit(&next);
     }

@@ -10,6 +10,7 @@ use agent_client_protocol::v1::schema::{
     self, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, ContentBlock,
     SessionUpdate, UnstructuredCommandInput,
 };
+use plimsoll::limits::LimitKind;
 use plimsoll::model::{Failure, StopReason};
 use plimsoll::store::SqliteStore;
 use plimsoll::{AgentOutput, EndReason, Part, Remote, SessionId, SessionStore};
@@ -243,7 +244,10 @@ impl OpenSession {
                 _ => Reason::EndTurn,
             },
             EndReason::Interrupted => Reason::Cancelled,
-            EndReason::MaxTokens { .. } => Reason::MaxTokens,
+            EndReason::Limit {
+                kind: LimitKind::MaxTokens,
+                ..
+            } => Reason::MaxTokens,
             reason if reason.is_limit() => Reason::MaxTurnRequests,
             EndReason::Refused { .. }
             | EndReason::Failed {

@@ -47,7 +47,7 @@ fn what_is_reserved_is_gone_at_once_and_what_was_not_used_comes_back() {
     // The second wants more than is left.
     let two = root.open(tokens(60), 1).unwrap();
     assert_eq!((left(&root), left(&two)), (Some(0), Some(40)));
-    let nothing = NothingLeft::Of(LimitKind::Tokens);
+    let nothing = NothingLeft::Of(LimitKind::MaxTokens);
     assert_eq!(root.open(tokens(1), 1).unwrap_err(), nothing);
     use_tokens(&one, 10);
     assert_eq!((left(&root), left(&one)), (Some(0), Some(50)));

@@ -152,7 +152,7 @@ fn a_run_is_booked_once_and_keeps_what_it_needs() {
     assert_eq!(grant.limits().max_total_tokens, Some(Tokens(7_100)));
     assert_eq!(
         call.reserve(&limits).unwrap_err().to_string(),
-        "no tokens are left"
+        "nothing is left of the limit on tokens"
     );
     assert_eq!(call.at_work(), 1);
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Repetition, SessionEvent};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, LimitKind, Repetition, SessionEvent};
 use plimsoll_context::{ContextStrategy, Tokens};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -351,7 +351,14 @@ async fn an_unknown_window_is_learned_from_a_refusal() {
             .unwrap();
         let before = provider.requests().len();
         let output = agent.run("go").await.unwrap();
-        assert_eq!(output.reason, EndReason::MaxTurns { limit: 10 });
+        assert_eq!(
+            output.reason,
+            EndReason::Limit {
+                kind: LimitKind::MaxTurns,
+                used: 10,
+                limit: 10
+            }
+        );
         assert_eq!(output.turns, 10, "{strategy:?}");
         let requests = provider.requests().split_off(before);
         assert!(requests.len() > 10, "some were refused");
@@ -426,7 +433,14 @@ async fn polling_and_other_calls_are_no_loop() {
         .build()
         .unwrap();
     let output = agent.run("go").await.unwrap();
-    assert_eq!(output.reason, EndReason::MaxTurns { limit: 12 });
+    assert_eq!(
+        output.reason,
+        EndReason::Limit {
+            kind: LimitKind::MaxTurns,
+            used: 12,
+            limit: 12
+        }
+    );
     let others = (0..12).map(|n| Turn::call("echo", json!({"text": format!("{n}")})));
     let provider = ScriptedProvider::new(others).then_always(Turn::say("done"));
     let agent = agent_of(&provider, 2);

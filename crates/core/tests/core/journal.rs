@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use plimsoll_agent::{EndReason, Entry, ExecutionLimits, Waiting};
+use plimsoll_agent::{EndReason, Entry, ExecutionLimits, LimitKind, Waiting};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentLoopConfig, AgentOutput, Error, JOURNAL_FORMAT, Journal, JournalFault,
@@ -265,7 +265,14 @@ async fn limits_are_those_of_the_whole_run() {
     let mut session = agent.session(id()).await.unwrap();
     let output = session.run_journaled(&request, &LocalJournal).await;
     let output = output.unwrap();
-    assert_eq!(output.reason, EndReason::MaxTurns { limit: 4 });
+    assert_eq!(
+        output.reason,
+        EndReason::Limit {
+            kind: LimitKind::MaxTurns,
+            used: 4,
+            limit: 4
+        }
+    );
     assert_eq!(provider.requests().len(), 4);
 
     // So is the time, which went on while nobody worked.
@@ -288,7 +295,14 @@ async fn limits_are_those_of_the_whole_run() {
         .build()
         .unwrap();
     let output = work(&agent, &journal).await.unwrap();
-    assert_eq!(output.reason, EndReason::MaxDuration { limit_ms: 60_000 });
+    assert!(matches!(
+        output.reason,
+        EndReason::Limit {
+            kind: LimitKind::MaxDuration,
+            limit: 60_000,
+            ..
+        }
+    ));
     assert!(provider.requests().is_empty());
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{AtLimit, EndReason, Entry, ExecutionLimits, Failure, Request};
+use plimsoll_agent::{AtLimit, EndReason, Entry, ExecutionLimits, Failure, LimitKind, Request};
 use plimsoll_context::{Delta, Money, Part, PriceSheet, Rates, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::{
     Agent, AgentBuilder, AgentOutput, Error, MemoryStore, Provider, RetryConfig, Session,
@@ -192,7 +192,14 @@ async fn a_limit_that_a_broken_try_reaches_ends_the_run_before_the_next() {
         .await
         .unwrap();
     assert!(
-        matches!(output.reason, EndReason::MaxTokens { used, .. } if used == Tokens(1_202)),
+        matches!(
+            output.reason,
+            EndReason::Limit {
+                kind: LimitKind::MaxTokens,
+                used: 1_202,
+                ..
+            }
+        ),
         "{:?}",
         output.reason
     );
@@ -318,7 +325,13 @@ async fn an_answer_that_runs_out_of_time_is_kept_and_charged() {
         let agent = builder.build().unwrap();
         let mut session = agent.session(id()).await.unwrap();
         let output = session.run("find ports").await.unwrap();
-        assert!(matches!(output.reason, EndReason::MaxDuration { .. }));
+        assert!(matches!(
+            output.reason,
+            EndReason::Limit {
+                kind: LimitKind::MaxDuration,
+                ..
+            }
+        ));
         assert_eq!(output.estimated.output, Tokens(5));
         assert!(output.cost.known > Money(5));
         assert_eq!(texts(&session)[..3], ["find ports", half, CUT_OFF]);
@@ -367,7 +380,13 @@ async fn broken_attempts_that_leave_no_money_for_another_end_the_run() {
     let limit = Money(420);
     let agent = agent(&provider).max_cost(limit).build().unwrap();
     let output = agent.run("hi").await.unwrap();
-    assert!(matches!(output.reason, EndReason::MaxCost { .. }));
+    assert!(matches!(
+        output.reason,
+        EndReason::Limit {
+            kind: LimitKind::MaxCost,
+            ..
+        }
+    ));
     assert_eq!(provider.calls(), 1);
 }
 

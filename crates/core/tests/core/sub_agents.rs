@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, ExecutionLimits, SessionEvent, Spend, TurnTrigger};
+use plimsoll_agent::{
+    EndReason, Entry, Event, ExecutionLimits, LimitKind, SessionEvent, Spend, TurnTrigger,
+};
 use plimsoll_context::{Money, PriceSheet, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -252,7 +254,7 @@ async fn where_nothing_is_left_the_caller_is_told_and_goes_on() {
     assert_eq!(output.text, "Not done.");
     let told = last(&model);
     assert!(
-        told.contains("`scout` was not started:") && told.contains("tokens are left for it"),
+        told.contains("`scout` was not started:") && told.contains("left of the limit on tokens for it"),
         "{told}"
     );
 }
@@ -325,11 +327,18 @@ async fn its_tool_calls_are_the_callers() {
         .unwrap();
     let output = captain.run("go").await.unwrap();
     assert_eq!(output.text, "done");
-    assert_eq!(output.reason, EndReason::ToolLimit { limit: 3 });
+    assert_eq!(
+        output.reason,
+        EndReason::Limit {
+            kind: LimitKind::ToolLimit,
+            used: 3,
+            limit: 3
+        }
+    );
     assert_eq!(
         last(&model).lines().next(),
         Some(
-            "[All 3 tool calls of this run are used. No tool can be called any more. Answer now from what you know, and say plainly what is done and what is not.]"
+            "[3 of the 3 tool calls of this run are used. No tool can be called any more. Answer now from what you know, and say plainly what is done and what is not.]"
         )
     );
     let results = &model.requests()[1]["messages"];

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Request, SessionEvent};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, LimitKind, Request, SessionEvent};
 use plimsoll_context::{Delta, Part, Reply, StopReason, Tokens, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
@@ -50,7 +50,13 @@ async fn refusals(
         .unwrap();
     let output = agent.run("keep watch").await.unwrap();
     assert!(
-        matches!(output.reason, EndReason::MaxTurns { .. }),
+        matches!(
+            output.reason,
+            EndReason::Limit {
+                kind: LimitKind::MaxTurns,
+                ..
+            }
+        ),
         "{output:?}"
     );
     *count.lock().unwrap()
@@ -134,7 +140,13 @@ async fn a_request_that_was_cut_at_the_known_window_is_made_again_and_smaller() 
     let store = Arc::new(MemoryStore::default());
     let (events, log, output) = watched(provider, window, &store).await;
     assert!(
-        matches!(output.reason, EndReason::MaxTurns { .. }),
+        matches!(
+            output.reason,
+            EndReason::Limit {
+                kind: LimitKind::MaxTurns,
+                ..
+            }
+        ),
         "{output:?}"
     );
     let overflows: Vec<&str> = events
@@ -182,7 +194,13 @@ async fn a_low_report_is_a_warning_and_neither_an_end_nor_a_smaller_window() {
         let store = Arc::new(MemoryStore::default());
         let (events, log, output) = watched(reporting(server), window, &store).await;
         assert!(
-            matches!(output.reason, EndReason::MaxTurns { .. }),
+            matches!(
+                output.reason,
+                EndReason::Limit {
+                    kind: LimitKind::MaxTurns,
+                    ..
+                }
+            ),
             "{output:?}"
         );
         assert!(

@@ -1,6 +1,7 @@
 //! What a program prints has a text of one line.
 
 use plimsoll::hooks::HookPoint;
+use plimsoll::limits::LimitKind;
 use plimsoll::pricing::Cost;
 use plimsoll::session::new_session_id;
 use plimsoll::testing::{ScriptedProvider, Turn};
@@ -45,7 +46,12 @@ fn amounts_and_settings_are_printed() {
         (Bytes(12).to_string(), "12"),
         (SessionId::new("voyage").unwrap().to_string(), "voyage"),
         (
-            EndReason::MaxTurns { limit: 5 }.to_string(),
+            EndReason::Limit {
+                kind: LimitKind::MaxTurns,
+                used: 5,
+                limit: 5,
+            }
+            .to_string(),
             "Max turns reached (5/5)",
         ),
         (EndReason::Interrupted.to_string(), "Interrupted"),
