@@ -122,8 +122,8 @@ impl State {
     /// Checks whether the view contains a call of a tool with a matching name. Views that an undo
     /// would restore count as well.
     pub fn has_called(&self, matches: impl Fn(&ToolCall) -> bool) -> bool {
-        let old = self.marks.0.iter().filter_map(|mark| mark.of.as_deref());
-        let items = old.flatten().chain(self.transcript.items());
+        let old = self.marks.0.iter().flat_map(|(_, items)| items);
+        let items = old.chain(self.transcript.items());
         let mut calls = items.flat_map(|item| item.message.calls());
         calls.any(matches)
     }
@@ -291,7 +291,6 @@ impl State {
                 self.memory.takes(message);
             }
             Entry::PlanApplied { plan } => {
-                self.marks.keep(&self.transcript);
                 let released = self.transcript.replay(plan)?;
                 self.memory.planned(&released.items, &self.transcript);
                 self.facts.sent = self.facts.sent.and_then(|sent| plan.keeps(sent));
@@ -312,13 +311,11 @@ impl State {
                 }
             }
             Entry::Pinned { seq, pin } => {
-                self.marks.keep(&self.transcript);
                 if !self.transcript.set_pin(*seq, pin.clone()) {
                     return Err(FoldError::Pin(*seq));
                 }
             }
             Entry::Unpinned { seq } => {
-                self.marks.keep(&self.transcript);
                 self.transcript.unpin(*seq);
             }
             Entry::WindowLearned {

@@ -1,10 +1,9 @@
 //! Undo: restores the view to its state before a run.
 //!
-//! Each run sets a mark. A mark is cheap while the view only grows; the first edit after it stores the
-//! old items. The log keeps the undone entries.
+//! Each run keeps the items of the view before it, which share their messages with the view. The log keeps the
+//! undone entries.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use plimsoll_context::{Item, Message, Tokens, Transcript};
 
@@ -29,18 +28,9 @@ pub enum UndoError {
     Nothing,
 }
 
-/// The views before each of the last runs.
+/// The views before each of the last runs, oldest first, with the numbers of these runs.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Marks(pub(crate) VecDeque<Mark>);
-
-#[derive(Debug, Clone)]
-pub(crate) struct Mark {
-    pub(crate) run: u64,
-    /// Number of items in the view.
-    pub(crate) len: usize,
-    /// The items of the old view, if they differ from the current ones.
-    pub(crate) of: Option<Arc<[Item]>>,
-}
+pub(crate) struct Marks(pub(crate) VecDeque<(u64, Vec<Item>)>);
 
 impl Marks {
     /// Sets a mark at the start of a run. Open tool calls belong to the run, because the message with
@@ -52,47 +42,26 @@ impl Marks {
         if self.0.len() == MAX_UNDO {
             self.0.pop_front();
         }
-        self.0.push_back(Mark {
-            run,
-            len: open.unwrap_or(items.len()),
-            of: None,
-        });
-    }
-
-    /// Stores the old items before the view changes at another place than its end.
-    pub(crate) fn keep(&mut self, view: &Transcript) {
-        let open = self.0.iter_mut().filter(|mark| mark.of.is_none());
-        let open: Vec<&mut Mark> = open.collect();
-        let Some(longest) = open.iter().map(|mark| mark.len).max() else {
-            return;
-        };
-        let items: Arc<[Item]> = view.items().iter().take(longest).cloned().collect();
-        for mark in open {
-            mark.of = Some(Arc::clone(&items));
-        }
+        let items = items.iter().take(open.unwrap_or(items.len()));
+        self.0.push_back((run, items.cloned().collect()));
     }
 
     /// Returns the newest run that is not undone.
     pub(crate) fn newest(&self) -> Option<u64> {
-        self.0.back().map(|mark| mark.run)
+        self.0.back().map(|(run, _)| *run)
     }
 
     /// Returns the view before a run. Removes the mark of the run and all later ones.
-    pub(crate) fn take(&mut self, run: u64, view: &Transcript) -> Option<Vec<Item>> {
-        let at = self.0.iter().position(|mark| mark.run == run)?;
-        let mark = self.0.split_off(at).pop_front()?;
-        let items = match &mark.of {
-            Some(items) => items,
-            None => view.items(),
-        };
-        Some(items.iter().take(mark.len).cloned().collect())
+    fn take(&mut self, run: u64) -> Option<Vec<Item>> {
+        let at = self.0.iter().position(|(of, _)| *of == run)?;
+        self.0.split_off(at).pop_front().map(|(_, items)| items)
     }
 }
 
 impl State {
     /// Restores the view to its state before a run. Returns `false` if the run has no mark.
     pub(crate) fn roll_back(&mut self, run: u64) -> bool {
-        let Some(items) = self.marks.take(run, &self.transcript) else {
+        let Some(items) = self.marks.take(run) else {
             return false;
         };
         self.transcript.rewind(items);
