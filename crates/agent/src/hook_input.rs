@@ -236,32 +236,16 @@ impl HookPoint {
     /// All points, in the order in which a run reaches them.
     pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Returns `true` if a "no" has an effect at this point.
+    /// Returns `true` if a "no" has an effect at this point, as before anything that happens.
     #[must_use]
     pub fn decides(self) -> bool {
-        matches!(
-            self,
-            Self::BeforeTask
-                | Self::BeforeLoop
-                | Self::BeforeTurn
-                | Self::BeforeToolExecution
-                | Self::BeforeToolExecutionUpdate
-                | Self::BeforeCompactionStart
-                | Self::CheckAnswer
-        )
+        self == Self::CheckAnswer || self.name().starts_with("before_")
     }
 
     /// Returns `true` if the point concerns one tool call.
     #[must_use]
     pub fn is_of_a_tool(self) -> bool {
-        matches!(
-            self,
-            Self::BeforeToolExecution
-                | Self::BeforeToolExecutionUpdate
-                | Self::AfterToolExecutionUpdate
-                | Self::TransformToolResult
-                | Self::AfterToolExecution
-        )
+        self.name().contains("_tool_")
     }
 
     /// Returns the name as used in configuration files.

@@ -16,19 +16,30 @@ use crate::pattern::Pattern;
 /// Maximum number of rules of one run.
 pub const MAX_RULES: usize = 1_000;
 
-/// The decision of a rule about a call.
+/// The decision of a rule about a call. The strictest one is the largest value.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Hash, Display, EnumString, IntoStaticStr, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Display,
+    EnumString,
+    IntoStaticStr,
+    Deserialize,
 )]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Permission {
     /// The call runs without approval.
     Allow,
-    /// The call does not run, and its result tells the model so.
-    Deny,
     /// The call needs approval.
     Ask,
+    /// The call does not run, and its result tells the model so.
+    Deny,
 }
 
 /// One rule for tool calls.
@@ -386,13 +397,12 @@ impl Permissions {
                 (PatternMatch::Yes | PatternMatch::Unclear, permission) => Some(permission),
             }
         });
-        match decision {
-            Some(Permission::Deny) => decision,
-            _ if !is_unclear => decision,
-            // Nobody would be asked.
-            _ if self.mode == PermissionMode::Yes => Some(Permission::Deny),
-            _ => Some(Permission::Ask),
-        }
+        // In that mode, nobody would be asked.
+        let unclear = match self.mode {
+            PermissionMode::Yes => Permission::Deny,
+            _ => Permission::Ask,
+        };
+        decision.max(is_unclear.then_some(unclear))
     }
 
     fn decide_path(
@@ -410,19 +420,10 @@ impl Permissions {
             (rule.permission != Permission::Allow).then_some(rule.permission)
         };
         let others = path.same_as.iter().filter_map(restricts);
-        let decisions: Vec<Permission> = own
-            .map(|rule| rule.permission)
-            .into_iter()
-            .chain(others)
-            .collect();
         let is_named = own.is_some_and(|rule| rule.names(target));
-        if decisions.contains(&Permission::Deny) {
-            Some(Permission::Deny)
-        } else if decisions.contains(&Permission::Ask) || (path.is_protected && !is_named) {
-            Some(Permission::Ask)
-        } else {
-            decisions.first().copied()
-        }
+        let asks = (path.is_protected && !is_named).then_some(Permission::Ask);
+        let own = own.map(|rule| rule.permission);
+        others.chain(asks).chain(own).max()
     }
 }
 

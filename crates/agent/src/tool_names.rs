@@ -3,8 +3,6 @@
 //! The decision depends only on the list of tools, so a resumed run decides the same. Permission rules
 //! apply afterwards.
 
-use std::collections::HashMap;
-
 /// Maximum number of typing errors in a tool name.
 pub const MAX_NAME_EDITS: usize = 2;
 /// Maximum length of a name that is compared, in characters. A longer name is not a typing error, and
@@ -31,7 +29,6 @@ const MCP_PREFIX: &str = "mcp__";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolNames {
     names: Vec<Name>,
-    exact: HashMap<String, usize>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +41,9 @@ impl ToolNames {
     /// Creates a list of names, in the order of the tools.
     pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
         let names = names.into_iter().map(Into::into);
-        let names: Vec<Name> = names.map(Name::new).collect();
-        let exact = names.iter().enumerate();
-        let exact = exact.map(|(at, name)| (name.written.clone(), at)).collect();
-        Self { names, exact }
+        Self {
+            names: names.map(Name::new).collect(),
+        }
     }
 
     /// Returns the names, in the order of the tools.
@@ -70,7 +66,7 @@ impl ToolNames {
     /// If several tools match equally well, none is chosen.
     #[must_use]
     pub fn resolve(&self, name: &str) -> Option<&str> {
-        if let Some((name, _)) = self.exact.get_key_value(name) {
+        if let Some(name) = self.iter().find(|known| *known == name) {
             return Some(name);
         }
         if name.chars().nth(MAX_NAME).is_some() {
