@@ -15,10 +15,8 @@ use crate::state::State;
 pub struct Contents {
     /// Pinned messages.
     pub pins: Share,
-    /// The first message of the user.
-    pub task: Share,
-    /// The user's other messages.
-    pub messages: Share,
+    /// The user's messages.
+    pub user: Share,
     /// Notices of the run, which are sent in the role of the user.
     pub notices: Share,
     /// Summaries of removed messages.
@@ -75,14 +73,13 @@ impl Contents {
     pub fn of(state: &State) -> Self {
         let mut contents = Self::default();
         let mut tools: HashMap<&CallId, &str> = HashMap::new();
-        let mut has_task = false;
         for item in state.transcript().items() {
             for call in item.message.calls() {
                 tools.insert(&call.id, &call.name);
             }
-            let is_task = item.message.is_user() && !has_task;
-            has_task |= is_task;
-            contents.share_of(item, is_task, &tools).add(item);
+            let share = contents.share_of(item, &tools);
+            share.messages += 1;
+            share.tokens += item.tokens;
         }
         contents
     }
@@ -98,19 +95,13 @@ impl Contents {
         all
     }
 
-    fn share_of(
-        &mut self,
-        item: &Item,
-        is_task: bool,
-        tools: &HashMap<&CallId, &str>,
-    ) -> &mut Share {
+    fn share_of(&mut self, item: &Item, tools: &HashMap<&CallId, &str>) -> &mut Share {
         if item.pin.is_some() {
             return &mut self.pins;
         }
         match item.message.as_ref() {
             Message::System { .. } => &mut self.system,
-            Message::User { .. } if is_task => &mut self.task,
-            Message::User { .. } => &mut self.messages,
+            Message::User { .. } => &mut self.user,
             Message::Notice { .. } => &mut self.notices,
             Message::Summary { .. } => &mut self.summaries,
             Message::Assistant { .. } => &mut self.answers,
@@ -119,12 +110,5 @@ impl Contents {
                 self.results.entry(name.to_owned()).or_default()
             }
         }
-    }
-}
-
-impl Share {
-    fn add(&mut self, item: &Item) {
-        self.messages += 1;
-        self.tokens += item.tokens;
     }
 }

@@ -89,16 +89,12 @@ fn parts(of: &WindowUse) -> Vec<WindowPart> {
     let part = |name: &str, count, tokens| (name.to_owned(), count, tokens);
     let share = |name: &str, share: Share| part(name, Some(share.messages), share.tokens);
     let view = &of.view;
-    let user = Share {
-        messages: view.task.messages + view.messages.messages,
-        tokens: view.task.tokens + view.messages.tokens,
-    };
     let mut parts = vec![
         part("system prompt", None, of.system),
         part("tools", Some(of.tool_count), of.tools),
         share("pins", view.pins),
         share("summaries", view.summaries),
-        share("user", user),
+        share("user", view.user),
         share("assistant", view.answers),
         share("tool results", view.all_results()),
     ];
@@ -137,7 +133,7 @@ mod tests {
 
     fn window() -> WindowUse {
         let mut view = Contents {
-            task: share(1, 20),
+            user: share(1, 20),
             answers: share(20, 280),
             ..Contents::default()
         };

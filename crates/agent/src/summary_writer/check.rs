@@ -1,4 +1,4 @@
-//! Checks whether an answer is a summary: it must have some of our headings, and text below them.
+//! Checks whether an answer is a summary: it must have some of our headings.
 //!
 //! Lines that name a path or an id that never occurred are marked. Important messages are quoted
 //! separately.
@@ -24,8 +24,7 @@ const LEAST_HEADINGS: usize = 4;
 /// An answer that contains this many characters of the prompt's beginning is an echo.
 const ECHO: usize = 80;
 
-/// Extracts the summary from an answer: the headings that have text, in our format, and the text below
-/// them unchanged.
+/// Extracts the summary from an answer: everything from its first heading on.
 ///
 /// # Errors
 /// The reason why the answer is not a summary.
@@ -41,28 +40,7 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     if is_echo(&text, prompt) {
         return Err("it repeated its input".to_owned());
     }
-    let mut found = BTreeSet::new();
-    let mut summary = String::new();
-    let mut due = String::new();
-    for line in text.lines() {
-        let content = match heading(line) {
-            Some((heading, rest)) => {
-                found.insert(heading);
-                // The work may be done by now, because newer messages follow the summary.
-                let as_of = match heading {
-                    "Under way" | "Open work" | "Next step" => " (when this was written)",
-                    _ => "",
-                };
-                due = format!("## {heading}{as_of}\n");
-                format!("- {rest}")
-            }
-            None => line.trim_end().to_owned(),
-        };
-        if !found.is_empty() && !says_none(&content) {
-            summary.push_str(&std::mem::take(&mut due));
-            summary.push_str(&format!("{content}\n"));
-        }
-    }
+    let found: BTreeSet<&str> = text.lines().filter_map(heading).collect();
     if found.len() < LEAST_HEADINGS {
         return Err(format!(
             "it had {} of the {} headings that a summary has",
@@ -70,10 +48,9 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
             HEADINGS.len()
         ));
     }
-    if summary.is_empty() {
-        return Err("it is nearly empty".to_owned());
-    }
-    Ok(summary.trim_end().to_owned())
+    let lines = text.lines().skip_while(|line| heading(line).is_none());
+    let lines: Vec<&str> = lines.collect();
+    Ok(lines.join("\n").trim_end().to_owned())
 }
 
 /// The mark of a line that names something that never occurred.
@@ -95,39 +72,22 @@ pub(crate) fn marked(text: &str, known: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Parses a line as a heading, and returns it with the rest of the line. Models write `## Goal`,
-/// `**Goal**`, `Goal:` and `1. Goal`.
-fn heading(line: &str) -> Option<(&'static str, &str)> {
+/// Returns the heading that a line is or begins with. Models write `## Goal`, `**Goal**`, `Goal:` and
+/// `1. Goal`.
+fn heading(line: &str) -> Option<&'static str> {
     let bare = line
         .trim()
         .trim_start_matches(|c: char| "#*0123456789. ".contains(c));
-    let decorated = bare.len() < line.trim().len();
-    HEADINGS.into_iter().find_map(|heading| {
-        let head = bare.get(..heading.len())?;
-        if !head.eq_ignore_ascii_case(heading) {
-            return None;
-        }
-        let rest = bare.get(heading.len()..)?;
-        // Our own format in a former summary.
+    HEADINGS.into_iter().find(|heading| {
+        let (head, rest) = (bare.get(..heading.len()), bare.get(heading.len()..));
         let rest = rest
-            .strip_prefix(" (when this was written)")
-            .unwrap_or(rest);
-        let plain = rest.trim_start_matches('*').trim_start();
-        let after = plain.strip_prefix(':').or(plain.is_empty().then_some(""));
+            .unwrap_or_default()
+            .trim_start_matches('*')
+            .trim_start();
         // A line that merely begins with the word is not a heading.
-        let after =
-            after.filter(|_| decorated || rest.starts_with(':') || rest.trim().is_empty())?;
-        Some((heading, after.trim_start_matches('*').trim()))
+        let is_whole = rest.is_empty() || rest.starts_with(':');
+        is_whole && head.is_some_and(|head| head.eq_ignore_ascii_case(heading))
     })
-}
-
-fn says_none(text: &str) -> bool {
-    let words = text
-        .trim()
-        .trim_start_matches('-')
-        .trim()
-        .trim_end_matches('.');
-    words.is_empty() || words.eq_ignore_ascii_case("none")
 }
 
 /// Checks whether an answer repeats its prompt or the tags around its material.
@@ -151,11 +111,8 @@ mod tests {
     fn headings_are_read_however_they_are_written() {
         let text = "Here you are:\n**Goal**: port the parser to Rust\n### Constraints\n- never touch vendor/\n\
              3. Decisions\n- keep the old API\n\n## Files\n- src/parser.rs read\n## Errors\nnone\n## Next step:\nrun the tests";
-        assert_eq!(
-            read(text).unwrap(),
-            "## Goal\n- port the parser to Rust\n## Constraints\n- never touch vendor/\n## Decisions\n\
-             - keep the old API\n## Files\n- src/parser.rs read\n## Next step (when this was written)\nrun the tests"
-        );
+        let summary = text.strip_prefix("Here you are:\n").unwrap();
+        assert_eq!(read(text).unwrap(), summary);
     }
 
     #[test]
@@ -191,10 +148,6 @@ mod tests {
                 "it repeated its input",
             ),
             (PROMPT, "it repeated its input"),
-            (
-                "## Goal\n- none\n## Constraints\n## Decisions\n## Files\n- none",
-                "nearly empty",
-            ),
             (
                 "Goals of the project are many, and errors too",
                 "0 of the 9",

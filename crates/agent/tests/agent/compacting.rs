@@ -256,15 +256,9 @@ fn the_window_adds_up() {
     let view = &window.view;
     assert_eq!(view.results.keys().collect::<Vec<_>>(), ["read"]);
     assert_eq!(view.all_results().messages, 5);
-    assert_eq!((view.task.messages, view.pins.messages), (1, 1));
+    assert_eq!((view.user.messages, view.pins.messages), (1, 1));
     assert_eq!(view.answers.messages, 6);
-    let parts = [
-        view.pins,
-        view.task,
-        view.messages,
-        view.notices,
-        view.summaries,
-    ];
+    let parts = [view.pins, view.user, view.notices, view.summaries];
     let parts = parts
         .into_iter()
         .chain([view.system, view.answers, view.all_results()]);
