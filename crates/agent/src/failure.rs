@@ -38,7 +38,9 @@ pub enum Failure {
     },
     /// The request alone exceeds the provider's limit per minute. If waiting does not help either, the
     /// run treats it as an overflow of a window that is valid for this session.
-    #[error("the request has more tokens than the provider takes in a minute: {message}")]
+    #[error(
+        "the request has more tokens than the provider's rate limit takes in a minute: {message}"
+    )]
     SoftWindow {
         /// The request's size as the provider counts.
         used: Option<Tokens>,

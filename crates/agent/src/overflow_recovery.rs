@@ -34,13 +34,6 @@ impl Run {
     pub(crate) fn failed(&mut self, failure: Failure, call: ModelCallFacts) {
         // The run ends after a failure that was retried in vain. Other failures lead to another request.
         self.book_partial_answers(failure.is_retryable());
-        let was_cut = matches!(failure, Failure::Cut { .. });
-        // A window that does not come from the provider itself may be wrong.
-        let evidence = match failure {
-            Failure::Overflow { .. } => WindowEvidence::Reported,
-            _ => WindowEvidence::Inferred,
-        };
-        let failure = with_cause(failure);
         self.after(HookPoint::OnError, |_| HookInput::OnError {
             error: failure.to_string(),
         });
@@ -49,22 +42,34 @@ impl Run {
             return self.finish(EndReason::Failed { failure });
         }
         let half = Tokens(call.counted.0 / 2);
-        match failure {
+        let overflow = match failure {
             Failure::Overflow { used, window, .. } => {
-                self.learn(used, window, call.counted, evidence);
-                self.notify_overflow(&failure, rung);
-                // An answer that was cut short would be cut even shorter.
-                if !was_cut && let Some(room) = self.answer_is_too_long(used, window, call) {
-                    // Without a limit for the answer, the server assumes a length that does not fit,
-                    // and would do so again.
-                    self.current.needs_limit = true;
-                    return self.call(rung, Some(room));
-                }
-                // At first, a target that follows from reported sizes is enough.
-                let is_told = rung == 1 && (used.is_some() || window.is_some());
-                let most = if is_told { call.counted } else { half };
-                self.shrink(failure, rung, call.counted, most);
+                Some((used, window, WindowEvidence::Reported))
             }
+            // A window that does not come from the provider itself may be wrong.
+            Failure::Cut { used, window, .. } => Some((used, window, WindowEvidence::Inferred)),
+            Failure::SoftWindow { used, limit, .. } => {
+                Some((used, Some(limit), WindowEvidence::Inferred))
+            }
+            _ => None,
+        };
+        if let Some((used, window, evidence)) = overflow {
+            self.learn(used, window, call.counted, evidence);
+            self.notify_overflow(&failure, rung);
+            // An answer that was cut short would be cut even shorter.
+            let was_cut = matches!(failure, Failure::Cut { .. });
+            if !was_cut && let Some(room) = self.answer_is_too_long(used, window, call) {
+                // Without a limit for the answer, the server assumes a length that does not fit, and
+                // would do so again.
+                self.current.needs_limit = true;
+                return self.call(rung, Some(room));
+            }
+            // At first, a target that follows from reported sizes is enough.
+            let is_told = rung == 1 && (used.is_some() || window.is_some());
+            let most = if is_told { call.counted } else { half };
+            return self.shrink(failure, rung, call.counted, most);
+        }
+        match failure {
             // A limit in bytes does not reveal the window.
             Failure::BodyTooLarge { .. } => {
                 self.notify_overflow(&failure, rung);
@@ -253,33 +258,5 @@ impl Run {
         if has_text {
             self.notice(notice::CUT_OFF.to_owned());
         }
-    }
-}
-
-/// Treats a silently cut request and a request above the limit per minute as an overflow.
-fn with_cause(failure: Failure) -> Failure {
-    match failure {
-        Failure::Cut {
-            used,
-            window,
-            message,
-        } => Failure::Overflow {
-            used,
-            window,
-            message,
-        },
-        Failure::SoftWindow {
-            used,
-            limit,
-            message,
-            ..
-        } => Failure::Overflow {
-            used,
-            window: Some(limit),
-            message: format!(
-                "by its rate limit, which lets {limit} tokens through in a minute: {message}"
-            ),
-        },
-        failure => failure,
     }
 }

@@ -66,6 +66,8 @@ pub(crate) fn code_of(reason: &EndReason) -> u8 {
         EndReason::Failed {
             failure:
                 plimsoll::model::Failure::Overflow { .. }
+                | plimsoll::model::Failure::Cut { .. }
+                | plimsoll::model::Failure::SoftWindow { .. }
                 | plimsoll::model::Failure::BodyTooLarge { .. },
         } => error::CANNOT_FIT,
         EndReason::Failed { .. } => error::MODEL,

@@ -116,7 +116,7 @@ fn a_server_that_cuts_whatever_it_is_sent_ends_the_run() {
     let EndReason::Failed { failure } = &stage.outcome().reason else {
         panic!("{:?}", stage.outcome());
     };
-    assert!(matches!(failure, Failure::Overflow { .. }), "{failure:?}");
+    assert!(matches!(failure, Failure::Cut { .. }), "{failure:?}");
     audit(&stage);
 }
 
