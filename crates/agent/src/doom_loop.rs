@@ -111,12 +111,8 @@ impl DoomLoopTracker {
         let fits = (least..=MAX_HISTORY as u64).contains(&(history as u64));
         (!fits).then(|| {
             format!(
-                "tool_call_history_size is {history}; choose {least} to {MAX_HISTORY}{}",
-                if repeated.saturating_add(1) >= least {
-                    ", one more than max_identical_tool_calls at least"
-                } else {
-                    ""
-                }
+                "tool_call_history_size is {history}; choose {least} to {MAX_HISTORY}, and one more than \
+                 max_identical_tool_calls at least"
             )
         })
     }

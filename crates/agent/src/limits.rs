@@ -205,40 +205,17 @@ impl ExecutionLimits {
     /// Returns all errors in the limits, one sentence each.
     #[must_use]
     pub fn faults(&self) -> Vec<SettingFault> {
-        let zero = [
-            (&["max_turns"], self.max_turns == Some(0), "at least 1 turn"),
-            (
-                &["max_total_tokens"],
-                self.max_total_tokens == Some(Tokens::ZERO),
-                "at least 1, or no limit",
-            ),
-            (
-                &["max_duration"],
-                self.max_duration == Some(Duration::ZERO),
-                "some time, or no limit",
-            ),
-            (
-                &["max_cost"],
-                self.max_cost == Some(Money(0)),
-                "some money, or no limit",
-            ),
-            (
-                &["max_memory"],
-                self.max_memory == Some(Bytes(0)),
-                "some bytes, or no limit",
-            ),
-            (
-                &["max_identical_tool_calls"],
-                self.max_identical_tool_calls == Some(0),
-                "at least 1, or leave it unset for no limit",
-            ),
-        ];
-        let zero = zero.into_iter().filter(|(_, is_zero, _)| *is_zero);
-        let zero = zero.map(|(settings, _, cure): (&'static [&'static str; 1], _, _)| {
-            let [name] = settings;
-            SettingFault::new(settings, format!("{name} is 0; allow {cure}"))
-        });
-        let mut faults: Vec<SettingFault> = zero.collect();
+        let (no_tokens, no_memory) = (Some(Tokens::ZERO), Some(Bytes(0)));
+        let is_looping = self.max_identical_tool_calls == Some(0);
+        let zeros = SettingFault::zeros([
+            (&["max_turns"], self.max_turns == Some(0)),
+            (&["max_total_tokens"], self.max_total_tokens == no_tokens),
+            (&["max_duration"], self.max_duration == Some(Duration::ZERO)),
+            (&["max_cost"], self.max_cost == Some(Money(0))),
+            (&["max_memory"], self.max_memory == no_memory),
+            (&["max_identical_tool_calls"], is_looping),
+        ]);
+        let mut faults: Vec<SettingFault> = zeros.collect();
         let looping = DoomLoopTracker::fault(self.max_identical_tool_calls, self.loop_history());
         let settings = &["max_identical_tool_calls", "tool_call_history_size"];
         faults.extend(looping.map(|text| SettingFault::new(settings, text)));

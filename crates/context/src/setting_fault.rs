@@ -25,6 +25,17 @@ impl SettingFault {
         }
     }
 
+    /// Returns the faults of settings that are 0. Each row is a setting, and whether it is 0.
+    pub fn zeros<const ROWS: usize>(
+        rows: [(&'static [&'static str; 1], bool); ROWS],
+    ) -> impl Iterator<Item = Self> {
+        let zeros = rows.into_iter().filter(|(_, is_zero)| *is_zero);
+        zeros.map(|(setting, _)| {
+            let text = format!("{} is 0; choose more, or leave it out", setting.concat());
+            Self::new(setting, text)
+        })
+    }
+
     /// Sets the item of the list that is at fault.
     #[must_use]
     pub fn item(self, item: usize) -> Self {

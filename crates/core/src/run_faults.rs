@@ -38,7 +38,7 @@ pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<SettingFault> {
     let texts = parts.provider.hosted_tool_faults(&setup.hosted_tools);
     let texts = texts.into_iter();
     faults.extend(texts.map(|text| SettingFault::new(&["hosted_tools"], text)));
-    faults.extend(zero_faults([
+    faults.extend(SettingFault::zeros([
         (&["max_tokens"], setup.max_output == Some(Tokens::ZERO)),
         (
             &["retry.max_attempts"],
@@ -46,17 +46,6 @@ pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<SettingFault> {
         ),
     ]));
     faults
-}
-
-/// Returns the faults of settings that are 0. Each row is a setting, and whether it is 0.
-pub(crate) fn zero_faults<const ROWS: usize>(
-    rows: [(&'static [&'static str; 1], bool); ROWS],
-) -> impl Iterator<Item = SettingFault> {
-    let zeros = rows.into_iter().filter(|(_, is_zero)| *is_zero);
-    zeros.map(|(setting, _)| {
-        let text = format!("{} is 0; choose more, or leave it out", setting.concat());
-        SettingFault::new(setting, text)
-    })
 }
 
 /// Returns the fault of a limit on money for a model without prices.

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Answer, DoomLoopTracker, EndReason, Event, ExecutionLimits, LoopConsequence, LoopVerdict,
-    MAX_HISTORY, Repetition, Setup, ToolPhase,
+    Answer, DoomLoopTracker, EndReason, Event, ExecutionLimits, LimitKind, LoopConsequence,
+    LoopVerdict, MAX_HISTORY, Repetition, Setup, ToolPhase,
 };
 use plimsoll_context::{CallId, Message, Part, ToolCall, ToolResult};
 use proptest::prelude::*;
@@ -204,11 +204,11 @@ fn a_history_that_is_too_short_is_a_fault() {
     }
     assert_eq!(
         DoomLoopTracker::fault(Some(20), 10).unwrap(),
-        "tool_call_history_size is 10; choose 21 to 10000, one more than max_identical_tool_calls at least"
+        "tool_call_history_size is 10; choose 21 to 10000, and one more than max_identical_tool_calls at least"
     );
     assert_eq!(
         DoomLoopTracker::fault(None, 4).unwrap(),
-        "tool_call_history_size is 4; choose 10 to 10000"
+        "tool_call_history_size is 4; choose 10 to 10000, and one more than max_identical_tool_calls at least"
     );
 }
 
@@ -485,7 +485,14 @@ fn a_loop_in_the_last_answer_is_not_the_reason() {
     for n in 0..4 {
         turn(&mut stage, n, "read", "same");
     }
-    assert_eq!(stage.outcome().reason, EndReason::MaxTurns { limit: 4 });
+    assert_eq!(
+        stage.outcome().reason,
+        EndReason::Limit {
+            kind: LimitKind::MaxTurns,
+            used: 4,
+            limit: 4
+        }
+    );
     let skipped = |event: &&Event| matches!(event, Event::ToolCall { phase: ToolPhase::Skipped, call, .. } if call.0 == "c3");
     assert_eq!(stage.events.iter().filter(skipped).count(), 1);
     audit(&stage);

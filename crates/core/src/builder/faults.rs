@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use super::AgentBuilder;
 use crate::agent::RECALL_TOOLS;
-use crate::run_faults::zero_faults;
 use crate::tool::{MAX_TOOL_RETRIES, Tool};
 use crate::window::Window;
 
@@ -125,7 +124,7 @@ impl AgentBuilder {
         let trigger = self.strategy().line(settings.view_limits()).trigger;
         let is_always_due = [Threshold::Share(Ppm(0)), Threshold::Sent(Tokens::ZERO)];
         let no_window = Window::Known(Tokens::ZERO);
-        zero_faults([
+        SettingFault::zeros([
             (&["max_step_result_size"], driver.max_step_result.0 == 0),
             (&["summary.timeout"], driver.summary_timeout == no_time),
             (&["gate_timeout"], driver.gate_timeout == no_time),

@@ -782,7 +782,7 @@ fn limits_without_a_meaning_are_refused_by_the_builder() {
         ),
         (
             |b| b.max_cost(Money(0)).prices(PriceSheet::of(Rates::FREE)),
-            "max_cost is 0; allow some money, or no limit",
+            "max_cost is 0; choose more, or leave it out",
         ),
         (
             |b| {
