@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use strum::{Display, EnumString, IntoStaticStr};
 
-use crate::call_target::{CallTarget, PathTarget, PatternMatch};
+use crate::call_target::{CallTarget, PatternMatch};
 use crate::pattern::Pattern;
 
 /// Maximum number of rules of one run.
@@ -372,48 +372,23 @@ impl Permissions {
     ///   [`PermissionMode::Yes`].
     #[must_use]
     pub fn decide(&self, tool: &str, arguments: &Value, target: &CallTarget) -> Option<Permission> {
-        match target {
-            CallTarget::Path(path) => self.decide_path(tool, arguments, path, target),
-            CallTarget::Arguments | CallTarget::Command(_) => {
-                self.decide_in_order(tool, arguments, target)
-            }
-        }
-    }
-
-    fn decide_in_order(
-        &self,
-        tool: &str,
-        arguments: &Value,
-        target: &CallTarget,
-    ) -> Option<Permission> {
         let mut is_unclear = false;
-        let decision = self.rules.iter().find_map(|rule| {
-            match (rule.compare(tool, arguments, target), rule.permission) {
-                (PatternMatch::No, _) => None,
-                (PatternMatch::Unclear, Permission::Deny) => {
-                    is_unclear = true;
-                    None
-                }
-                (PatternMatch::Yes | PatternMatch::Unclear, permission) => Some(permission),
-            }
+        let own = self.rules.iter().find(|rule| {
+            let fits = rule.compare(tool, arguments, target);
+            let is_unclear_deny = fits == PatternMatch::Unclear && rule.permission == Permission::Deny;
+            is_unclear |= is_unclear_deny;
+            fits != PatternMatch::No && !is_unclear_deny
         });
         // In that mode, nobody would be asked.
         let unclear = match self.mode {
             PermissionMode::Yes => Permission::Deny,
             _ => Permission::Ask,
         };
-        decision.max(is_unclear.then_some(unclear))
-    }
-
-    fn decide_path(
-        &self,
-        tool: &str,
-        arguments: &Value,
-        path: &PathTarget,
-        target: &CallTarget,
-    ) -> Option<Permission> {
-        let mut rules = self.rules.iter();
-        let own = rules.find(|rule| rule.matches(tool, arguments, target));
+        let unclear = is_unclear.then_some(unclear);
+        let decision = own.map(|rule| rule.permission).max(unclear);
+        let CallTarget::Path(path) = target else {
+            return decision;
+        };
         let restricts = |other: &&str| {
             let mut rules = self.rules.iter().filter(|rule| rule.argument.is_some());
             let rule = rules.find(|rule| rule.matches(other, &Value::Null, target))?;
@@ -422,8 +397,7 @@ impl Permissions {
         let others = path.same_as.iter().filter_map(restricts);
         let is_named = own.is_some_and(|rule| rule.names(target));
         let asks = (path.is_protected && !is_named).then_some(Permission::Ask);
-        let own = own.map(|rule| rule.permission);
-        others.chain(asks).chain(own).max()
+        others.chain(asks).chain(decision).max()
     }
 }
 
@@ -439,11 +413,9 @@ impl ArgumentPattern {
             (None, arguments) => texts(arguments, false, leaves),
             (Some(field), arguments) => {
                 // A field's own name may contain dots.
-                let found = arguments.get(field).or_else(|| {
-                    let mut steps = field.split('.');
-                    steps.try_fold(arguments, |value, step| value.get(step))
-                });
-                if let Some(value) = found {
+                let within = format!("/{}", field.replace('.', "/"));
+                let found = arguments.get(field);
+                if let Some(value) = found.or_else(|| arguments.pointer(&within)) {
                     texts(value, true, leaves);
                 }
             }
