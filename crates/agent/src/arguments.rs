@@ -38,7 +38,7 @@ pub fn read_arguments(written: &str) -> Result<Map<String, Value>, String> {
 }
 
 /// Returns the faults of arguments by the `required` names and the types of their tool's JSON schema, as phrases such
-/// as ``"`n` is the string \"sixty\", and an integer is wanted"``. Values within the arguments are not checked.
+/// as ``"`n` is the string \"sixty\", in place of integer"``. Values within the arguments are not checked.
 pub(crate) fn misfits(schema: &Value, arguments: &Map<String, Value>) -> Vec<String> {
     let Some(expected) = Expected::object(schema) else {
         return Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn misfits(schema: &Value, arguments: &Map<String, Value>) -> Vec<Str
     let others = arguments.iter().filter_map(|(name, value)| {
         let expected = Expected::of(schema, expected.field(name)?)?;
         let (is, wanted) = (described(value), expected.wanted());
-        let fault = format!("`{name}` is {is}, and {wanted} is wanted");
+        let fault = format!("`{name}` is {is}, in place of {wanted}");
         (!expected.allows(value)).then_some(fault)
     });
     missing.chain(others).collect()

@@ -102,17 +102,11 @@ impl DoomLoopTracker {
     pub fn fault(max_identical_tool_calls: Option<u64>, history: usize) -> Option<String> {
         let repeated = max_identical_tool_calls.unwrap_or_default();
         let least = repeated.saturating_add(1).max(MIN_HISTORY as u64);
-        if least > MAX_HISTORY as u64 {
-            return Some(format!(
-                "max_identical_tool_calls is {repeated}; choose 1 to {}, or leave it unset for no limit",
-                MAX_HISTORY - 1
-            ));
-        }
         let fits = (least..=MAX_HISTORY as u64).contains(&(history as u64));
         (!fits).then(|| {
             format!(
-                "tool_call_history_size is {history}; choose {least} to {MAX_HISTORY}, and one more than \
-                 max_identical_tool_calls at least"
+                "max_identical_tool_calls is {repeated}, and tool_call_history_size is {history}; choose \
+                 {MIN_HISTORY} to {MAX_HISTORY} for the latter, and at least one more than for the former"
             )
         })
     }

@@ -60,7 +60,7 @@ pub use call_target::{CallTarget, CommandTarget, PathTarget, ShellText, SimpleCo
 pub use doom_loop::{
     DoomLoopTracker, LoopConsequence, LoopVerdict, MAX_HISTORY, MIN_HISTORY, Repetition,
 };
-pub use entry::{BranchRecord, Entry, LOG_FORMAT, Waiting, WindowEvidence};
+pub use entry::{BranchRecord, Entry, LOG_FORMAT, Waiting};
 pub use event::{
     AppliedPlan, EVENT_VERSION, Event, MessagePhase, RunStep, SessionEvent, ToolPhase, event_schema,
 };
@@ -71,7 +71,7 @@ pub use hook_input::{Decision, EvictedMessage, Eviction, HookInput, HookPoint, M
 pub use ledger::{ExecutionTracker, LAST_ANSWER, Ledger, LimitKind, NEAR};
 pub use limits::{
     AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, MAX_DURATION, MAX_TOTAL_TOKENS,
-    MAX_TURNS, TOOL_CALL_HISTORY,
+    MAX_TURNS,
 };
 pub use notice::refusal;
 pub use outcome::{EndReason, Outcome};
@@ -86,7 +86,7 @@ pub use run_start::MAX_WAITING;
 pub use setup::{KnownTool, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};
 pub use spend::{Amounts, Cost, Spend};
 pub use state::{FoldError, State};
-pub use step::{Answer, Approver, Input, Now, PartialAnswer, Question, Step, UserInput};
+pub use step::{Answer, Input, Now, PartialAnswer, Question, Step, UserInput};
 pub use summary_writer::MAX_SUMMARY_CALLS;
 pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, ToolNames};
 pub use tool_queue::{MAX_PARALLEL_TOOLS, ToolExecutionStrategy};

@@ -8,7 +8,7 @@ use plimsoll_context::{Bytes, Money, SettingFault, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::doom_loop::DoomLoopTracker;
+use crate::doom_loop::{DoomLoopTracker, MIN_HISTORY};
 
 /// Default number of turns of a run.
 pub const MAX_TURNS: u64 = 50;
@@ -16,8 +16,6 @@ pub const MAX_TURNS: u64 = 50;
 pub const MAX_TOTAL_TOKENS: Tokens = Tokens(1_000_000);
 /// Duration in [`ExecutionLimits::standard`].
 pub const MAX_DURATION: Duration = Duration::from_secs(600);
-/// Default number of batches that loop detection remembers.
-pub const TOOL_CALL_HISTORY: usize = 10;
 /// How many identical batches in a row loop detection allows if only `tool_call_history_size` is set.
 pub const IDENTICAL_TOOL_CALLS: u64 = 4;
 
@@ -198,7 +196,7 @@ impl ExecutionLimits {
         self.tool_call_history_size.unwrap_or_else(|| {
             let repeated = self.max_identical_tool_calls.unwrap_or_default();
             let least = usize::try_from(repeated).unwrap_or(usize::MAX);
-            least.saturating_add(1).max(TOOL_CALL_HISTORY)
+            least.saturating_add(1).max(MIN_HISTORY)
         })
     }
 

@@ -17,10 +17,10 @@ const TOOLS: usize = 32;
 
 /// Returns the request for a last answer.
 pub(crate) fn finalize(reason: &EndReason) -> String {
-    let what = used(reason);
     format!(
-        "[{what}. No tool can be called any more. Answer now from what you know, and say plainly \
-         what is done and what is not.]"
+        "[{}. No tool can be called any more. Answer now from what you know, and say plainly \
+         what is done and what is not.]",
+        used(reason)
     )
 }
 
@@ -147,12 +147,8 @@ const FAULTS: usize = 5;
 
 /// Returns the result of a call whose arguments do not fit the schema of its tool.
 pub(crate) fn misfits(tool: &str, faults: &[String]) -> String {
-    let shown = faults.get(..FAULTS).unwrap_or(faults).join("; ");
-    let more = match faults.len().saturating_sub(FAULTS) {
-        0 => String::new(),
-        more => format!("; and {more} more"),
-    };
-    format!("not run: the arguments of `{tool}` do not fit: {shown}{more}; call it again")
+    let faults = faults.get(..FAULTS).unwrap_or(faults).join("; ");
+    format!("not run: the arguments of `{tool}` do not fit: {faults}; call it again")
 }
 
 /// Returns the note before the result of a call whose tool has another name than the model wrote.

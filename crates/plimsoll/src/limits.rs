@@ -26,6 +26,6 @@
 pub use plimsoll_agent::{
     AtLimit, CallKey, DoomLoopTracker, ExecutionTracker, IDENTICAL_TOOL_CALLS, LAST_ANSWER, Ledger,
     LimitKind, LoopVerdict, MAX_DURATION, MAX_HISTORY, MAX_TOTAL_TOKENS, MAX_TURNS, MIN_HISTORY,
-    NEAR, Repetition, TOOL_CALL_HISTORY,
+    NEAR, Repetition,
 };
 pub use plimsoll_core::{MAX_TURNS_BELOW, NothingLeft, Reservation};

@@ -60,12 +60,7 @@ impl<'a> Expected<'a> {
 
     /// Returns the wanted types in words.
     pub(super) fn wanted(&self) -> String {
-        let with_article = |name: &str| match name {
-            "array" | "integer" | "object" => format!("an {name}"),
-            _ => format!("a {name}"),
-        };
-        let names: Vec<String> = self.values().map(with_article).collect();
-        names.join(" or ")
+        self.values().collect::<Vec<_>>().join(" or ")
     }
 
     /// Returns the schema of a field.

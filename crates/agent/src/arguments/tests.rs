@@ -358,19 +358,19 @@ fn what_does_not_fit_is_named() {
         (
             json!({ "type": "integer" }),
             "\"a\"",
-            Some("the string \"a\", and an integer is wanted"),
+            Some("the string \"a\", in place of integer"),
         ),
         (json!({ "type": "string", "nullable": true }), "null", None),
         (
             text_or_whole.clone(),
             "true",
-            Some("true, and a string or an integer is wanted"),
+            Some("true, in place of string or integer"),
         ),
         (text_or_whole, "1", None),
         (
             json!({ "$ref": "#/$defs/port" }),
             "[]",
-            Some("the list [], and an integer is wanted"),
+            Some("the list [], in place of integer"),
         ),
         (json!({ "type": ["string", "whole"] }), "true", None),
         (json!({}), "true", None),

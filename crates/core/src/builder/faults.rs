@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plimsoll_agent::{CallTarget, MAX_PARALLEL_TOOLS};
+use plimsoll_agent::{CallTarget, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
 use plimsoll_context::{LEAST_SUMMARY, Ppm, SessionPruneConfig, SettingFault, Threshold, Tokens};
 use serde_json::{Value, json};
 
@@ -21,18 +21,25 @@ impl AgentBuilder {
                 faults.push(SettingFault::new(settings, text));
             }
         };
-        let strategy = settings.tool_execution.unwrap_or_default();
-        let by_strategy = strategy.max_parallel_tools();
-        match (&by_strategy, settings.max_parallel_tools) {
-            (Err(why), _) => fault(true, &["tool_execution"], why.clone()),
-            (Ok(at_once), Some(max)) => fault(
-                settings.tool_execution.is_some() && *at_once != max,
-                &["tool_execution", "max_parallel_tools"],
-                format!(
-                    "tool_execution runs {at_once} tool calls at once and max_parallel_tools {max}; keep the one you mean"
-                ),
-            ),
-            (Ok(_), None) => {}
+        match settings
+            .tool_execution
+            .map(ToolExecutionStrategy::max_parallel_tools)
+        {
+            Some(Err(why)) => fault(true, &["tool_execution"], why),
+            Some(Ok(at_once))
+                if settings
+                    .max_parallel_tools
+                    .is_some_and(|max| max != at_once) =>
+            {
+                fault(
+                    true,
+                    &["tool_execution", "max_parallel_tools"],
+                    format!(
+                        "tool_execution runs {at_once} tool calls at once, and max_parallel_tools is another number; keep the one you mean"
+                    ),
+                )
+            }
+            _ => {}
         }
         let parallel = settings.max_parallel_tools.unwrap_or(1);
         fault(
@@ -65,22 +72,16 @@ impl AgentBuilder {
             ),
         );
         let trigger = self.strategy().line(settings.view_limits()).trigger;
-        let (above, target, trigger) = match (trigger, settings.target) {
-            (Threshold::Sent(trigger), Some(Threshold::Sent(target))) => {
-                (target > trigger, target.to_string(), trigger.to_string())
-            }
-            (Threshold::Share(trigger), Some(Threshold::Share(target))) => {
-                (target > trigger, percent(target), percent(trigger))
-            }
+        let is_above = match (trigger, settings.target) {
+            (Threshold::Sent(trigger), Some(Threshold::Sent(target))) => target > trigger,
+            (Threshold::Share(trigger), Some(Threshold::Share(target))) => target > trigger,
             // A target alone raises the default trigger.
-            _ => Default::default(),
+            _ => false,
         };
         fault(
-            above,
+            is_above,
             &["trigger", "target"],
-            format!(
-                "the target ({target}) is above the trigger ({trigger}); a plan must end below it"
-            ),
+            "the target is above the trigger; a plan must end below it".into(),
         );
         let names = self.tools.iter().map(|tool| tool.spec().name.as_str());
         // The session adds these tools later, if at all.
@@ -135,10 +136,6 @@ impl AgentBuilder {
             (&["trigger"], is_always_due.contains(&trigger)),
         ])
     }
-}
-
-fn percent(share: Ppm) -> String {
-    format!("{} %", share.0 as f64 / 1e4)
 }
 
 /// Checks whether a call of a tool may have an argument of this name.
