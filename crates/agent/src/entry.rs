@@ -11,24 +11,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::LimitKind;
-use crate::outcome::{EndReason, Outcome, is_nothing};
+use crate::outcome::{EndReason, Outcome, is_default};
 use crate::setup::RunConfigSnapshot;
 use crate::spend::{Cost, Spend};
 
 /// The version of the log's format, recorded in the first entry.
 pub const LOG_FORMAT: u32 = 1;
-
-/// The source of a learned context window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WindowEvidence {
-    /// The provider reported it.
-    #[default]
-    Reported,
-    /// It was inferred: it is smaller than a request that was refused or cut, or it follows from a rate
-    /// limit. It is valid for this session only, until another window is set.
-    Inferred,
-}
 
 impl Entry {
     /// Returns the message that the entry adds to the session, whole.
@@ -44,13 +32,19 @@ impl Entry {
     }
 
     /// Returns what the entry adds to the usage of its run. Model calls of sub-agents are not turns of the
-    /// run, and a reply without reported usage has none here.
+    /// run.
     #[must_use]
     pub fn spend(&self) -> Spend {
         let none = Spend::default();
         match self {
-            Self::Reply { usage, cost, .. } => Spend {
+            Self::Reply {
+                usage,
+                estimated,
+                cost,
+                ..
+            } => Spend {
                 usage: usage.unwrap_or_default(),
+                estimated: *estimated,
                 cost: Cost::of(*cost),
                 turns: 1,
                 ..none
@@ -78,14 +72,6 @@ impl Entry {
             },
             _ => none,
         }
-    }
-}
-
-impl WindowEvidence {
-    /// Returns `true` if the provider reported the window.
-    #[must_use]
-    pub fn is_reported(&self) -> bool {
-        *self == Self::Reported
     }
 }
 
@@ -191,6 +177,9 @@ pub enum Entry {
         stop: StopReason,
         /// The usage of the call, if the provider reported it.
         usage: Option<Usage>,
+        /// Our own count, if the provider reported no usage.
+        #[serde(default, skip_serializing_if = "is_default")]
+        estimated: Usage,
         /// The request's size by our counter, for calibration.
         counted: Tokens,
         /// The cost of the call, if known.
@@ -248,9 +237,10 @@ pub enum Entry {
         window: Tokens,
         /// The size of the refused request by our counter and by the provider's, if reported.
         used: Option<(Tokens, Tokens)>,
-        /// The source of the window.
-        #[serde(default, skip_serializing_if = "WindowEvidence::is_reported")]
-        lesson: WindowEvidence,
+        /// `true` if the provider did not report it: it is smaller than a request that was refused or cut,
+        /// or it follows from a rate limit. It is valid for this session only, until another window is set.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        inferred: bool,
         /// The window that was set or assumed before. An inferred window replaces only this one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         assumed: Option<Tokens>,
@@ -263,7 +253,7 @@ pub enum Entry {
         /// The usage of the call, as reported by the provider.
         usage: Usage,
         /// Our own count, if the provider reported no usage.
-        #[serde(default, skip_serializing_if = "is_nothing")]
+        #[serde(default, skip_serializing_if = "is_default")]
         estimated: Usage,
         /// The cost of the call, if known.
         #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::doom_loop::{LoopConsequence, Repetition};
 use crate::entry::{BranchRecord, Waiting};
-use crate::outcome::{Outcome, is_nothing};
+use crate::outcome::{Outcome, is_default};
 use crate::setup::{RunConfigSnapshot, TurnTrigger};
 use crate::spend::Spend;
 
@@ -109,7 +109,7 @@ pub enum Event {
         /// The usage of the run so far.
         total: Usage,
         /// Estimated usage of the calls for which the provider reported none. Not part of `total`.
-        #[serde(default, skip_serializing_if = "is_nothing")]
+        #[serde(default, skip_serializing_if = "is_default")]
         estimated: Usage,
         /// The cost of the run so far, if all of it is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]

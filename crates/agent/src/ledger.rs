@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{Bytes, Money, Ppm, TokenCounter, Tokens, Usage};
+use plimsoll_context::{Bytes, Money, Ppm, Tokens, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
@@ -119,11 +119,6 @@ impl LimitKind {
             Self::MaxTurns | Self::MaxTokens | Self::ToolLimit => amount.to_string(),
         }
     }
-
-    /// Checks whether a last answer without tools may follow once the limit is used up.
-    fn allows_an_answer(self) -> bool {
-        matches!(self, Self::ToolLimit | Self::MaxMemory)
-    }
 }
 
 impl Ledger {
@@ -145,30 +140,18 @@ impl Ledger {
         };
     }
 
-    /// Adds the usage of an entry. If the provider reported none for a reply, our own count is used.
-    pub(crate) fn add(&mut self, entry: &Entry, spend: Spend, counter: &dyn TokenCounter) {
+    /// Adds the usage of an entry.
+    pub(crate) fn add(&mut self, entry: &Entry, spend: Spend) {
         self.usage = self.usage.combine(spend.usage);
         self.estimated = self.estimated.combine(spend.estimated);
         self.cost_accumulated = self.cost_accumulated.combine(spend.cost);
         self.turns += spend.turns;
         self.tool_calls = self.tool_calls.saturating_add(spend.tool_calls);
+        let all = spend.usage.combine(spend.estimated);
         match entry {
-            Entry::Reply {
-                message,
-                usage,
-                counted,
-                ..
-            } => {
-                let (processed, output) = match usage {
-                    Some(usage) => (usage.processed(), usage.output),
-                    None => (*counted, counter.message(message)),
-                };
-                if usage.is_none() {
-                    self.estimated.input += processed;
-                    self.estimated.output += output;
-                }
-                self.tokens_used += self.counts(processed) + output;
-                self.newest = processed + output;
+            Entry::Reply { .. } => {
+                self.tokens_used += self.counts(all.processed()) + all.output;
+                self.newest = all.total_tokens();
                 return;
             }
             Entry::ToolResult { spent, .. } => self.of_tools = self.of_tools.combine(*spent),
@@ -178,7 +161,7 @@ impl Ledger {
             _ => {}
         }
         // Beside the run's own answered calls, each token counts in full.
-        self.tokens_used += spend.usage.total_tokens() + spend.estimated.total_tokens();
+        self.tokens_used += all.total_tokens();
     }
 
     /// Returns how much the input of a call adds to the counted tokens: everything, or only the tokens
@@ -218,7 +201,8 @@ impl Ledger {
     #[must_use]
     pub fn spent(&self, now: Duration) -> Option<EndReason> {
         let kinds = LimitKind::VARIANTS.iter();
-        let mut kinds = kinds.filter(|kind| !kind.allows_an_answer());
+        let mut kinds =
+            kinds.filter(|kind| !matches!(kind, LimitKind::ToolLimit | LimitKind::MaxMemory));
         kinds.find_map(|kind| self.used_up(*kind, now))
     }
 
@@ -246,13 +230,12 @@ impl Ledger {
     /// Returns the limit on tokens or money that these calls would exceed, if any.
     #[must_use]
     pub fn exceeded_by(&self, calls: Amounts) -> Option<EndReason> {
-        let more = [
-            (LimitKind::MaxTokens, calls.tokens),
-            (LimitKind::MaxCost, calls.money),
-        ];
-        let exceeds =
-            |(kind, more): &(LimitKind, u64)| self.left(*kind).is_some_and(|left| *more > left);
-        let (kind, _) = more.into_iter().find(exceeds)?;
+        let exceeds = |kind, more| self.left(kind).is_some_and(|left| more > left);
+        let kind = match calls {
+            calls if exceeds(LimitKind::MaxTokens, calls.tokens) => LimitKind::MaxTokens,
+            calls if exceeds(LimitKind::MaxCost, calls.money) => LimitKind::MaxCost,
+            _ => return None,
+        };
         Some(self.reason(kind, self.started_at))
     }
 

@@ -33,11 +33,6 @@ impl RunMemory {
         };
     }
 
-    /// Handles a restored view: the run's messages are no longer held.
-    pub(crate) fn rewound(&mut self) {
-        self.held = Bytes(0);
-    }
-
     /// Adds a message.
     pub(crate) fn takes(&mut self, message: &Message) {
         if self.from.is_some() {

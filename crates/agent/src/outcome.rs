@@ -17,7 +17,9 @@ use crate::spend::Cost;
 pub struct Outcome {
     /// The reason why the run ended.
     pub reason: EndReason,
-    /// The last text of the model, or a sentence that explains why there is none.
+    /// The answer. If a limit ended the run and the model could sum up, its summary. If a user, a hook
+    /// or another limit ended it, the text so far, followed by a sentence in brackets with the
+    /// reason; see [`EndReason::is_answer`].
     pub text: String,
     /// Answered model calls.
     pub turns: u64,
@@ -28,12 +30,13 @@ pub struct Outcome {
     /// Tokens freed by these plans.
     pub freed: Tokens,
     /// The usage of the run, including summaries.
-    pub usage: Usage,
+    #[serde(rename = "usage")]
+    pub tokens_used: Usage,
     /// The part of the usage that belongs to summaries; their model may have other prices.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub summary_usage: Usage,
-    /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    /// Estimated usage of the calls for which the provider reported none. Not part of `tokens_used`.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub estimated: Usage,
     /// The total cost, including summaries and sub-agents.
     pub cost: Cost,
@@ -57,8 +60,9 @@ impl Outcome {
     }
 }
 
-pub(crate) fn is_nothing(usage: &Usage) -> bool {
-    *usage == Usage::default()
+/// Checks whether a value can be left out of the JSON.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The reason why a run ended.

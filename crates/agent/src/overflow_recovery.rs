@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use plimsoll_context::{Budget, Message, OUTPUT_RESERVE, Part, Plan, Tokens, Trigger, Usage};
 
-use crate::entry::{Entry, WindowEvidence};
+use crate::entry::Entry;
 use crate::event::Event;
 use crate::failure::Failure;
 use crate::hook_input::{HookInput, HookPoint};
@@ -43,18 +43,16 @@ impl Run {
         }
         let half = Tokens(call.counted.0 / 2);
         let overflow = match failure {
-            Failure::Overflow { used, window, .. } => {
-                Some((used, window, WindowEvidence::Reported))
+            Failure::Overflow { used, window, .. } | Failure::Cut { used, window, .. } => {
+                Some((used, window))
             }
-            // A window that does not come from the provider itself may be wrong.
-            Failure::Cut { used, window, .. } => Some((used, window, WindowEvidence::Inferred)),
-            Failure::SoftWindow { used, limit, .. } => {
-                Some((used, Some(limit), WindowEvidence::Inferred))
-            }
+            Failure::SoftWindow { used, limit, .. } => Some((used, Some(limit))),
             _ => None,
         };
-        if let Some((used, window, evidence)) = overflow {
-            self.learn(used, window, call.counted, evidence);
+        if let Some((used, window)) = overflow {
+            // A window that does not come from the provider itself may be wrong.
+            let inferred = window.is_none() || !matches!(failure, Failure::Overflow { .. });
+            self.learn(used, window, call.counted, inferred);
             self.notify_overflow(&failure, rung);
             // An answer that was cut short would be cut even shorter.
             let was_cut = matches!(failure, Failure::Cut { .. });
@@ -126,7 +124,7 @@ impl Run {
         used: Option<Tokens>,
         told: Option<Tokens>,
         counted: Tokens,
-        evidence: WindowEvidence,
+        inferred: bool,
     ) {
         let known = self.line().window;
         let refused = used.unwrap_or_else(|| self.state.facts.calibration.reported(counted));
@@ -136,7 +134,7 @@ impl Run {
             self.record(Entry::WindowLearned {
                 window,
                 used: used.map(|used| (counted, used)),
-                lesson: told.map_or(WindowEvidence::Inferred, |_| evidence),
+                inferred,
                 assumed: self.setup.line.window,
             });
         }
@@ -243,9 +241,8 @@ impl Run {
     }
 
     fn record_partial_reply(&mut self, text: &str, usage: Usage, estimated: Usage) {
-        let sheet = self.setup.sheet.as_ref();
         let charged = usage.combine(estimated);
-        let cost = sheet.and_then(|sheet| self.setup.cost(charged, sheet));
+        let cost = self.setup.cost(charged, self.setup.sheet);
         let parts = Some(text).filter(|text| !text.is_empty()).map(Part::text);
         let parts: Vec<Part> = parts.into_iter().collect();
         let has_text = !parts.is_empty();

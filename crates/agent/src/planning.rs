@@ -94,9 +94,7 @@ impl Run {
     /// or if the memory limit is reached.
     fn rest(&self) -> Option<Policy> {
         let stages = self.setup.policy.stages();
-        let memory = self
-            .tracker()
-            .used_up(LimitKind::MaxMemory, self.now.elapsed);
+        let memory = self.used_up(LimitKind::MaxMemory);
         let is_eager = stages.iter().any(|stage| stage.is_eager());
         if is_eager || memory.is_some() || !self.state.compacted_last_turn() {
             return None;

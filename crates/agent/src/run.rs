@@ -12,7 +12,7 @@ use plimsoll_context::{
 
 use crate::entry::{Entry, LOG_FORMAT, Waiting};
 use crate::event::{AppliedPlan, Event};
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, LimitKind};
 use crate::memory::RunMemory;
 use crate::outcome::EndReason;
 use crate::phase::{CurrentRun, Phase};
@@ -289,6 +289,11 @@ impl Run {
     pub(crate) fn is_cold(&self) -> bool {
         let sheet = self.setup.sheet;
         sheet.is_some_and(|sheet| sheet.is_cold_after(self.now.since_call))
+    }
+
+    /// Returns the limit of this kind if it is used up now.
+    pub(crate) fn used_up(&self, kind: LimitKind) -> Option<EndReason> {
+        self.tracker().used_up(kind, self.now.elapsed)
     }
 
     /// Returns the usage of the run, with its limits.

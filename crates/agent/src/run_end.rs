@@ -124,7 +124,7 @@ impl Run {
             tool_calls: ledger.tool_calls,
             plans: ledger.plans,
             freed: ledger.freed,
-            usage: ledger.usage,
+            tokens_used: ledger.usage,
             summary_usage: ledger.summary_usage,
             estimated: ledger.estimated,
             cost: ledger.cost_accumulated,
@@ -239,14 +239,9 @@ fn closing_text(items: &[Item], cut_off: Option<StopReason>, reason: &EndReason)
     let Some((is_last, text)) = last else {
         return stopped;
     };
-    let is_answer = match reason {
-        EndReason::Answered => true,
-        // A text that the model wrote at the end is no answer then.
-        EndReason::Failed { .. } => false,
-        EndReason::Refused { by, .. } if by == HookPoint::CheckAnswer.name() => false,
-        // The model was asked to finish, and did.
-        _ => is_last,
-    };
+    // A text that the model wrote before a failure or a refusal is no answer.
+    let asked = reason.is_limit() || *reason == EndReason::Interrupted;
+    let is_answer = reason.is_answer() || (is_last && asked);
     let note = match cut_off {
         _ if !is_answer => &stopped,
         Some(StopReason::ContentFilter) => notice::FILTERED,

@@ -25,7 +25,6 @@ impl Run {
     pub(crate) fn start(&mut self, message: UserInput) {
         self.close_calls("not run: the session was carried on with a new message");
         self.begin(self.state.facts.runs.saturating_add(1));
-        self.current.cause = self.setup.first_turn_trigger;
         let opening = RunOpening::Message(message);
         if self.state.facts.tasked {
             self.decide(HostDecision::Loop(opening))

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CacheConfig, CacheRetention, HostedTool, Message, Money, Policy, PriceSheet, Recall,
-    SessionPruneConfig, TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Usage, ViewLimits,
+    CacheConfig, CacheRetention, HostedTool, Money, Policy, PriceSheet, Recall, SessionPruneConfig,
+    TOOL_OVERHEAD, TokenCounter, Tokens, ToolSpec, Usage, ViewLimits,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -249,25 +249,10 @@ impl Setup {
         own.chain(hosted).map(str::to_owned).collect()
     }
 
-    /// Returns the cost of a call. If the provider reported no usage, our own count is used.
-    pub(crate) fn cost_of(
-        &self,
-        usage: Option<Usage>,
-        counted: Tokens,
-        reply: &Message,
-    ) -> Option<Money> {
-        let sheet = self.sheet.as_ref()?;
-        let usage = usage.unwrap_or_else(|| Usage {
-            input: counted,
-            output: self.counter.message(reply),
-            ..Usage::default()
-        });
-        self.cost(usage, sheet)
-    }
-
     /// Returns the cost of some usage. If there is a limit on money, tokens of an unknown price count
     /// at the highest price.
-    pub(crate) fn cost(&self, usage: Usage, sheet: &PriceSheet) -> Option<Money> {
+    pub(crate) fn cost(&self, usage: Usage, sheet: Option<PriceSheet>) -> Option<Money> {
+        let sheet = sheet?;
         let known = sheet.cost(usage);
         match self.limits.max_cost {
             Some(_) => known.or_else(|| sheet.at_most().cost(usage)),

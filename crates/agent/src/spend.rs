@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::ExecutionLimits;
-use crate::outcome::is_nothing;
+use crate::outcome::is_default;
 
 /// Used tokens, money, turns and tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -13,7 +13,7 @@ pub struct Spend {
     /// Tokens.
     pub usage: Usage,
     /// Estimated usage of the calls for which the provider reported none. Not part of `usage`.
-    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub estimated: Usage,
     /// The cost of the calls.
     pub cost: Cost,
@@ -29,7 +29,7 @@ pub struct Cost {
     /// The sum of the known prices.
     pub known: Money,
     /// Number of calls with an unknown price.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unpriced: u64,
 }
 
@@ -181,8 +181,4 @@ impl Spend {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }

@@ -187,8 +187,7 @@ impl State {
         self.apply(entry)?;
         let spend = entry.spend();
         let facts = &mut self.facts;
-        let counter = self.transcript.counter();
-        facts.ledger.add(entry, spend, counter.as_ref());
+        facts.ledger.add(entry, spend);
         facts.ledger.memory = self.memory.held();
         facts.total = facts.total.combine(spend);
         Ok(())
@@ -321,12 +320,12 @@ impl State {
             Entry::WindowLearned {
                 window,
                 used,
-                lesson,
+                inferred,
                 assumed,
             } => {
                 self.facts.learned = Some(*window);
                 self.facts.assumed = *assumed;
-                self.facts.guessed = !lesson.is_reported();
+                self.facts.guessed = *inferred;
                 if let Some((counted, reported)) = used {
                     self.facts.calibration.refused(*counted, *reported);
                 }
@@ -453,11 +452,10 @@ impl State {
         let Message::ToolResult(result) = message.as_ref() else {
             return Ok(());
         };
-        let Some(batch) = self.batch.as_mut() else {
-            return Err(FoldError::Result(result.call.clone()));
-        };
+        let fault = || FoldError::Result(result.call.clone());
+        let batch = self.batch.as_mut().ok_or_else(fault)?;
         if !batch.take(&result.call, Arc::clone(message)) {
-            return Err(FoldError::Result(result.call.clone()));
+            return Err(fault());
         }
         for message in batch.release() {
             self.transcript.push(message);

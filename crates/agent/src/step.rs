@@ -129,15 +129,6 @@ impl PartialAnswer {
 }
 
 impl Now {
-    /// Returns the moment at which a run has taken this long. Nothing else is known.
-    #[must_use]
-    pub fn after(elapsed: Duration) -> Self {
-        Self {
-            elapsed,
-            ..Self::default()
-        }
-    }
-
     /// Returns the facts at the next input. A clock never runs backwards during a run.
     pub(crate) fn followed_by(&self, next: Self, is_running: bool) -> Self {
         let elapsed = if is_running {
@@ -185,27 +176,17 @@ pub enum Step {
 /// The question whether a call may run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
-    /// The call.
+    /// The call, with the corrected tool name and arguments.
     pub call: ToolCall,
-    /// The approver.
-    pub whom: Approver,
+    /// `true` if the hook before a tool call is asked.
+    pub asks_hook: bool,
+    /// `true` if the gate is asked, after the hook.
+    pub asks_gate: bool,
     /// The key of the call. It stays the same if the question is repeated after a crash.
     pub key: CallKey,
     /// `true` if the call would change a file that programs run or agents read without asking. Approval
     /// of other calls of the tool does not cover it.
     pub is_protected: bool,
-}
-
-/// The approver of a tool call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Approver {
-    /// The gate.
-    #[default]
-    Gate,
-    /// The hook before a tool call.
-    Hook,
-    /// The hook, then the gate.
-    Both,
 }
 
 /// Whether a call may run.

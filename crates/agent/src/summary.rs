@@ -14,7 +14,7 @@ use crate::phase::{Phase, PlanFor};
 use crate::run::Run;
 use crate::setup::SummaryModel;
 use crate::step::Step;
-use crate::summary_writer::{Progress, SummaryWriter};
+use crate::summary_writer::SummaryWriter;
 
 impl Run {
     /// Returns whether the policy can get a summary from a model.
@@ -87,12 +87,9 @@ impl Run {
             }
         };
         digest.calls += 1;
-        let progress = match reply {
-            Ok(reply) => digest.take(&reply),
-            Err(failure) => Progress::Failed(failure.to_string()),
-        };
-        let failure = match progress {
-            Progress::More => {
+        let reply = reply.map_err(|failure| failure.to_string());
+        let failure = match reply.and_then(|reply| digest.take(&reply)) {
+            Ok(None) => {
                 let request = digest.request();
                 if self.exceeded_by_summary(&request, digest.usage).is_none() {
                     self.phase = Phase::Summarizing(digest, what);
@@ -100,11 +97,11 @@ impl Run {
                 }
                 Some("the limits of the run do not allow the rest of it".to_owned())
             }
-            Progress::Done(ready) => {
+            Ok(Some(ready)) => {
                 self.current.summary = Some(ready);
                 None
             }
-            Progress::Failed(why) => Some(why),
+            Err(why) => Some(why),
         };
         self.end_digest(&digest, failure);
         if let PlanFor::Compaction(focus) = what {
@@ -129,7 +126,7 @@ impl Run {
         let model = self.setup.summary_model.as_ref();
         let sheet = model.and_then(|model| model.sheet);
         self.record(Entry::Summarized {
-            cost: sheet.and_then(|sheet| self.setup.cost(digest.usage, &sheet)),
+            cost: self.setup.cost(digest.usage, sheet),
             of: digest.span().fingerprint,
             calls: digest.calls,
             usage: digest.usage,

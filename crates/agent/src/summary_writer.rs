@@ -55,17 +55,6 @@ pub(crate) struct SummaryWriter {
     pub(crate) usage: Usage,
 }
 
-/// The effect of a reply.
-#[derive(Debug)]
-pub(crate) enum Progress {
-    /// One more call is needed.
-    More,
-    /// The summary is finished.
-    Done(ReadySummary),
-    /// The reason why there is no summary.
-    Failed(String),
-}
-
 impl SummaryWriter {
     /// Creates a digest. Returns `None` if the model's window is too small.
     pub(crate) fn new(
@@ -125,8 +114,11 @@ impl SummaryWriter {
         self.usage = self.usage.combine(usage).combine(estimated);
     }
 
-    /// Reads the answer to the last request.
-    pub(crate) fn take(&mut self, reply: &Reply) -> Progress {
+    /// Reads the answer to the last request. Returns the summary if no further call is needed.
+    ///
+    /// # Errors
+    /// The reason why there is no summary.
+    pub(crate) fn take(&mut self, reply: &Reply) -> Result<Option<ReadySummary>, String> {
         let used = reply.usage.unwrap_or_else(|| Usage {
             input: self.request().counted,
             output: reply.parts.iter().map(|part| self.counter.part(part)).sum(),
@@ -134,29 +126,21 @@ impl SummaryWriter {
         });
         self.usage = self.usage.combine(used);
         match reply.stop {
-            StopReason::Length => {
-                return Progress::Failed("it was cut off by its length".to_owned());
-            }
+            StopReason::Length => return Err("it was cut off by its length".to_owned()),
             StopReason::ContentFilter => {
-                return Progress::Failed("a part of it was withheld by the provider".to_owned());
+                return Err("a part of it was withheld by the provider".to_owned());
             }
             _ => {}
         }
-        let text = match check::summary(&reply.parts, &self.model.prompt) {
-            Ok(text) => text,
-            Err(why) => return Progress::Failed(why),
-        };
+        let text = check::summary(&reply.parts, &self.model.prompt)?;
         let most = self.model_part();
         let text = material::cut(&text, most, self.counter.as_ref());
         if self.counter.text(&text) > most {
-            return Progress::Failed(format!("it cannot be cut to {most} tokens"));
+            return Err(format!("it cannot be cut to {most} tokens"));
         }
         self.so_far = Some(text);
         self.pieces.pop_front();
-        if self.pieces.is_empty() {
-            return Progress::Done(self.ready());
-        }
-        Progress::More
+        Ok(self.pieces.is_empty().then(|| self.ready()))
     }
 
     /// Returns the range of the summary.

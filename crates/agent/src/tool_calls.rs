@@ -9,7 +9,7 @@ use std::sync::Arc;
 use plimsoll_context::{Bytes, CallId, Message, Part, ToolCall, ToolResult};
 
 use crate::batch::CallKey;
-use crate::decode::{NotRun, PreparedCall, check_rewritten, read_batch};
+use crate::decode::{NotRun, check_rewritten, read_batch};
 use crate::doom_loop::{LoopConsequence, LoopVerdict};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, ToolPhase};
@@ -49,14 +49,14 @@ impl Run {
         }
         let is_last = is_finalizing || self.setup.limits.max_turns() <= self.tracker().turns;
         let mut ready = VecDeque::new();
-        for decoded in read_batch(&self.setup, &self.state, looping.is_some(), is_last) {
-            let call = decoded.call;
-            decoded
-                .correction
-                .into_iter()
-                .for_each(|event| self.notify(event));
-            match decoded.decision {
-                Ok(prepared) => ready.push_back(prepared),
+        for (call, decision) in read_batch(&self.setup, &self.state, looping.is_some(), is_last) {
+            let tool = self.state.facts.names.resolve(&call.name);
+            if let Some(to) = tool.filter(|tool| *tool != call.name).map(str::to_owned) {
+                let (id, from) = (call.id.clone(), call.name.clone());
+                self.notify(Event::ToolCallRepaired { call: id, from, to });
+            }
+            match decision {
+                Ok(question) => ready.push_back(question),
                 Err(instead) => self.settle(&call, instead),
             }
         }
@@ -95,26 +95,22 @@ impl Run {
             let Phase::Working(queue) = &mut self.phase else {
                 return;
             };
-            let Some(prepared) = queue.next(slots, left) else {
+            let Some(question) = queue.next(slots, left) else {
                 return;
             };
-            let call = prepared.call.clone();
+            let call = question.call.clone();
             if left == 0 {
                 let reason = self.tracker().reason(kind, self.now.elapsed);
                 let why = format!("skipped: {}", notice::used(&reason));
                 self.settle(&call, NotRun::skipped(why));
-            } else if let Some(whom) = prepared.whom {
-                let is_protected = prepared.is_protected;
-                queue.asking.insert(call.id.clone(), prepared);
+            } else if question.asks_hook || question.asks_gate {
                 let key = CallKey::of(&self.setup.session, &self.state, &call.id);
-                self.queue.push_back(Step::Ask(Question {
-                    call,
-                    whom,
-                    key: key.unwrap_or_default(),
-                    is_protected,
-                }));
+                let key = key.unwrap_or_default();
+                let question = Question { key, ..question };
+                queue.asking.insert(call.id, question.clone());
+                self.queue.push_back(Step::Ask(question));
             } else {
-                queue.running.insert(call.id.clone(), prepared.call);
+                queue.running.insert(call.id.clone(), question.call);
                 self.record(Entry::ToolStarted {
                     call: call.id.clone(),
                 });
@@ -188,26 +184,27 @@ impl Run {
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        let Some(prepared) = queue.asking.remove(id) else {
+        let Some(question) = queue.asking.remove(id) else {
             return;
         };
         match answer {
-            Answer::Allow => queue.ready.push_front(PreparedCall {
-                whom: None,
-                ..prepared
+            Answer::Allow => queue.ready.push_front(Question {
+                asks_hook: false,
+                asks_gate: false,
+                ..question
             }),
             Answer::Rewrite { arguments } => {
                 let call = ToolCall {
                     arguments,
-                    ..prepared.call
+                    ..question.call
                 };
                 match check_rewritten(&self.setup, &self.state.facts.names, &call) {
-                    Ok(prepared) => queue.ready.push_front(prepared),
+                    Ok(question) => queue.ready.push_front(question),
                     Err(instead) => self.settle(&call, instead),
                 }
             }
-            Answer::Deny { why } => self.settle(&prepared.call, NotRun::refused(why)),
-            Answer::Skip { why } => self.settle(&prepared.call, NotRun::skipped(why)),
+            Answer::Deny { why } => self.settle(&question.call, NotRun::refused(why)),
+            Answer::Skip { why } => self.settle(&question.call, NotRun::skipped(why)),
         }
     }
 
@@ -230,8 +227,8 @@ impl Run {
         let Phase::Working(queue) = &mut self.phase else {
             return;
         };
-        for prepared in std::mem::take(&mut queue.ready) {
-            self.settle(&prepared.call, NotRun::skipped(notice::OVERTAKEN));
+        for question in std::mem::take(&mut queue.ready) {
+            self.settle(&question.call, NotRun::skipped(notice::OVERTAKEN));
         }
     }
 

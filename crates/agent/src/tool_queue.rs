@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use plimsoll_context::{CallId, ToolCall};
 use serde::{Deserialize, Serialize};
 
-use crate::decode::PreparedCall;
+use crate::step::Question;
 
 /// Upper bound for the configured number of parallel tool calls. Each may hold a process or a
 /// connection.
@@ -48,9 +48,9 @@ impl ToolExecutionStrategy {
 #[derive(Debug, Default)]
 pub(crate) struct ToolQueue {
     /// Calls that have not been started, in call order. Approved ones come first.
-    pub(crate) ready: VecDeque<PreparedCall>,
+    pub(crate) ready: VecDeque<Question>,
     /// Calls that wait for approval.
-    pub(crate) asking: HashMap<CallId, PreparedCall>,
+    pub(crate) asking: HashMap<CallId, Question>,
     /// Calls that are running.
     pub(crate) running: HashMap<CallId, ToolCall>,
 }
@@ -63,7 +63,7 @@ impl ToolQueue {
 
     /// Takes the next call, if fewer than `slots` calls are running or wait for approval. No more calls wait
     /// for approval than are `left`.
-    pub(crate) fn next(&mut self, slots: usize, left: u64) -> Option<PreparedCall> {
+    pub(crate) fn next(&mut self, slots: usize, left: u64) -> Option<Question> {
         let asking = self.asking.len();
         let is_free = asking == 0 || (asking as u64) < left;
         let is_free = is_free && self.running.len() + asking < slots;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Message, Reply, StopReason, Tokens};
+use plimsoll_context::{Message, Reply, StopReason, Tokens, Usage};
 
 use crate::batch::with_unique_ids;
 use crate::entry::{Entry, Waiting};
@@ -40,7 +40,8 @@ impl Run {
 
     /// Checks whether one more call is allowed. If it is the last one, the model is asked to finish.
     fn check_limits(&mut self) -> bool {
-        if self.is_spent() {
+        if let Some(reason) = self.tracker().spent(self.now.elapsed) {
+            self.finish_at_limit(reason);
             return false;
         }
         if self.state.facts.finalizing.is_some() {
@@ -111,9 +112,7 @@ impl Run {
     /// answer. Returns `false` if another step has to come first.
     fn keep_within_limits(&mut self, is_vetoed: bool) -> bool {
         // A plan may have freed memory.
-        let memory = self
-            .tracker()
-            .used_up(LimitKind::MaxMemory, self.now.elapsed);
+        let memory = self.used_up(LimitKind::MaxMemory);
         if self.state.facts.finalizing.is_none()
             && let Some(reason) = memory.or_else(|| self.has_to_be_last())
         {
@@ -232,12 +231,23 @@ impl Run {
         }
         let parts = with_unique_ids(parts);
         let message = Arc::new(Message::Assistant { parts });
-        let cost = self.setup.cost_of(usage, counted, &message);
+        let estimated = match usage {
+            Some(_) => Usage::default(),
+            None => Usage {
+                input: counted,
+                output: self.setup.counter.message(&message),
+                ..Usage::default()
+            },
+        };
+        let cost = self
+            .setup
+            .cost(usage.unwrap_or(estimated), self.setup.sheet);
         let is_empty = is_empty(&message);
         self.record(Entry::Reply {
             message,
             stop,
             usage,
+            estimated,
             counted,
             cost,
         });
@@ -310,15 +320,6 @@ impl Run {
              either it counts in another way, or it dropped a part of the request because its \
              window is smaller than assumed"
         ));
-    }
-
-    /// Checks whether a limit is used up, and ends the run if so.
-    fn is_spent(&mut self) -> bool {
-        let Some(reason) = self.tracker().spent(self.now.elapsed) else {
-            return false;
-        };
-        self.finish_at_limit(reason);
-        true
     }
 
     /// Ends the run at a limit. If the model was already asked to finish, that limit counts.

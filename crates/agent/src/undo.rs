@@ -70,7 +70,6 @@ impl State {
         self.facts.paused = false;
         self.facts.heard = None;
         self.facts.cached = Tokens::ZERO;
-        self.memory.rewound();
         true
     }
 }

@@ -224,7 +224,6 @@ mod tests {
     use plimsoll::ToolCall;
     use plimsoll::limits::CallKey;
     use plimsoll::model::CallId;
-    use plimsoll::permissions::Approver;
     use serde_json::json;
 
     use super::*;
@@ -237,7 +236,8 @@ mod tests {
                 arguments: arguments.to_string(),
                 opaque: None,
             },
-            whom: Approver::Gate,
+            asks_hook: false,
+            asks_gate: true,
             key: CallKey::default(),
             is_protected: false,
         }

@@ -390,7 +390,7 @@ pub(crate) fn below(name: &str, event: &Event) -> Option<String> {
             "    {name} › {}, {}, {} tokens",
             outcome.reason.word(),
             counted(outcome.turns, "turn"),
-            outcome.usage.total_tokens(),
+            outcome.tokens_used.total_tokens(),
         )),
         Event::SubAgent {
             name: inner, event, ..

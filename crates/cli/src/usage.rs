@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::error::{CliError, DONE};
 use crate::listing::{self, day};
-use crate::sessions::entries::{count_usage, each_entry};
+use crate::sessions::entries::each_entry;
 use crate::sessions::list::{self, ListedSession};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;
@@ -183,7 +183,6 @@ async fn lines(
             }
             _ => {}
         }
-        count_usage(&mut line.entry);
         let spent = spent(&line.entry);
         if !spent.is_nothing() && line.at >= since {
             let about = match by {

@@ -194,7 +194,9 @@ fn warn_of_history(session: &mut Session, request: &Request) {
 async fn handle_input(session: &mut Session, parts: &Arc<Parts>, input: Input) {
     if let Input::Reply(reply) = &input {
         session.answered = Some((Duration::ZERO, Instant::now()));
-        session.usage.call.arrived(reply);
+        if let Ok(reply) = reply.as_ref() {
+            session.usage.call.arrived(reply);
+        }
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
         hook_calls::poll(session, parts, HookInput::Steering).await;

@@ -1,43 +1,20 @@
 //! [`AgentOutput`]: the result of a run.
 
 use std::fmt;
+use std::ops::Deref;
 
-use plimsoll_agent::{Cost, EndReason, Outcome, RunStep, Spend};
-use plimsoll_context::{Bytes, Part, Tokens, Usage};
+use plimsoll_agent::{Outcome, RunStep, Spend};
+use plimsoll_context::Bytes;
 
 use crate::store::SessionId;
 
-/// The result of a run.
+/// The result of a run. The fields of its [`Outcome`] are read like its own, as in `output.text`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOutput {
     /// The session, which can be continued.
     pub session_id: SessionId,
-    /// The answer. If a limit ended the run and the model could sum up, its summary. If a user, a hook
-    /// or another limit ended it, the text so far, followed by a sentence in brackets with the
-    /// reason; see [`EndReason::is_answer`].
-    pub text: String,
-    /// Why the run ended.
-    pub reason: EndReason,
-    /// Token usage of the run.
-    pub tokens_used: Usage,
-    /// The part of `tokens_used` spent on summaries, whose model may have other prices.
-    pub summary_usage: Usage,
-    /// Our estimate for calls whose provider reported no usage. Not included in `tokens_used`.
-    pub estimated: Usage,
-    /// Number of answered model calls.
-    pub turns: u64,
-    /// Number of executed tool calls.
-    pub tool_calls: u64,
-    /// Number of applied plans.
-    pub plans: u64,
-    /// Tokens freed by the plans.
-    pub freed: Tokens,
-    /// Cost of the run, including summaries and sub-agents.
-    pub cost: Cost,
-    /// Messages that came too late for the run.
-    pub undelivered: Vec<Vec<Part>>,
-    /// Whether the view was restored to its state before the run.
-    pub rolled_back: bool,
+    /// How the run ended, and what it used.
+    pub outcome: Outcome,
     /// Peak memory held by the run, in bytes.
     pub peak_memory: Bytes,
     /// Shortened tool results, limited to the newest [`MAX_STEPS`](crate::MAX_STEPS) and
@@ -45,6 +22,14 @@ pub struct AgentOutput {
     pub steps: Vec<RunStep>,
     /// Number of older steps that were dropped.
     pub steps_dropped: u64,
+}
+
+impl Deref for AgentOutput {
+    type Target = Outcome;
+
+    fn deref(&self) -> &Outcome {
+        &self.outcome
+    }
 }
 
 impl fmt::Display for AgentOutput {
@@ -62,23 +47,13 @@ impl AgentOutput {
     pub fn new(session_id: SessionId, outcome: Outcome) -> Self {
         Self {
             session_id,
-            text: outcome.text,
-            reason: outcome.reason,
-            tokens_used: outcome.usage,
-            summary_usage: outcome.summary_usage,
-            estimated: outcome.estimated,
-            turns: outcome.turns,
-            tool_calls: outcome.tool_calls,
-            plans: outcome.plans,
-            freed: outcome.freed,
-            cost: outcome.cost,
-            undelivered: outcome.undelivered,
-            rolled_back: outcome.rolled_back,
+            outcome,
             peak_memory: Bytes(0),
             steps: Vec::new(),
             steps_dropped: 0,
         }
     }
+
     /// Returns everything that the run spent.
     pub(crate) fn spend(&self) -> Spend {
         Spend {

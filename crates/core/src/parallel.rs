@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use plimsoll_agent::{Entry, Event, ExecutionLimits, Outcome, Spend};
-use plimsoll_context::{Message, Money, Part, SettingFault, StopReason, Tokens};
+use plimsoll_context::{Message, Money, Part, SettingFault, StopReason, Tokens, Usage};
 use tokio_util::sync::CancellationToken;
 
 use crate::driver;
@@ -275,6 +275,7 @@ fn merged(session: &Session, prompt: Vec<Part>, text: &str, model: &str) -> Vec<
             }),
             stop: StopReason::Stop,
             usage: None,
+            estimated: Usage::default(),
             counted: Tokens::ZERO,
             cost: Some(Money(0)),
         },

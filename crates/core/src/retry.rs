@@ -187,7 +187,7 @@ pub(crate) async fn call_with_retries(
             }
             Err(failure) => failure,
         };
-        call_usage.failed();
+        call_usage.failed(false);
         // A panic is a bug of the client, which waiting does not cure.
         let wait = retry.wait(attempt, &failure).filter(|_| !has_panicked);
         let Some(wait) = wait else {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::{Failure, Input, PartialAnswer, Spend};
+use plimsoll_agent::{Input, PartialAnswer, Spend};
 use plimsoll_context::{CallId, Delta, Message, Reply, Tokens, Usage};
 use tokio::sync::Notify;
 
@@ -104,18 +104,15 @@ impl CallUsage {
     }
 
     /// Records a reply that the machine has not received yet. It is charged if the run ends before.
-    pub(crate) fn arrived(&self, reply: &Result<Reply, Failure>) {
-        let reported = reply.as_ref().ok().and_then(|reply| reply.usage);
-        let written = match reply {
-            Ok(reply) if reported.is_none() => reply.parts.clone(),
-            _ => Vec::new(),
-        };
-        let answer = PartialAnswer {
-            usage: reported,
+    pub(crate) fn arrived(&self, reply: &Reply) {
+        let parts = reply
+            .usage
+            .map_or_else(|| reply.parts.clone(), |_| Vec::new());
+        lock(&self.attempts).now = Some(PartialAnswer {
+            usage: reply.usage,
             text: String::new(),
-            rest: Message::Assistant { parts: written }.text(),
-        };
-        lock(&self.attempts).now = Some(answer).filter(|answer| !answer.is_empty());
+            rest: Message::Assistant { parts }.text(),
+        });
     }
 
     /// Clears the current attempt: its reply is charged.
@@ -123,36 +120,19 @@ impl CallUsage {
         lock(&self.attempts).now = None;
     }
 
-    /// Records a failed attempt. It is charged if a part of its answer had arrived.
-    pub(crate) fn failed(&self) {
-        let now = lock(&self.attempts).now.take();
-        self.lose(now.filter(|answer| !answer.is_empty()));
-    }
-
-    /// Records that the current attempt was cut off here. It is charged although nothing may have
-    /// arrived.
-    pub(crate) fn cut_off(&self) {
-        let now = lock(&self.attempts).now.take();
-        self.lose(now);
-    }
-
-    fn lose(&self, answer: Option<PartialAnswer>) {
+    /// Records a failed attempt. It is charged if a part of its answer had arrived, or if it was `cut` off
+    /// here.
+    pub(crate) fn failed(&self, cut: bool) {
         let mut attempts = lock(&self.attempts);
-        attempts.lost.extend(answer);
-        if !attempts.lost.is_empty() {
-            self.failed.notify_one();
-        }
+        let now = attempts.now.take();
+        let charged = now.filter(|answer| cut || !answer.is_empty());
+        attempts.lost.extend(charged);
+        self.failed.notify_one();
     }
 
-    /// Waits until an attempt has failed that is charged. Attempts that are taken meanwhile do not
-    /// count.
+    /// Waits until an attempt has failed.
     pub(crate) async fn news(&self) {
-        loop {
-            self.failed.notified().await;
-            if !lock(&self.attempts).lost.is_empty() {
-                return;
-            }
-        }
+        self.failed.notified().await;
     }
 
     /// Takes the failed attempts.

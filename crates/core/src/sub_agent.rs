@@ -75,7 +75,7 @@ const GRACE: Duration = Duration::from_secs(30);
 pub struct SubAgentTool {
     spec: ToolSpec,
     agent: Arc<AgentSource>,
-    limits: Option<ExecutionLimits>,
+    limits: ExecutionLimits,
     max_result: Tokens,
     timeout: Duration,
     asks: bool,
@@ -188,7 +188,7 @@ pub fn sub_agent(
             schema: schema_of::<TaskInput>(),
         },
         agent: Arc::new(agent),
-        limits: None,
+        limits: ExecutionLimits::default(),
         max_result: MAX_SUB_AGENT_RESULT,
         timeout: SUB_AGENT_TIMEOUT,
         asks: false,
@@ -201,7 +201,7 @@ impl SubAgentTool {
     /// concurrently.
     #[must_use]
     pub fn limits(mut self, limits: ExecutionLimits) -> Self {
-        self.limits = Some(limits);
+        self.limits = limits;
         self
     }
 
@@ -230,16 +230,11 @@ impl SubAgentTool {
 
     /// Returns the combined limits of the tool, the agent and the timeout.
     fn limits_of(&self, agent: &Agent) -> ExecutionLimits {
-        let own = &*agent.setup.limits;
-        let mut limits = match &self.limits {
-            Some(given) => given.within(own),
-            None => *own,
+        let timeout = ExecutionLimits {
+            max_duration: Some(self.timeout),
+            ..ExecutionLimits::default()
         };
-        let timeout = limits
-            .max_duration
-            .map_or(self.timeout, |max| max.min(self.timeout));
-        limits.max_duration = Some(timeout);
-        limits
+        timeout.within(&self.limits).within(&agent.setup.limits)
     }
 
     /// Reserves what a call may use.
@@ -321,7 +316,7 @@ impl Tool for SubAgentTool {
             })?,
             Err(error) => return Err(ToolError(format!("`{name}` broke down: {error}"))),
         };
-        let text = bounded(output.text, self.max_result, &*counter);
+        let text = bounded(output.outcome.text.clone(), self.max_result, &*counter);
         let session = &output.session_id;
         match &output.reason {
             reason if reason.is_answer() => Ok(text.into()),

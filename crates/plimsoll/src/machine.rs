@@ -28,5 +28,5 @@
 pub use plimsoll_agent::{
     Decision, Entry, FoldError, Input, KEPT_FOR_RESULT, KnownTool, LOG_FORMAT, MAX_BATCH, MAX_NAME,
     MAX_NAME_EDITS, Now, Outcome, Run, Setup, State, Step, SummaryModel, ToolNames, UserInput,
-    Waiting, WindowEvidence, fit, refusal,
+    Waiting, fit, refusal,
 };

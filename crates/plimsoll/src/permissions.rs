@@ -20,7 +20,7 @@
 //! ```
 
 pub use plimsoll_agent::{
-    Answer, Approver, CallTarget, CommandTarget, MAX_RULES, PathTarget, Pattern, Permission,
-    PermissionRule, Permissions, Question, ShellText, SimpleCommand, TargetOf,
+    Answer, CallTarget, CommandTarget, MAX_RULES, PathTarget, Pattern, Permission, PermissionRule,
+    Permissions, Question, ShellText, SimpleCommand, TargetOf,
 };
 pub use plimsoll_core::{AllowAll, DenyAll};

@@ -11,6 +11,7 @@ use std::time::Instant;
 use plimsoll_agent::{Entry, Outcome};
 use plimsoll_context::{
     CallId, Edit, Gap, Message, Part, Plan, Recall, Rendition, Seq, StopReason, Tokens, Trigger,
+    Usage,
 };
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{Agent, Lease, SessionId, SessionStore, Window};
@@ -197,6 +198,7 @@ fn long_talk() -> Vec<Entry> {
             }),
             stop: StopReason::Stop,
             usage: None,
+            estimated: Usage::default(),
             counted: Tokens(1_000),
             cost: None,
         });

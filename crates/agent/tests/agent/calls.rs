@@ -265,7 +265,7 @@ fn arguments_that_do_not_fit_are_named_and_the_others_run() {
     assert_eq!(
         stage.seen().get(2).unwrap().text(),
         "not run: the arguments of `run` do not fit: `command` is missing; `timeout` is the string \
-         \"soon\", and an integer is wanted; call it again"
+         \"soon\", in place of integer; call it again"
     );
     stage.text("done");
     assert_eq!(stage.outcome().tool_calls, 1);

@@ -93,7 +93,7 @@ fn a_request_that_was_cut_is_an_overflow_and_paid() {
             .any(|entry| matches!(entry, Entry::PartialReply { .. }))
     );
     stage.text("done");
-    assert_eq!(stage.outcome().usage.input, Tokens(2 * reported));
+    assert_eq!(stage.outcome().tokens_used.input, Tokens(2 * reported));
     assert_eq!(stage.outcome().turns, 2, "it was no turn");
     audit(&stage);
 }

@@ -1,6 +1,6 @@
 //! The steps after a provider refuses a request as too long.
 
-use plimsoll_agent::{EndReason, Entry, Event, Failure, Setup, WindowEvidence};
+use plimsoll_agent::{EndReason, Entry, Event, Failure, Setup};
 use plimsoll_context::{ContextStrategy, Message, Ppm, Tokens};
 
 use crate::stage::audit::audit;
@@ -129,19 +129,15 @@ fn a_minutes_allowance_is_the_line_for_this_session_alone() {
     });
     assert!(told.unwrap().contains("rate limit") && told.unwrap().contains("Limit 8192"));
     stage.text("ok");
-    let lessons: Vec<WindowEvidence> = stage
+    let lessons: Vec<bool> = stage
         .log
         .iter()
         .filter_map(|entry| match entry {
-            Entry::WindowLearned { lesson, .. } => Some(*lesson),
+            Entry::WindowLearned { inferred, .. } => Some(*inferred),
             _ => None,
         })
         .collect();
-    assert_eq!(
-        lessons,
-        [WindowEvidence::Inferred],
-        "other sessions do not learn it"
-    );
+    assert_eq!(lessons, [true], "other sessions do not learn it");
     audit(&stage);
     // Where the answer's share was too much, the answer is asked to be shorter.
     let mut stage = Stage::new(Setup {

@@ -247,7 +247,7 @@ fn what_a_tool_spent_counts() {
             ..
         }
     ));
-    assert_eq!(stage.outcome().usage.output, Tokens(990));
+    assert_eq!(stage.outcome().tokens_used.output, Tokens(990));
     let resumed = Stage::resume(stage.log.clone(), stage.setup.clone());
     assert_eq!(resumed.run.state().usage(), stage.run.state().usage());
 }

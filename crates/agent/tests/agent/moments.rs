@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use plimsoll_agent::{
-    Answer, Approver, AtLimit, EndReason, Entry, Event, Failure, FilterResult, HookPoint, Input,
-    InputFilter, InputFilters, Setup, TurnTrigger, UndoError,
+    Answer, AtLimit, EndReason, Entry, Event, Failure, FilterResult, HookPoint, Input, InputFilter,
+    InputFilters, Setup, TurnTrigger, UndoError,
 };
 use plimsoll_context::{Part, Tokens};
 
@@ -191,8 +191,11 @@ fn before_task_is_asked_once_a_session() {
 fn a_hook_that_says_no_to_a_call_leaves_it_out() {
     let mut stage = Stage::new(hooked(&[HookPoint::BeforeToolExecution]));
     stage.say("go").calls(&["a:read", "b:bash"]);
-    let whom: Vec<Approver> = stage.asked.iter().map(|question| question.whom).collect();
-    assert_eq!(whom, [Approver::Hook, Approver::Both]);
+    let asked = stage.asked.iter();
+    let whom: Vec<_> = asked
+        .map(|asked| (asked.asks_hook, asked.asks_gate))
+        .collect();
+    assert_eq!(whom, [(true, false), (true, true)]);
     stage.answer(
         "a",
         Answer::Skip {

@@ -120,13 +120,14 @@ fn what_a_call_had_used_counts_where_it_is_cut_off() {
         let used = used.map(|(call, spent)| (CallId(call.to_owned()), spent));
         let now = Now {
             tool_usage: used.into(),
-            ..Now::after(Duration::from_secs(elapsed))
+            elapsed: Duration::from_secs(elapsed),
+            ..Now::default()
         };
         run.handle(now, input);
         let (rest, outcome) = settle(&mut run);
         log.extend(rest);
         let outcome = outcome.unwrap();
-        assert_eq!(outcome.usage.input, Tokens(1_000 + 50 + 400));
+        assert_eq!(outcome.tokens_used.input, Tokens(1_000 + 50 + 400));
         assert_eq!(outcome.cost.known, Money(14));
         let others = log.iter().filter_map(|entry| match entry {
             Entry::ToolResult { spent, .. } => Some(spent.usage.input),
@@ -135,7 +136,7 @@ fn what_a_call_had_used_counts_where_it_is_cut_off() {
         assert_eq!(others.collect::<Vec<_>>(), [Tokens(50), Tokens(400)]);
         // The log says the same.
         let again = Run::resume(&log, setup(ExecutionLimits::turns(9))).unwrap();
-        assert_eq!(again.state().usage(), outcome.usage);
+        assert_eq!(again.state().usage(), outcome.tokens_used);
     }
 }
 

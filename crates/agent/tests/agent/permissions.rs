@@ -1,8 +1,8 @@
 //! Permissions: the rule that applies, and the machine's decision.
 
 use plimsoll_agent::{
-    Answer, Approver, CallTarget, CommandTarget, Event, HookPoint, PathTarget, Permission,
-    PermissionMode, PermissionRule, Permissions, Setup, ShellText, SimpleCommand,
+    Answer, CallTarget, CommandTarget, Event, HookPoint, PathTarget, Permission, PermissionMode,
+    PermissionRule, Permissions, Setup, ShellText, SimpleCommand,
 };
 use plimsoll_context::HostedTool;
 use proptest::prelude::*;
@@ -456,8 +456,8 @@ fn what_a_rule_says_is_done() {
     );
     assert_eq!(stage.asked.len(), 1);
     assert_eq!(
-        (stage.asked[0].call.id.0.as_str(), stage.asked[0].whom),
-        ("c", Approver::Gate)
+        (stage.asked[0].call.id.0.as_str(), stage.asked[0].asks_gate),
+        ("c", true)
     );
     let no = |why: &str| Answer::Deny { why: why.into() };
     stage
@@ -542,12 +542,12 @@ fn a_hook_is_asked_whatever_the_rules_allow() {
     setup.max_parallel_tools = 3;
     let mut stage = Stage::new(setup);
     stage.say("go").calls(&["a:bash", "b:write", "c:read"]);
-    let asked: Vec<(&str, Approver)> = stage
+    let asked: Vec<(&str, bool, bool)> = stage
         .asked
         .iter()
-        .map(|asked| (asked.call.id.0.as_str(), asked.whom))
+        .map(|asked| (asked.call.id.0.as_str(), asked.asks_hook, asked.asks_gate))
         .collect();
-    assert_eq!(asked, [("a", Approver::Hook), ("c", Approver::Hook)]);
+    assert_eq!(asked, [("a", true, false), ("c", true, false)]);
     stage.finish();
     assert_eq!(stage.executed(), ["a", "c"]);
     audit(&stage);

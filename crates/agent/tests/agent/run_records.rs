@@ -71,7 +71,7 @@ fn a_record_says_of_a_run_what_its_outcome_says() {
     assert_eq!(prompts(&records), [said("look"), said("twice")]);
     for (record, outcome) in records.iter().zip(outcomes(&stage.log)) {
         assert_eq!(record.outcome.as_ref(), Some(&outcome.reason));
-        assert_eq!(record.usage, outcome.usage);
+        assert_eq!(record.usage, outcome.tokens_used);
         assert_eq!(record.cost, outcome.cost);
         assert_eq!(
             (record.turns, record.tool_calls),
@@ -144,7 +144,11 @@ fn a_run_that_was_cut_off_is_one_run_and_says_where_it_went_on() {
     );
     assert_eq!(prompts(&records)[1].as_deref(), Some("twice"));
     assert_eq!(went_on.outcome, Some(EndReason::Answered));
-    assert_eq!(went_on.usage, stage.outcome().usage);
+    let outcome = stage.outcome();
+    assert_eq!(
+        went_on.usage,
+        outcome.tokens_used.combine(outcome.estimated)
+    );
     assert_eq!(went_on.turns, stage.outcome().turns);
 }
 

@@ -752,7 +752,7 @@ fn usage_adds_up() {
     stage.reply(vec![stage::words::call("a:read")], Some(used(100, 0, 10)));
     stage.done("a", "1");
     stage.reply(vec![Part::text("ok")], Some(used(20, 90, 5)));
-    let run = stage.outcome().usage;
+    let run = stage.outcome().tokens_used;
     assert_eq!((run.processed(), run.output), (Tokens(210), Tokens(15)));
     assert_eq!(run.reasoning, Tokens(2));
     stage.say("more");
@@ -762,7 +762,7 @@ fn usage_adds_up() {
         message: "no".into(),
     });
     assert_eq!(
-        stage.outcome().usage.processed(),
+        stage.outcome().tokens_used.processed(),
         Tokens(1),
         "available on error"
     );

@@ -82,7 +82,7 @@ fn a_summary_is_asked_for_before_the_plan_and_stands_behind_the_task() {
     assert_eq!(last.len(), 3_000);
     stage.text("done");
     assert_eq!(
-        stage.outcome().usage,
+        stage.outcome().tokens_used,
         Usage {
             input: Tokens(700),
             output: Tokens(70),
@@ -153,7 +153,7 @@ fn summaries_are_iterative_and_one_lives_at_a_time() {
     }
     assert_eq!(stage.plans(), 5);
     stage.text("done");
-    assert_eq!(stage.outcome().usage.input, Tokens(3_500));
+    assert_eq!(stage.outcome().tokens_used.input, Tokens(3_500));
     audit(&stage);
 }
 
@@ -266,7 +266,7 @@ fn a_summariser_that_fails_leaves_the_run_to_extract() {
         } else {
             Tokens(0)
         };
-        assert_eq!(stage.outcome().usage.input, spent, "{name}");
+        assert_eq!(stage.outcome().tokens_used.input, spent, "{name}");
         assert_eq!(stage.outcome().reason, EndReason::Answered, "{name}");
         audit(&stage);
     }
@@ -373,7 +373,7 @@ fn a_span_larger_than_the_summarisers_window_takes_a_bounded_number_of_calls() {
         let _ = n;
         let asked = stage.asked_for.len() as u64;
         stage.text("done");
-        assert_eq!(stage.outcome().usage.input, Tokens(700 * asked));
+        assert_eq!(stage.outcome().tokens_used.input, Tokens(700 * asked));
         whole(&stage);
     }
 }
@@ -569,7 +569,7 @@ fn what_an_unfinished_summary_used_is_counted() {
     stage.summary(&good_summary("part 1"));
     assert_eq!(stage.summaries.len(), 1, "a second call is under way");
     stage.interrupt();
-    assert_eq!(stage.outcome().usage.input, Tokens(700));
+    assert_eq!(stage.outcome().tokens_used.input, Tokens(700));
     let started = stage
         .events
         .iter()
@@ -663,7 +663,7 @@ fn extract_needs_no_model() {
         assert_eq!(stage.seen_summaries().len(), 1);
         assert!(stage.seen_summaries()[0].contains("src/f"));
         stage.text("done");
-        assert_eq!(stage.outcome().usage, Usage::default());
+        assert_eq!(stage.outcome().tokens_used, Usage::default());
         audit(&stage);
     }
 }

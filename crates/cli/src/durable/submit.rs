@@ -12,7 +12,7 @@ use plimsoll::durable::{
 use plimsoll::limits::CallKey;
 use plimsoll::machine::Outcome;
 use plimsoll::model::CallId;
-use plimsoll::permissions::{Approver, Question};
+use plimsoll::permissions::Question;
 use plimsoll::session::new_session_id;
 use plimsoll::store::{OpenQuestion, RunMessage, RunMessageKind};
 use plimsoll::{AgentOutput, EndReason, Gate, PermissionMode, SessionId, ToolCall};
@@ -200,7 +200,8 @@ impl<'a> Screen<'a> {
                 arguments: open.arguments,
                 opaque: None,
             },
-            whom: Approver::Gate,
+            asks_hook: false,
+            asks_gate: true,
             key: CallKey::default(),
             is_protected: open.is_protected,
         };

@@ -12,7 +12,7 @@ use plimsoll::{SessionId, SessionStore};
 use crate::count::preview;
 use crate::error::{CliError, DONE};
 use crate::listing;
-use crate::sessions::entries::{count_usage, each_entry};
+use crate::sessions::entries::each_entry;
 use crate::sessions::files::RestoreSet;
 
 const HEADING: [&str; 9] = [
@@ -105,7 +105,6 @@ pub(crate) async fn records(
 ) -> Result<Vec<RunRecord>, CliError> {
     let mut reader = RunReader::new(id.as_str());
     let each = |line: &mut LogEntry| {
-        count_usage(&mut line.entry);
         reader.read(&line.entry);
         Ok::<_, CliError>(())
     };

@@ -103,7 +103,7 @@ macro_rules! hook_settings {
                 /// # Ok::<(), plimsoll_core::Error>(())
                 /// ```
                 AfterLoop: after_loop(messages: Messages, usage: Usage) -> (),
-                (HookInput::AfterLoop { messages, outcome }, _) => (messages, outcome.usage), noted
+                (HookInput::AfterLoop { messages, outcome }, _) => (messages, outcome.tokens_used), noted
             }
 
             hook_setting! {

@@ -40,7 +40,7 @@ pub(super) async fn summarize(
             retry_after_ms: None,
             message: format!("there was no summary within {} s", wait.as_secs_f32()),
         };
-        usage.cut_off();
+        usage.failed(true);
         Err(failure)
     });
     Input::Summarized(Box::new(reply))

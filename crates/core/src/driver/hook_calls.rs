@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 
-use plimsoll_agent::{Answer, Approver, Decision, Event, HookInput, HookPoint, Input, Question};
+use plimsoll_agent::{Answer, Decision, Event, HookInput, HookPoint, Input, Question};
 use plimsoll_context::{CallId, Part};
 use tokio::time::Instant;
 
@@ -208,7 +208,7 @@ pub(super) async fn decide(
     question: Question,
 ) -> (CallId, Answer) {
     let call = question.call.id.clone();
-    if matches!(question.whom, Approver::Hook | Approver::Both) {
+    if question.asks_hook {
         let name = &question.call.name;
         let input = HookInput::BeforeToolExecution {
             tool: name.clone(),
@@ -235,9 +235,10 @@ pub(super) async fn decide(
             return (call, Answer::Rewrite { arguments });
         }
     }
-    let answer = match question.whom {
-        Approver::Hook => Answer::Allow,
-        Approver::Gate | Approver::Both => parts.ask_gate(&question).await,
+    let answer = if question.asks_gate {
+        parts.ask_gate(&question).await
+    } else {
+        Answer::Allow
     };
     (call, answer)
 }

@@ -97,7 +97,7 @@ impl RunningBranch {
         stop: &CancellationToken,
     ) -> ParallelLoopResult {
         let (end, text) = match contained(self.answer(trunk, stop)).await {
-            Ok(Ok(output)) => (Some(output.reason), output.text),
+            Ok(Ok(output)) => (Some(output.outcome.reason), output.outcome.text),
             Ok(Err(why)) => (None, why),
             Err(panic) => (None, format!("it broke down: {panic}")),
         };

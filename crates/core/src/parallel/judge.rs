@@ -161,7 +161,7 @@ async fn read(
     let output = session.run(&text).await.or_else(Error::into_output);
     let output = output.map_err(|error| error.to_string())?;
     if !output.reason.is_answer() {
-        return Err(output.text);
+        return Err(output.outcome.text);
     }
     // A text that breaks off is followed by a note in the output.
     let written = session.view().transcript().items().last();

@@ -80,7 +80,7 @@ impl RunSpan {
         if let Some(cost) = outcome.cost.whole() {
             span.record("plimsoll.cost", dollars(cost));
         }
-        record_usage(span, &outcome.usage);
+        record_usage(span, &outcome.tokens_used);
         span.record("plimsoll.limit_hit", outcome.reason.is_limit());
     }
 }

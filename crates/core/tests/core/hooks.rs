@@ -388,7 +388,7 @@ async fn a_no_stops_exactly_that() {
         .unwrap();
     let mut session = agent.session(id()).await.unwrap();
     let output = session.run("go").await.unwrap();
-    assert_eq!((output.reason, output.turns), (refused("before_turn"), 1));
+    assert_eq!((&output.reason, output.turns), (&refused("before_turn"), 1));
     assert_eq!((diary.has("TurnStart"), diary.has("TurnEnd")), (1, 1));
     assert_eq!(session.carry_on().await.unwrap().text, "Land!");
 

@@ -126,7 +126,7 @@ async fn a_request_is_not_run_twice_even_if_the_journal_has_forgotten_it() {
     let agent = agent(&provider, &store);
     let first = work(&agent, &LocalJournal).await.unwrap();
     let again = work(&agent, &LocalJournal).await.unwrap();
-    assert_eq!((again.text, again.turns), (first.text, first.turns));
+    assert_eq!((&again.text, again.turns), (&first.text, first.turns));
     assert_eq!(provider.requests().len(), 3);
 }
 

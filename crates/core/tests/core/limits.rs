@@ -123,7 +123,7 @@ async fn time_cuts_into_whatever_hangs() {
         let took = before.elapsed();
         let millis = Duration::from_millis(10);
         assert!(took >= LAST && took <= LIMIT + millis, "{name}: {took:?}");
-        let reason = output.reason;
+        let reason = &output.reason;
         let is_time = matches!(
             reason,
             EndReason::Limit {

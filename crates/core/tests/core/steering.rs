@@ -261,7 +261,7 @@ async fn a_flood_is_read_exactly_once() {
         }
     });
     let (output, _) = tokio::join!(session.run("go"), futures_util::future::join_all(senders));
-    let undelivered = output.unwrap().undelivered;
+    let undelivered = output.unwrap().outcome.undelivered;
     let refused = refused.into_inner().unwrap();
     // What was not taken, or came back, goes into the next runs, as a host would have it.
     for parts in undelivered.into_iter().chain(refused) {
@@ -397,7 +397,7 @@ async fn filters_see_all_that_is_said() {
         .unwrap();
     let mut session = agent.session(id()).await.unwrap();
     let output = session.run("a secret").await.unwrap();
-    assert!(matches!(output.reason, EndReason::Refused { by, .. } if by == "input_filter"));
+    assert!(matches!(&output.reason, EndReason::Refused { by, .. } if by == "input_filter"));
     let remote = session.remote();
     let (output, ()) = tokio::join!(session.run("go, maybe"), async {
         held.begun.notified().await;
@@ -578,7 +578,7 @@ async fn stopped_at_every_await_the_view_is_whole() {
                 let ended = ended.await;
                 if ended.is_none() && !drops {
                     remote.interrupt().await;
-                    let reason = run.await.unwrap().reason;
+                    let reason = run.await.unwrap().outcome.reason;
                     let expected = reason == EndReason::Interrupted || reason.is_answer();
                     assert!(expected, "{polls}: {reason:?}");
                 }

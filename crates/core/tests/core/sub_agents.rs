@@ -118,7 +118,7 @@ async fn a_task_goes_out_and_an_answer_comes_back() {
         _ => None,
     });
     let spent = spent.unwrap();
-    assert_eq!(spent.usage, below.usage);
+    assert_eq!(spent.usage, below.tokens_used);
     assert_eq!((spent.turns, spent.tool_calls), (2, 1));
     let own: Tokens = model
         .requests()
@@ -127,7 +127,7 @@ async fn a_task_goes_out_and_an_answer_comes_back() {
         .sum();
     assert_eq!(
         output.tokens_used.processed(),
-        own + below.usage.processed()
+        own + below.tokens_used.processed()
     );
     assert_eq!(session.view().usage(), output.tokens_used);
     // People see what it does, while it does it.
@@ -254,7 +254,8 @@ async fn where_nothing_is_left_the_caller_is_told_and_goes_on() {
     assert_eq!(output.text, "Not done.");
     let told = last(&model);
     assert!(
-        told.contains("`scout` was not started:") && told.contains("left of the limit on tokens for it"),
+        told.contains("`scout` was not started:")
+            && told.contains("left of the limit on tokens for it"),
         "{told}"
     );
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use plimsoll_agent::{Answer, Approver, CallKey, Entry, Question};
+use plimsoll_agent::{Answer, CallKey, Entry, Question};
 use plimsoll_context::{CallId, Message, Seq};
 use plimsoll_core::{Fork, SessionStore, StoreError};
 use plimsoll_store::SessionReader;
@@ -346,7 +346,8 @@ async fn a_message_is_kept_once_for_its_run_and_a_question_has_one_answer() {
             arguments: "{}".to_owned(),
             opaque: None,
         },
-        whom: Approver::Gate,
+        asks_hook: false,
+        asks_gate: true,
         key: CallKey {
             session: "s".into(),
             seq: Seq(1),
@@ -394,7 +395,8 @@ async fn the_progress_of_a_session_counts_the_questions_of_its_agents() {
             arguments: "{}".to_owned(),
             opaque: None,
         },
-        whom: Approver::Gate,
+        asks_hook: false,
+        asks_gate: true,
         key,
         is_protected: false,
     };

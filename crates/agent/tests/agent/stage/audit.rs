@@ -157,7 +157,7 @@ fn spent(stage: &Stage) {
             }
             | Entry::Summarized { usage, .. }
             | Entry::PartialReply { usage, .. } => used = used.combine(*usage),
-            Entry::RunEnded { outcome } => assert_eq!(outcome.usage, used, "run {run}"),
+            Entry::RunEnded { outcome } => assert_eq!(outcome.tokens_used, used, "run {run}"),
             _ => {}
         }
     }

@@ -198,6 +198,7 @@ fn replied(parts: Vec<Part>, stop: StopReason) -> Entry {
             output: Tokens(10),
             ..Usage::default()
         }),
+        estimated: Usage::default(),
         counted: Tokens(100),
         cost: None,
     }
