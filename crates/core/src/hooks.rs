@@ -153,24 +153,10 @@ pub(crate) struct HookOutcome {
     pub(crate) faults: Vec<String>,
 }
 
-/// What a hook is called with, besides its input.
-#[derive(Clone)]
-pub(crate) struct HookCallContext {
-    hook: HookContext,
-    timeout: Duration,
-    /// The environment variables of programs.
-    variables: InheritedVariables,
-}
-
-type HookClosure = dyn Fn(HookInput, HookCallContext) -> BoxFuture<'static, Result<HookOutput, String>>
+/// Calls a hook. An error completes a sentence that starts with the hook's name.
+type HookCall = dyn for<'a> Fn(HookInput, &'a HookContext, &'a Hooks) -> BoxFuture<'a, Result<HookOutput, String>>
     + Send
     + Sync;
-
-#[derive(Clone)]
-enum HookCall {
-    Closure(Arc<HookClosure>),
-    Program(Arc<CommandHook>),
-}
 
 /// A closure, a program, or a [`Hook`] at one of its points.
 #[derive(Clone)]
@@ -178,11 +164,11 @@ struct RegisteredHook {
     point: HookPoint,
     /// The name in warnings.
     name: String,
-    call: HookCall,
+    call: Arc<HookCall>,
 }
 
 /// Hooks, for [`AgentLoopConfig::hooks`](crate::AgentLoopConfig::hooks). Those at the same point are
-/// called in the order in which they were added, programs last.
+/// called in the order in which they were added.
 ///
 /// The methods are those of [`AgentBuilder`](crate::AgentBuilder), which sets hooks for all runs of
 /// an agent.
@@ -196,6 +182,8 @@ struct RegisteredHook {
 #[derive(Clone, Default)]
 pub struct Hooks {
     hooks: Vec<RegisteredHook>,
+    /// The faults of each program's settings.
+    program_faults: Vec<Option<SettingFault>>,
     /// The environment variables of programs.
     pub(crate) variables: InheritedVariables,
     /// Timeout of each hook. Default [`HOOK_TIMEOUT`].
@@ -235,23 +223,20 @@ impl Hooks {
     {
         let call = Arc::new(call);
         let threads = Arc::new(Semaphore::new(MAX_HOOK_CALLS));
-        let call: Arc<HookClosure> = Arc::new(move |input, cx| {
-            let Some(args) = take(input, &cx.hook) else {
+        let call: Arc<HookCall> = Arc::new(move |input, cx, hooks| {
+            let Some(args) = take(input, cx) else {
                 return ready(Ok(HookOutput::Nothing)).boxed();
             };
             let call = Arc::clone(&call);
             let slot = HookSlot {
-                timeout: cx.timeout,
+                timeout: hooks.timeout(),
                 threads: Arc::clone(&threads),
             };
             let reply = R::begin(Box::new(move || call(args)), slot);
             reply.map(move |reply| reply.map(answer)).boxed()
         });
-        self.hooks.push(RegisteredHook {
-            point,
-            name: name.to_owned(),
-            call: HookCall::Closure(call),
-        });
+        let name = name.to_owned();
+        self.hooks.push(RegisteredHook { point, name, call });
     }
 
     /// Adds a program.
@@ -259,7 +244,12 @@ impl Hooks {
         let point = hook.on;
         let program = hook.command.first().map_or("", String::as_str);
         let name = format!("{}: `{program}`", point.name());
-        let call = HookCall::Program(Arc::new(hook));
+        self.program_faults.push(hook.fault());
+        let hook = Arc::new(hook);
+        let call: Arc<HookCall> = Arc::new(move |input, cx, hooks| {
+            let hook = Arc::clone(&hook);
+            async move { hook.answer(&input, cx, hooks).await }.boxed()
+        });
         self.hooks.push(RegisteredHook { point, name, call });
     }
 
@@ -267,18 +257,16 @@ impl Hooks {
     pub(crate) fn followed_by(&self, more: &Self) -> Self {
         let mut all = self.clone();
         all.hooks.extend(more.hooks.iter().cloned());
+        all.program_faults
+            .extend(more.program_faults.iter().cloned());
         all.timeout = more.timeout.or(self.timeout);
         all
     }
 
     /// Returns the faults of these hooks.
     pub(crate) fn faults(&self) -> Vec<SettingFault> {
-        let programs = self.hooks.iter().filter_map(|hook| match &hook.call {
-            HookCall::Program(program) => Some(program),
-            HookCall::Closure(_) => None,
-        });
-        let faults = programs.enumerate();
-        let faults = faults.filter_map(|(at, program)| Some(program.fault()?.item(at)));
+        let faults = self.program_faults.iter().enumerate();
+        let faults = faults.filter_map(|(at, fault)| Some(fault.clone()?.item(at)));
         let mut faults: Vec<SettingFault> = faults.collect();
         if self.timeout().is_zero() {
             let text = "hook_timeout is 0; give hooks some time";
@@ -317,16 +305,8 @@ impl Hooks {
             messages: Vec::new(),
             faults: Vec::new(),
         };
-        let cx = HookCallContext {
-            hook: cx.clone(),
-            timeout: self.timeout(),
-            variables: self.variables.clone(),
-        };
         for hook in self.hooks.iter().filter(|hook| hook.point == point) {
-            let answer = match &hook.call {
-                HookCall::Closure(call) => call(outcome.input.clone(), cx.clone()).await,
-                HookCall::Program(program) => program.answer(&outcome.input, &cx).await,
-            };
+            let answer = (hook.call)(outcome.input.clone(), cx, self).await;
             outcome.take(&hook.name, answer);
             if outcome.denied.is_some() {
                 break;

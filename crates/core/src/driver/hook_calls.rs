@@ -31,25 +31,20 @@ async fn attend<T>(session: &mut Session, hook: impl Future<Output = T>) -> Opti
         } else {
             until_after_end(session)
         };
-        let command = tokio::select! {
+        let input = tokio::select! {
             biased;
-            command = command(session), if listens => Some(command),
+            input = command(session), if listens => input,
             had = &mut hook => return Some(had),
-            () = due => None,
-        };
-        match command {
-            Some(input) => {
-                let is_interrupt = matches!(input, Input::Interrupt);
-                session.handle(input);
-                if is_interrupt {
-                    return None;
-                }
-            }
             // The machine's reaction is carried out at its next wait.
-            None => {
+            () = due => {
                 session.run.pass_time(session.started.elapsed());
                 return None;
             }
+        };
+        let is_interrupt = matches!(input, Input::Interrupt);
+        session.handle(input);
+        if is_interrupt {
+            return None;
         }
     }
 }

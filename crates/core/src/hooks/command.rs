@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::reply::HookOutput;
-use super::{HookCallContext, HookContext};
+use super::{HookContext, Hooks};
 use crate::process::{Command, ProcessEnd, ProcessLimits};
 use crate::remote::UserMessage;
 
@@ -103,7 +103,8 @@ impl CommandHook {
     pub(super) async fn answer(
         &self,
         input: &HookInput,
-        cx: &HookCallContext,
+        cx: &HookContext,
+        hooks: &Hooks,
     ) -> Result<HookOutput, String> {
         let mut tools = self.tools.iter();
         let is_for = |tool: &str| tools.any(|name| Pattern::new(name).fits(tool));
@@ -114,13 +115,13 @@ impl CommandHook {
             return Err("has no command".to_owned());
         };
         let limits = ProcessLimits {
-            timeout: self.timeout.unwrap_or(cx.timeout),
+            timeout: self.timeout.unwrap_or(hooks.timeout()),
             max_output: MAX_HOOK_OUTPUT,
         };
         let command = Command::new(program)
             .args(args)
-            .inherit(&cx.variables)
-            .input(line_for_program(input, &cx.hook));
+            .inherit(&hooks.variables)
+            .input(line_for_program(input, cx));
         let ran = command.run(limits, CancellationToken::new()).await;
         let output = ran.map_err(|error| format!("was not run: {error}"))?;
         let short = |text: &str| head_tail(text.trim(), MAX_REASON).unwrap_or(text.trim().into());
@@ -165,22 +166,17 @@ fn read(text: &str) -> Result<HookOutput, String> {
     }
     let messages = printed.messages.into_iter().map(UserMessage::from);
     let messages: Vec<UserMessage> = messages.collect();
-    let answers = [
-        printed
-            .arguments
-            .map(|new| HookOutput::Arguments(new.into())),
-        printed.result.map(HookOutput::Result),
-        (!messages.is_empty()).then_some(HookOutput::Send(messages)),
-    ];
-    let mut answers = answers.into_iter().flatten();
-    let answer = answers.next().unwrap_or(HookOutput::Nothing);
-    match answers.next() {
-        None => Ok(answer),
-        Some(_) => Err(
-            "printed several answers; one of arguments, result and messages has an effect"
-                .to_owned(),
-        ),
-    }
+    Ok(match (printed.arguments, printed.result, &*messages) {
+        (None, None, []) => HookOutput::Nothing,
+        (Some(new), None, []) => HookOutput::Arguments(new.into()),
+        (None, Some(new), []) => HookOutput::Result(new),
+        (None, None, _) => HookOutput::Send(messages),
+        _ => {
+            let fault =
+                "printed several answers; one of arguments, result and messages has an effect";
+            return Err(fault.to_owned());
+        }
+    })
 }
 
 /// Returns the line that a program reads: a JSON object.
