@@ -27,8 +27,6 @@ pub use judge::{Elaborate, JUDGE_TIMEOUT, JUDGEMENT, LlmJudge, MAX_ELABORATED, M
 pub use outcome::{ParallelLoopOutcome, ParallelLoopResult};
 pub use strategy::{Choice, Evaluation, EvaluationStrategy, PickFirst, TokenEfficient};
 
-use branch::{RunningBranch, Trunk};
-
 /// Maximum number of branches in one evaluation. A judge cannot distinguish more.
 pub const MAX_BRANCHES: usize = 8;
 /// Options of a parallel evaluation.
@@ -95,13 +93,12 @@ pub async fn agent_loop_parallel(
         Ok(())
     });
     opened.await?;
-    let trunk = Trunk::of(session, prompt);
     let reservation = Reservation::new(&ExecutionLimits {
         max_turns: None,
         ..options.limits.unwrap_or_default()
     });
     let name = strategy.name().to_owned();
-    let names = (0..branches.len()).map(|index| trunk.name(index, 0));
+    let names = (0..branches.len()).map(|index| branch::name(session, index, 0));
     session.parts.tell(Event::ParallelStarted {
         strategy: name.clone(),
         branches: names.map(String::from).collect(),
@@ -110,18 +107,17 @@ pub async fn agent_loop_parallel(
     let turns = options.limits.and_then(|limits| limits.max_turns);
     // The reservation is divided by the number of branches and the shares of the choice.
     let parts = (1..=branches.len() as u64 + strategy.shares()).rev();
-    let runs = branches.into_iter().enumerate().zip(parts);
-    let runs =
-        runs.map(|(branch, parts)| RunningBranch::new(branch, &trunk, &reservation, turns, parts));
-    let runs: Vec<RunningBranch> = runs.collect();
-    let (results, interrupted) = run_all(&trunk, runs).await;
+    let branches = branches.into_iter().zip(parts).map(|(mut branch, parts)| {
+        let part = branch.reserve(&reservation, turns, parts);
+        (branch, part)
+    });
+    let (results, interrupted) = run_all(session, &prompt, branches.collect()).await;
     let judging = reservation.for_call(None);
-    let texts = trunk.prompt.iter().filter_map(Part::as_text);
+    let texts = prompt.iter().filter_map(Part::as_text);
     let evaluation = Evaluation {
         prompt: &texts.collect::<Vec<&str>>().join("\n"),
         results: &results,
         reservation: &judging,
-        counter: Arc::clone(session.view().transcript().counter()),
         warnings: Mutex::default(),
     };
     let choice = if interrupted || evaluation.answered().next().is_none() {
@@ -133,7 +129,6 @@ pub async fn agent_loop_parallel(
     let warnings = evaluation.warnings.into_inner();
     let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
     drop(open);
-    let prompt = trunk.prompt;
     let undelivered = session.close_inbox();
     let judged = judging.spent();
     let text = adopt(session, prompt, &choice, name.clone(), &results, judged).await?;
@@ -161,12 +156,13 @@ pub async fn agent_loop_parallel(
 
 /// Runs all branches to their end. Returns their results, and whether they were interrupted.
 async fn run_all(
-    trunk: &Trunk<'_>,
-    branches: Vec<RunningBranch>,
+    session: &Session,
+    prompt: &[Part],
+    branches: Vec<(Branch, Result<Reservation, String>)>,
 ) -> (Vec<ParallelLoopResult>, bool) {
-    let session = trunk.session;
     let stop = CancellationToken::new();
-    let runs = branches.into_iter().map(|branch| branch.run(trunk, &stop));
+    let runs = branches.into_iter().enumerate();
+    let runs = runs.map(|(index, (branch, part))| branch.run(index, part, session, prompt, &stop));
     let mut runs: FuturesUnordered<_> = runs.collect();
     let mut results: Vec<ParallelLoopResult> = Vec::new();
     loop {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::outcome::ParallelLoopResult;
 use crate::agent::Agent;
 use crate::caller::named_below;
-use crate::error::contained;
+use crate::error::{Error, contained};
 use crate::fork::begin_fork;
 use crate::output::AgentOutput;
 use crate::reservation::{MAX_TURNS_BELOW, Reservation};
@@ -24,25 +24,7 @@ const NAMES: u64 = 16;
 /// An agent that runs the prompt.
 #[derive(Clone)]
 pub struct Branch {
-    agent: Agent,
-}
-
-/// The common starting point of all branches.
-pub(super) struct Trunk<'s> {
-    pub(super) session: &'s Session,
-    /// Number of the next run.
-    pub(super) run: u64,
-    pub(super) prompt: Vec<Part>,
-}
-
-/// A branch from its reservation to its result.
-pub(super) struct RunningBranch {
-    index: usize,
-    agent: Agent,
-    session: SessionId,
-    /// What the branch may use, or why it may use nothing.
-    part: Result<Reservation, String>,
-    began: Instant,
+    pub(super) agent: Agent,
 }
 
 impl Branch {
@@ -58,128 +40,120 @@ impl Branch {
         self.agent.setup.config_id = id.into();
         self
     }
-}
 
-impl RunningBranch {
     /// Reserves what the branch may use: one of `parts` equal parts of each kind that its agent does
     /// not limit.
-    pub(super) fn new(
-        (index, branch): (usize, Branch),
-        trunk: &Trunk<'_>,
+    ///
+    /// # Errors
+    /// The reason why the branch may use nothing.
+    pub(super) fn reserve(
+        &mut self,
         reservation: &Reservation,
         most_turns: Option<u64>,
         parts: u64,
-    ) -> Self {
-        let mut agent = branch.agent;
-        let mut limits = *agent.setup.limits;
+    ) -> Result<Reservation, String> {
+        let mut limits = *self.agent.setup.limits;
         let turns = limits.max_turns();
         let turns = most_turns.map_or(turns, |most| most.min(turns));
         limits.max_turns = Some(turns);
+        self.agent.setup.limits = Arc::new(limits);
         // Turns that the reservation limits are divided like the other kinds.
         let is_limited = reservation.left().max_turns.is_some();
         let with_below = turns.saturating_add(MAX_TURNS_BELOW);
         let with_below = (!is_limited).then_some(with_below);
-        let part = agent.reserve(reservation, &limits, with_below, parts);
-        agent.setup.limits = Arc::new(limits);
-        Self {
-            index,
-            agent,
-            session: trunk.name(index, 0),
-            part,
-            began: Instant::now(),
-        }
+        self.agent.reserve(reservation, &limits, with_below, parts)
     }
 
-    /// Runs the branch to its end.
+    /// Runs the branch with this index to its end.
     pub(super) async fn run(
-        mut self,
-        trunk: &Trunk<'_>,
+        self,
+        index: usize,
+        part: Result<Reservation, String>,
+        trunk: &Session,
+        prompt: &[Part],
         stop: &CancellationToken,
     ) -> ParallelLoopResult {
-        let (end, text) = match contained(self.answer(trunk, stop)).await {
+        let (began, mut session_id) = (Instant::now(), name(trunk, index, 0));
+        let answer = async {
+            let part = part.as_ref().map_err(String::clone)?;
+            let lease = fork(trunk, index)
+                .await
+                .map_err(|error| error.to_string())?;
+            session_id = lease.session().clone();
+            let output = self.answer(part, lease, trunk, prompt, stop).await;
+            output.map_err(|error| error.to_string())
+        };
+        let (end, text) = match contained(answer).await {
             Ok(Ok(output)) => (Some(output.outcome.reason), output.outcome.text),
             Ok(Err(why)) => (None, why),
             Err(panic) => (None, format!("it broke down: {panic}")),
         };
         let setup = &self.agent.setup;
         ParallelLoopResult {
-            branch: self.index,
-            run_id: run_id(self.session.as_str(), &setup.config_id, trunk.run),
-            session_id: self.session,
+            branch: index,
+            run_id: run_id(session_id.as_str(), &setup.config_id, next_run(trunk)),
+            session_id,
             config_id: setup.config_id.clone(),
             model: setup.model.clone(),
             text,
             end,
-            spent: self.part.map(|part| part.spent()).unwrap_or_default(),
-            duration: self.began.elapsed(),
+            spent: part.map(|part| part.spent()).unwrap_or_default(),
+            duration: began.elapsed(),
         }
     }
 
-    /// Forks the session and runs the prompt in the fork. Returns the reason if that fails.
+    /// Runs the prompt in a fork.
     async fn answer(
-        &mut self,
-        trunk: &Trunk<'_>,
+        &self,
+        part: &Reservation,
+        lease: Lease,
+        trunk: &Session,
+        prompt: &[Part],
         stop: &CancellationToken,
-    ) -> Result<AgentOutput, String> {
-        let part = self.part.clone()?;
-        let lease = trunk.fork(self.index).await;
-        let lease = lease.map_err(|error| error.to_string())?;
-        self.session = lease.session().clone();
+    ) -> Result<AgentOutput, Error> {
         let limits = &self.agent.setup.limits;
-        let agent = self
-            .agent
-            .within(&part, limits, Some(&trunk.session.parts), None);
-        let session = agent.open(lease, trunk.session.idle()).await;
-        let mut session = session.map_err(|error| error.to_string())?;
-        session.below(&part);
+        let agent = self.agent.within(part, limits, Some(&trunk.parts), None);
+        let mut session = agent.open(lease, trunk.idle()).await?;
+        session.below(part);
         // The fork has the host's context and extensions of the original session.
-        let own = session.state_mut();
-        let state = &trunk.session.state;
+        let (own, state) = (session.state_mut(), &trunk.state);
         own.dynamic_context.clone_from(&state.dynamic_context);
         own.extensions = state.extensions.clone();
         let remote = session.remote();
-        let run = session.run_parts(trunk.prompt.clone());
-        let output = until_stopped(&remote, run, stop).await;
-        output.map_err(|error| error.to_string())
+        until_stopped(&remote, session.run_parts(prompt.to_vec()), stop).await
     }
 }
 
-impl<'s> Trunk<'s> {
-    pub(super) fn of(session: &'s Session, prompt: Vec<Part>) -> Self {
-        Self {
-            session,
-            run: session.view().runs().saturating_add(1),
-            prompt,
-        }
-    }
+/// Returns the number of the session's next run.
+fn next_run(trunk: &Session) -> u64 {
+    trunk.view().runs().saturating_add(1)
+}
 
-    /// Returns the name of a branch's session.
-    pub(super) fn name(&self, index: usize, attempt: u64) -> SessionId {
-        let run = self.run;
-        let place = match attempt {
-            0 => format!("b{run}-{index}"),
-            _ => format!("b{run}-{index}-{attempt}"),
-        };
-        named_below(self.session.id(), &place)
-    }
+/// Returns the name of a branch's session.
+pub(super) fn name(trunk: &Session, index: usize, attempt: u64) -> SessionId {
+    let run = next_run(trunk);
+    let place = match attempt {
+        0 => format!("b{run}-{index}"),
+        _ => format!("b{run}-{index}-{attempt}"),
+    };
+    named_below(trunk.id(), &place)
+}
 
-    /// Creates a fork.
-    async fn fork(&self, index: usize) -> Result<Lease, StoreError> {
-        let (session, mut attempt) = (self.session, 0);
-        let (store, entries) = (&*session.parts.store, session.entries);
-        loop {
-            let name = self.name(index, attempt);
-            attempt += 1;
-            match begin_fork(store, session.id(), entries, &name).await {
-                Err(
-                    StoreError::Busy { .. }
-                    | StoreError::CannotFork {
-                        why: ForkFault::Taken { .. },
-                        ..
-                    },
-                ) if attempt < NAMES => {}
-                begun => return begun,
-            }
+/// Creates the fork of a branch.
+async fn fork(trunk: &Session, index: usize) -> Result<Lease, StoreError> {
+    let (store, mut attempt) = (&*trunk.parts.store, 0);
+    loop {
+        let name = name(trunk, index, attempt);
+        attempt += 1;
+        match begin_fork(store, trunk.id(), trunk.entries, &name).await {
+            Err(
+                StoreError::Busy { .. }
+                | StoreError::CannotFork {
+                    why: ForkFault::Taken { .. },
+                    ..
+                },
+            ) if attempt < NAMES => {}
+            begun => return begun,
         }
     }
 }

@@ -95,13 +95,13 @@ impl EvaluationStrategy for LlmJudge {
     }
 
     async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
-        let fault = "the judge did not judge";
-        ask(&self.0, evaluation, fault, |answers, text| {
+        let choice = ask(&self.0, evaluation, |answers, text| {
             let chosen = winner(&text).and_then(|index| answers.get(index));
-            let none = || evaluation.fall_back("the judge named none of the answers");
-            chosen.map_or_else(none, |result| Choice::Branch(result.branch))
-        })
-        .await
+            let chosen = chosen.ok_or("it named none of the answers")?;
+            Ok(Choice::Branch(chosen.branch))
+        });
+        let failed = |why| evaluation.fall_back(&format!("the judge did not judge: {why}"));
+        choice.await.unwrap_or_else(failed)
     }
 }
 
@@ -116,39 +116,29 @@ impl EvaluationStrategy for Elaborate {
     }
 
     async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
-        let fault = "there is no answer made of all";
         let model = self.0.setup.model.clone();
-        ask(&self.0, evaluation, fault, |_, text| Choice::Merged {
-            text,
-            model,
-        })
-        .await
+        let choice = ask(&self.0, evaluation, |_, text| {
+            Ok(Choice::Merged { text, model })
+        });
+        let failed = |why| evaluation.fall_back(&format!("there is no answer made of all: {why}"));
+        choice.await.unwrap_or_else(failed)
     }
 }
 
-/// Asks an agent about the answers, if there are several, and chooses by its text.
+/// Lets an agent read the answers within the rest of the shared limits, if there are several, and
+/// chooses by its whole answer.
+///
+/// # Errors
+/// The reason why there is no choice.
 async fn ask(
     agent: &Agent,
     evaluation: &Evaluation<'_>,
-    fault: &str,
-    choose: impl FnOnce(&[&ParallelLoopResult], String) -> Choice,
-) -> Choice {
+    choose: impl FnOnce(&[&ParallelLoopResult], String) -> Result<Choice, String>,
+) -> Result<Choice, String> {
     let answers = shuffled(evaluation);
     if let [only] = answers.as_slice() {
-        return Choice::Branch(only.branch);
+        return Ok(Choice::Branch(only.branch));
     }
-    match read(agent, evaluation, &answers).await {
-        Ok(text) => choose(&answers, text),
-        Err(why) => evaluation.fall_back(&format!("{fault}: {why}")),
-    }
-}
-
-/// Lets the agent read the answers within the rest of the shared limits. Returns its whole answer.
-async fn read(
-    agent: &Agent,
-    evaluation: &Evaluation<'_>,
-    answers: &[&ParallelLoopResult],
-) -> Result<String, String> {
     let limits = &*agent.setup.limits;
     let part = agent.reserve(evaluation.reservation, limits, None, 1)?;
     let agent = agent.within(&part, limits, None, None);
@@ -157,7 +147,7 @@ async fn read(
     session.below(&part);
     let window = session.run.line().window.unwrap_or(Tokens::MAX);
     let most = MAX_JUDGED.min(Tokens(window.0 / WINDOW_PART));
-    let text = material(evaluation.prompt, answers, most, &*evaluation.counter);
+    let text = material(evaluation.prompt, &answers, most, &*agent.setup.counter);
     let output = session.run(&text).await.or_else(Error::into_output);
     let output = output.map_err(|error| error.to_string())?;
     if !output.reason.is_answer() {
@@ -168,7 +158,7 @@ async fn read(
     let written = written.map(|item| item.message.text()).unwrap_or_default();
     match written.trim() {
         "" => Err("it was empty".to_owned()),
-        text if text == output.text => Ok(text.to_owned()),
+        text if text == output.text => choose(&answers, text.to_owned()),
         _ => Err("it was cut off".to_owned()),
     }
 }

@@ -1,10 +1,9 @@
 //! [`EvaluationStrategy`]: chooses one of several answers. This module contains the strategies that
 //! need no model.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
-use plimsoll_context::TokenCounter;
 
 use super::outcome::ParallelLoopResult;
 use crate::error::lock;
@@ -43,7 +42,6 @@ pub struct Evaluation<'a> {
     pub results: &'a [ParallelLoopResult],
     /// What the choice may use. Its usage counts towards the total.
     pub reservation: &'a Reservation,
-    pub(super) counter: Arc<dyn TokenCounter>,
     pub(super) warnings: Mutex<Vec<String>>,
 }
 
@@ -94,20 +92,17 @@ impl Evaluation<'_> {
     }
 
     fn cheapest(&self) -> Choice {
-        let cheapest = self
-            .answered()
-            .min_by_key(|result| (result.spent.usage.total_tokens(), result.branch));
-        chosen(cheapest)
+        let tokens = |result: &&ParallelLoopResult| result.spent.usage.total_tokens();
+        let cheapest = self.answered().min_by_key(tokens);
+        chosen(cheapest.map(|result| result.branch), "no branch answered")
     }
 }
 
-fn chosen(result: Option<&ParallelLoopResult>) -> Choice {
-    match result {
-        Some(result) => Choice::Branch(result.branch),
-        None => Choice::Nothing {
-            why: "no branch answered".to_owned(),
-        },
-    }
+fn chosen(branch: Option<usize>, why_not: &str) -> Choice {
+    let nothing = || Choice::Nothing {
+        why: why_not.to_owned(),
+    };
+    branch.map_or_else(nothing, Choice::Branch)
 }
 
 #[async_trait]
@@ -117,7 +112,8 @@ impl EvaluationStrategy for PickFirst {
     }
 
     async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
-        chosen(evaluation.answered().next())
+        let first = evaluation.answered().next();
+        chosen(first.map(|result| result.branch), "no branch answered")
     }
 }
 
@@ -143,11 +139,7 @@ where
     }
 
     async fn evaluate(&self, evaluation: &Evaluation<'_>) -> Choice {
-        match self(evaluation.results) {
-            Some(branch) => Choice::Branch(branch),
-            None => Choice::Nothing {
-                why: "the function took none of the answers".to_owned(),
-            },
-        }
+        let branch = self(evaluation.results);
+        chosen(branch, "the function took none of the answers")
     }
 }
