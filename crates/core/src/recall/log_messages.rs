@@ -3,8 +3,7 @@
 //! It keeps numbers and ids, not texts. These are read from the log when a message is recalled.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use plimsoll_agent::{Entry, State};
@@ -25,17 +24,21 @@ pub struct LogMessages {
     entries: u64,
     /// An entry could not be applied, for example one of a newer version. The log ends there.
     is_broken: bool,
-    /// The entry of each message.
-    messages: BTreeMap<Seq, u64>,
-    by_entry: BTreeMap<u64, Seq>,
+    messages: BTreeMap<Seq, LoggedMessage>,
     /// The entries of results that wait for the result of an earlier call.
     waiting: Vec<(u64, Arc<Message>)>,
     /// The tool of the last call with each id. Some servers use an id again.
     tools: HashMap<CallId, Arc<str>>,
-    /// The call of each result, with its tool.
-    results: BTreeMap<Seq, (CallId, Arc<str>)>,
-    /// The messages of undone runs, which the model has never seen.
-    undone: Vec<Range<Seq>>,
+}
+
+/// Where a message is in the log.
+#[derive(Debug)]
+struct LoggedMessage {
+    entry: u64,
+    /// The call that it is the result of, and its tool if the call is in the log.
+    call: Option<(CallId, Option<Arc<str>>)>,
+    /// Whether it belongs to an undone run, so that the model has never seen it.
+    is_undone: bool,
 }
 
 impl LogMessages {
@@ -86,28 +89,34 @@ impl LogMessages {
     ) -> Result<RecalledItem, RecallError> {
         self.update(store, session).await?;
         let key = key.trim().trim_matches(['`', '"', '\'']);
-        // Some servers name their calls m1, m2, as messages are named. `#1` is always a message.
-        let of_call = self.results.iter();
-        let of_call = of_call.filter(|(_, (call, _))| call.0 == key && !key.starts_with('#'));
-        let of_call = of_call.map(|(seq, _)| RecallId(*seq));
         let id = key.parse().ok();
-        let id = id.filter(|id: &RecallId| self.messages.contains_key(&id.0));
-        let candidates: BTreeSet<RecallId> = of_call.chain(id).collect();
+        let is_meant = |(seq, logged): &(&Seq, &LoggedMessage)| {
+            let call = logged.call.as_ref();
+            let is_of_call = call.is_some_and(|(call, _)| call.0 == key);
+            // Some servers name their calls m1, m2, as messages are named. `#1` is always a message.
+            id == Some(RecallId(**seq)) || (is_of_call && !key.starts_with('#'))
+        };
+        let candidates: Vec<_> = self.messages.iter().filter(is_meant).take(10).collect();
         let unknown = || RecallError::Unknown(shown(key));
-        let id = *candidates.first().ok_or_else(unknown)?;
-        if candidates.len() > 1 {
-            return Err(RecallError::Ambiguous {
-                key: shown(key),
-                candidates: candidates.into_iter().take(10).collect(),
-            });
-        }
-        let message = self.message(store, session, id.0).await?;
+        let (seq, logged) = match candidates.as_slice() {
+            [one] => *one,
+            [] => return Err(unknown()),
+            many => {
+                return Err(RecallError::Ambiguous {
+                    key: shown(key),
+                    candidates: many.iter().map(|(seq, _)| RecallId(**seq)).collect(),
+                });
+            }
+        };
+        let line = store.read(session, logged.entry.saturating_sub(1), 1);
+        let line = line.await?.into_iter().find(|line| line.n == logged.entry);
+        let message = line.and_then(|line| line.entry.message().cloned());
         let message = message.ok_or_else(unknown)?;
-        let (call, tool) = self.results.get(&id.0).cloned().unzip();
+        let (call, tool) = logged.call.clone().unzip();
         Ok(RecalledItem {
-            id,
+            id: RecallId(*seq),
             kind: MessageKind::of(&message),
-            tool: tool.and_then(named),
+            tool: tool.flatten().map(|tool| tool.to_string()),
             call,
             message,
         })
@@ -142,23 +151,11 @@ impl LogMessages {
 
     /// Returns the ids of the evicted messages, in the order of the log.
     pub fn evicted(&self) -> impl Iterator<Item = RecallId> {
-        let evicted = self.messages.keys().filter(|seq| self.is_evicted(**seq));
-        evicted.map(|seq| RecallId(*seq))
-    }
-
-    /// Returns a message as it was recorded, or `None` if there is no such message.
-    async fn message<S: SessionStore + ?Sized>(
-        &self,
-        store: &S,
-        session: &SessionId,
-        seq: Seq,
-    ) -> Result<Option<Arc<Message>>, StoreError> {
-        let Some(entry) = self.messages.get(&seq) else {
-            return Ok(None);
-        };
-        let line = store.read(session, entry.saturating_sub(1), 1).await?;
-        let line = line.first().filter(|line| line.n == *entry);
-        Ok(line.and_then(|line| line.entry.message()).cloned())
+        let evicted = self
+            .messages
+            .iter()
+            .filter(|(seq, logged)| self.is_evicted(**seq, logged));
+        evicted.map(|(seq, _)| RecallId(*seq))
     }
 
     /// Returns the evicted messages that match.
@@ -169,11 +166,12 @@ impl LogMessages {
         query: SearchQuery,
     ) -> Result<Vec<(Hit, BestMatch)>, StoreError> {
         let lines = store.search(session, &query).await?.into_iter();
+        let messages = self.messages.iter();
+        let by_entry: HashMap<u64, _> = messages.map(|it| (it.1.entry, it)).collect();
         let evicted = lines.filter_map(|line| {
-            let seq = self.by_entry.get(&line.n).copied();
-            let seq = seq.filter(|seq| self.is_evicted(*seq))?;
-            let tool = self.results.get(&seq).map(|(_, tool)| Arc::clone(tool));
-            Some((seq, tool, line))
+            let (seq, logged) = *by_entry.get(&line.n)?;
+            let tool = logged.call.as_ref().and_then(|(_, tool)| tool.clone());
+            self.is_evicted(*seq, logged).then_some((*seq, tool, line))
         });
         let evicted: Vec<_> = evicted.collect();
         blocking(move || {
@@ -185,7 +183,7 @@ impl LogMessages {
                 let hit = Hit {
                     id: RecallId(seq),
                     kind: MessageKind::of(message),
-                    tool: tool.and_then(named),
+                    tool: tool.map(|tool| tool.to_string()),
                     bytes: Bytes(text.len() as u64),
                     offset: offset as u64,
                     snippet: piece.to_owned(),
@@ -204,52 +202,48 @@ impl LogMessages {
         if self.state.absorb(&line.entry).is_err() {
             return false;
         }
+        let items = self.state.transcript().items();
+        let (old, new) = items.split_at(items.partition_point(|item| item.seq < next));
+        if let Entry::RolledBack { .. } = line.entry {
+            // The view is the one before the run again. What follows its newest message is undone.
+            let undone = old.last().map_or(Seq(0), |item| Seq(item.seq.0 + 1));
+            let undone = self.messages.range_mut(undone..);
+            undone.for_each(|(_, logged)| logged.is_undone = true);
+        }
         match &line.entry {
-            Entry::RolledBack { .. } => {
-                // The view is the one before the run again. What follows its newest message is undone.
-                let mut before = self.state.transcript().items().iter().rev();
-                let newest = before.find(|item| item.seq < next);
-                self.undone
-                    .push(newest.map_or(Seq(0), |item| Seq(item.seq.0 + 1))..next);
-                self.waiting.clear();
-            }
-            Entry::Reply { .. } => self.waiting.clear(),
+            Entry::RolledBack { .. } | Entry::Reply { .. } => self.waiting.clear(),
             Entry::ToolResult { message, .. } => {
                 self.waiting.push((line.n, Arc::clone(message)));
             }
             _ => {}
         }
-        let items = self.state.transcript().items();
-        let new = items.partition_point(|item| item.seq < next);
-        for item in items.get(new..).unwrap_or_default() {
+        for item in new {
             for call in item.message.calls() {
                 let tool = call.name.as_str().into();
                 self.tools.insert(call.id.clone(), tool);
             }
-            if let Message::ToolResult(result) = &*item.message {
-                let tool = self.tools.get(&result.call).cloned().unwrap_or_default();
-                self.results.insert(item.seq, (result.call.clone(), tool));
-            }
+            let call = match &*item.message {
+                Message::ToolResult(result) => Some(&result.call),
+                _ => None,
+            };
             let mut waiting = self.waiting.iter();
             let at = waiting.position(|(_, message)| Arc::ptr_eq(message, &item.message));
-            let entry = at.map_or(line.n, |at| self.waiting.remove(at).0);
-            self.messages.insert(item.seq, entry);
-            self.by_entry.insert(entry, item.seq);
+            let logged = LoggedMessage {
+                entry: at.map_or(line.n, |at| self.waiting.remove(at).0),
+                call: call.map(|call| (call.clone(), self.tools.get(call).cloned())),
+                is_undone: false,
+            };
+            self.messages.insert(item.seq, logged);
         }
         true
     }
 
     /// Checks whether a plan has removed a message from the view or shortened it.
-    fn is_evicted(&self, seq: Seq) -> bool {
+    fn is_evicted(&self, seq: Seq, logged: &LoggedMessage) -> bool {
         let in_view = self.state.transcript().get(seq);
         let is_whole = in_view.is_some_and(|item| item.form == Form::Original);
-        !is_whole && !self.undone.iter().any(|undone| undone.contains(&seq))
+        !is_whole && !logged.is_undone
     }
-}
-
-/// Returns the name of a tool; `None` if the call of a result is not in the log.
-fn named(tool: Arc<str>) -> Option<String> {
-    (!tool.is_empty()).then(|| tool.to_string())
 }
 
 #[cfg(test)]
