@@ -3,10 +3,13 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use plimsoll_agent::{CompactError, EndReason, FoldError, PinError, UndoError};
 use plimsoll_context::SettingFault;
+use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use crate::journal::JournalFault;
 use crate::output::AgentOutput;
@@ -98,6 +101,23 @@ pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
 pub(crate) async fn contained<T>(work: impl Future<Output = T>) -> Result<T, String> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|panic| panic_message(&*panic))
+}
+
+/// Awaits work of the host in its own task, so that neither a panic nor a thread that it blocks stops
+/// the caller. Returns `None` after the timeout. The error is the message of a panic.
+pub(crate) async fn in_own_task<T: Send + 'static>(
+    timeout: Duration,
+    work: impl Future<Output = T> + Send + 'static,
+) -> Option<Result<T, String>> {
+    let mut task = JoinSet::new();
+    task.spawn(work.in_current_span());
+    Some(
+        match tokio::time::timeout(timeout, task.join_next()).await.ok()? {
+            Some(Ok(done)) => Ok(done),
+            Some(Err(error)) if error.is_panic() => Err(panic_message(&*error.into_panic())),
+            _ => Err("it was stopped".to_owned()),
+        },
+    )
 }
 
 fn cause(output: &AgentOutput) -> String {

@@ -2,15 +2,12 @@
 //! run.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use plimsoll_agent::{HookInput, HookPoint, Spend};
 use plimsoll_context::{Part, ToolCall, ToolResult, head_tail};
 use serde_json::Value;
-use tokio::task::JoinSet;
-use tracing::Instrument;
 
-use crate::error::{contained, panic_message};
+use crate::error::{contained, in_own_task};
 use crate::hooks::HookContext;
 use crate::parts::Parts;
 use crate::tool::{MAX_TOOL_OUTPUT, Tool, ToolContext, ToolError, ToolOutput};
@@ -51,14 +48,7 @@ pub(super) async fn execute(
         }
         Err((text, fault)) => (text.into(), Some(fault)),
     };
-    parts.secrets.strike_out_of(&mut output.parts);
-    for part in &mut output.parts {
-        if let Part::Text { text } = part
-            && let Some(short) = head_tail(text, MAX_TOOL_OUTPUT)
-        {
-            *text = short;
-        }
-    }
+    clean(&parts, &mut output.parts);
     let mut result = ToolResult {
         call: call.id,
         parts: output.parts,
@@ -94,8 +84,12 @@ async fn attempts(
             cancel: cx.cancel.child_token(),
             ..cx.clone()
         };
-        if let Some(ended) = once(tool, call, cx, timeout).await {
-            return ended;
+        let (tool, arguments, cancel) = (Arc::clone(tool), arguments(call), cx.cancel.clone());
+        let work = in_own_task(timeout, async move { tool.call(arguments, cx).await });
+        match work.await {
+            Some(Ok(returned)) => return returned.map_err(|ToolError(text)| (text, "tool_error")),
+            Some(Err(panic)) => return Err(broken(name, &panic)),
+            None => cancel.cancel(),
         }
     }
     let text = match tries {
@@ -103,35 +97,6 @@ async fn attempts(
         _ => format!("{late}, {tries} times, and was stopped"),
     };
     Err((text, "timeout"))
-}
-
-/// Makes one attempt. Returns `None` after a timeout.
-async fn once(
-    tool: &Arc<dyn Tool>,
-    call: &ToolCall,
-    cx: ToolContext,
-    timeout: Duration,
-) -> Option<ToolOutcome> {
-    let (arguments, cancel) = (arguments(call), cx.cancel.clone());
-    let tool = Arc::clone(tool);
-    // Runs in its own task to contain panics.
-    let mut work = JoinSet::new();
-    work.spawn(async move { tool.call(arguments, cx).await }.in_current_span());
-    let Ok(ended) = tokio::time::timeout(timeout, work.join_next()).await else {
-        cancel.cancel();
-        return None;
-    };
-    Some(match ended {
-        Some(Ok(returned)) => returned.map_err(|ToolError(text)| (text, "tool_error")),
-        Some(Err(error)) if error.is_panic() => {
-            let panic = panic_message(&*error.into_panic());
-            Err(broken(&call.name, &panic))
-        }
-        _ => {
-            let text = format!("`{}` was stopped before it ended", call.name);
-            Err((text, "broken"))
-        }
-    })
 }
 
 /// Returns the failure of a tool that panicked.
@@ -162,13 +127,24 @@ async fn transform_result(parts: &Parts, cx: &HookContext, tool: &str, result: &
         (None, HookInput::TransformToolResult { result, .. }) if outcome.is_rewritten => result,
         (None, _) => return,
     };
-    let text = parts.secrets.strike_out(text);
-    let text = head_tail(&text, MAX_TOOL_OUTPUT).unwrap_or(text);
     let is_withheld = !outcome.faults.is_empty();
     result
         .parts
         .retain(|part| part.as_text().is_none() && !is_withheld);
     result.parts.insert(0, Part::text(text));
+    clean(parts, &mut result.parts);
+}
+
+/// Strikes keys out of the texts, and shortens those that are too long.
+fn clean(parts: &Parts, output: &mut [Part]) {
+    parts.secrets.strike_out_of(output);
+    for part in output {
+        if let Part::Text { text } = part
+            && let Some(short) = head_tail(text, MAX_TOOL_OUTPUT)
+        {
+            *text = short;
+        }
+    }
 }
 
 /// Returns the arguments of a call. Missing arguments become an empty object.

@@ -13,10 +13,8 @@ use plimsoll_agent::Messages;
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tracing::Instrument;
 
-use crate::error::panic_message;
+use crate::error::{in_own_task, panic_message};
 use crate::remote::UserMessage;
 
 /// Maximum number of calls of one hook at once. Each occupies a thread until it returns, after its
@@ -89,16 +87,8 @@ impl<T: Send + 'static, F: Future<Output = T> + Send + 'static> HookReply<T, Lat
         slot: HookSlot,
     ) -> BoxFuture<'static, Result<T, String>> {
         Box::pin(async move {
-            let mut task = JoinSet::new();
-            task.spawn(async move { call().await }.in_current_span());
-            match tokio::time::timeout(slot.timeout, task.join_next()).await {
-                Ok(Some(Ok(had))) => Ok(had),
-                Ok(Some(Err(error))) if error.is_panic() => {
-                    Err(broke(panic_message(&*error.into_panic())))
-                }
-                Ok(_) => Err(broke("it was stopped")),
-                Err(_) => Err(slot.slow()),
-            }
+            let ended = in_own_task(slot.timeout, async move { call().await }).await;
+            ended.map_or_else(|| Err(slot.slow()), |ended| ended.map_err(broke))
         })
     }
 }
