@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use plimsoll_agent::{KnownTool, PermissionMode, Run, Setup, State, TargetOf};
 use plimsoll_context::{
-    Calibration, ContextConfig, ContextStrategy, FALLBACK_WINDOW, Fingerprint, MAX_RESULT, Message,
-    Policy, Recall, SettingFault, Tokens, ViewLimits,
+    Calibration, ContextConfig, ContextStrategy, Fingerprint, MAX_RESULT, Message, Policy, Recall,
+    SettingFault, Tokens, ViewLimits,
 };
 
 use crate::context_limits::context_limits;
@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::settings::BuilderSettings;
 use crate::store::{Lease, SessionId, SessionStore, idle};
 use crate::tool::Tool;
-use crate::window;
+use crate::window::Window;
 
 /// The smallest window in which the recall tools are offered.
 ///
@@ -130,8 +130,7 @@ impl Agent {
         let limit = setup.limits.max_duration;
         setup.line.window = self.settings.window.find(&*parts.provider, limit).await;
         if let (Some(model), Some(summarizer)) = (&mut setup.summary_model, &parts.summarizer) {
-            let reported = window::reported(&**summarizer, limit).await;
-            model.window = Some(reported.unwrap_or(FALLBACK_WINDOW));
+            model.window = Window::Discover.find(&**summarizer, limit).await;
         }
         let window = setup.line.window;
         if let Some(config) = &self.context {

@@ -11,10 +11,9 @@ mod usage;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use plimsoll_agent::{Answer, Event, HookInput, Input, Now, Outcome, Request, Step};
+use plimsoll_agent::{Answer, Event, HookInput, Input, Now, Outcome, Request, Run, Step};
 use plimsoll_context::{Bytes, CallId, Gap, Part};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -28,6 +27,7 @@ use crate::session::Session;
 use crate::telemetry::{self, RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, ToolContext, Update};
 
+pub(crate) use flush::LogWrite;
 use flush::{finish_write, flush, is_point};
 use hook_calls::{command, until};
 
@@ -41,13 +41,6 @@ struct Underway {
     cancel: CancellationToken,
     _cancel_on_drop: DropGuard,
     asks: FuturesUnordered<BoxFuture<'static, (CallId, Answer)>>,
-}
-
-/// An event that the driver waits for.
-enum DriverEvent {
-    Input(Input),
-    /// A progress update of a tool.
-    Update(Update),
 }
 
 /// A run in progress. Dropping it cancels the operations under way.
@@ -90,16 +83,11 @@ async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option
                 request.cache.key.clone_from(&session.cache_key);
                 warn_of_history(session, &request);
                 rewrite::rewrite(session, &parts, &mut request).await;
-                let (context, usage) = (session.span_context("turn"), session.usage.begin_call());
-                let call = call::call(Arc::clone(&parts), request, context, usage);
-                underway.call = Some(call.boxed());
+                underway.call = Some(call::call(session, request));
             }
             Step::Summarize(request) => {
                 flush(session).await?;
-                let context = session.span_context("summary");
-                let usage = session.usage.begin_call();
-                let summary = call::summarize(Arc::clone(&parts), request, context, usage);
-                underway.call = Some(summary.boxed());
+                underway.call = Some(call::summarize(session, request));
             }
             Step::Execute(tool_call) => {
                 flush(session).await?;
@@ -120,7 +108,7 @@ async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option
                 let traced = ToolSpan::begin(&session.span_context("turn"), &tool_call);
                 let hooks = hook_calls::context(session);
                 let execute = tools::execute(Arc::clone(&parts), tool, tool_call, cx, hooks);
-                let execute = execute.instrument(traced.span());
+                let execute = execute.instrument(traced.span.clone());
                 underway.tools.spawn(async move {
                     let done = execute.await;
                     traced.end(&done.result, done.fault);
@@ -143,16 +131,7 @@ async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option
                     return Ok(None);
                 }
                 session.book();
-                match wait(session, underway).await {
-                    DriverEvent::Update(update)
-                        if session.usage.calls.contains_key(&update.call) =>
-                    {
-                        hook_calls::update(session, &parts, update).await;
-                    }
-                    // A tool that has returned reports no more progress.
-                    DriverEvent::Update(_) => {}
-                    DriverEvent::Input(input) => handle_input(session, &parts, input).await,
-                }
+                wait(session, &parts, underway).await;
             }
             Step::Finish(mut outcome) => {
                 flush(session).await?;
@@ -231,7 +210,7 @@ impl Driven {
         &mut self,
         session: &mut Session,
     ) -> Result<Option<Outcome>, Error> {
-        let span = self.span.span();
+        let span = self.span.0.clone();
         let advanced = follow(session, &mut self.underway);
         advanced.instrument(span).await
     }
@@ -259,6 +238,27 @@ impl Underway {
 }
 
 impl Session {
+    /// Lets the machine do something between two runs, and carries out its steps. A run that was left
+    /// open is ended first.
+    ///
+    /// # Errors
+    /// If a write to the log fails, or has failed before.
+    pub(crate) async fn between_runs<T>(
+        &mut self,
+        act: impl FnOnce(&mut Run) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.stale {
+            return Err(Error::Stale);
+        }
+        finish_write(self).await?;
+        end_open(self);
+        self.restore();
+        settle(self).await?;
+        let done = act(&mut self.run)?;
+        settle(self).await?;
+        Ok(done)
+    }
+
     /// Closes the inbox: from now on, senders learn that the run takes no more messages. Reports and returns the
     /// messages that the run has not taken.
     pub(crate) fn close_inbox(&mut self) -> Vec<Vec<Part>> {
@@ -325,20 +325,6 @@ fn end_open(session: &mut Session) {
     session.usage.forget_call();
 }
 
-/// Prepares a session for an operation between two runs.
-///
-/// # Errors
-/// If a write to the log fails, or has failed before.
-pub(crate) async fn between_runs(session: &mut Session) -> Result<(), Error> {
-    if session.stale {
-        return Err(Error::Stale);
-    }
-    finish_write(session).await?;
-    end_open(session);
-    session.restore();
-    Ok(())
-}
-
 /// Carries out the machine's steps between two runs, such as those of a compaction. Dropping the
 /// future drops a summary under way and leaves the view unchanged.
 pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
@@ -346,8 +332,8 @@ pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
     Ok(())
 }
 
-/// Waits for the next event.
-async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
+/// Waits for the next event and handles it.
+async fn wait(session: &mut Session, parts: &Arc<Parts>, underway: &mut Underway) {
     let due = until(session);
     let Underway {
         call,
@@ -355,7 +341,7 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
         updates: (_, updates),
         asks,
         ..
-    } = &mut *underway;
+    } = underway;
     let idle = call.is_none() && tools.is_empty() && asks.is_empty();
     let input = tokio::select! {
         biased;
@@ -368,7 +354,13 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
             input
         }
         // Updates of a tool come before its result.
-        Some(update) = updates.recv() => return DriverEvent::Update(update),
+        Some(update) = updates.recv() => {
+            // A tool that has returned reports no more progress.
+            if session.usage.calls.contains_key(&update.call) {
+                hook_calls::update(session, parts, update).await;
+            }
+            return;
+        }
         Some(ended) = tools.join_next() => match ended {
             Ok(tools::FinishedCall { result, spent, .. }) => Input::ToolDone { result, spent },
             // Only if the runtime ends.
@@ -379,5 +371,5 @@ async fn wait(session: &Session, underway: &mut Underway) -> DriverEvent {
         // can be resumed is better than hanging.
         () = std::future::ready(()), if idle => Input::Interrupt,
     };
-    DriverEvent::Input(input)
+    handle_input(session, parts, input).await;
 }

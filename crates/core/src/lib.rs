@@ -20,7 +20,6 @@ mod gate;
 mod hooks;
 mod host_steps;
 mod journal;
-mod log_write;
 mod loop_config;
 mod memory_store;
 mod observer;

@@ -9,8 +9,8 @@ use plimsoll_agent::{
     ExecutionLimits, Input, InputFilter, Setup, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
 };
 use plimsoll_context::{
-    Author, CacheConfig, CacheRetention, ContextConfig, FALLBACK_WINDOW, OwnStages, PriceSheet,
-    SettingFault, SummaryConfig, Threshold, Tokens, ViewLimits,
+    Author, CacheConfig, CacheRetention, ContextConfig, OwnStages, PriceSheet, SettingFault,
+    SummaryConfig, Threshold, Tokens, ViewLimits,
 };
 
 use crate::context_limits::context_limits;
@@ -25,7 +25,7 @@ use crate::retry::RetryConfig;
 use crate::run_faults::faults_of_run;
 use crate::session::Session;
 use crate::timed_filter::timed_filters;
-use crate::window;
+use crate::window::{self, Window};
 
 /// The settings of a single run. `None` falls back to the agent's setting.
 #[derive(Clone, Default)]
@@ -126,8 +126,8 @@ impl Session {
             }
             // A faulty configuration costs no request to the server.
             if setup.line.window.is_some() && faults.is_empty() {
-                let window = window::reported(&**provider, setup.limits.max_duration).await;
-                setup.line.window = Some(window.unwrap_or(FALLBACK_WINDOW));
+                let window = Window::Discover.find(&**provider, setup.limits.max_duration);
+                setup.line.window = window.await;
             }
             parts.provider = Arc::clone(provider);
             // The provider also writes the summaries, unless there is a separate summarizer.

@@ -3,7 +3,7 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use plimsoll_agent::{Input, UserInput, Waiting};
 use plimsoll_context::Part;
@@ -28,12 +28,8 @@ pub struct UserMessage(
 #[derive(Debug, Clone)]
 pub struct Remote(Arc<SharedInbox>);
 
-/// The receiving end of all [`Remote`]s of a session.
-#[derive(Debug, Default)]
-pub(crate) struct Inbox(Arc<SharedInbox>);
-
-/// Closes the inbox when dropped.
-pub(crate) struct OpenInboxGuard(Arc<SharedInbox>);
+/// Closes the inbox of a session when dropped.
+pub(crate) struct OpenInboxGuard(Remote);
 
 #[derive(Debug, Default)]
 struct SharedInbox {
@@ -136,12 +132,10 @@ impl Remote {
             room.await;
         }
     }
-}
 
-impl Inbox {
-    /// Creates another remote.
-    pub(crate) fn remote(&self) -> Remote {
-        Remote(Arc::clone(&self.0))
+    /// Creates the remote of a new session.
+    pub(crate) fn new() -> Self {
+        Self(Arc::default())
     }
 
     /// Sets the memory held by the current run.
@@ -159,36 +153,22 @@ impl Inbox {
         let mut state = lock(&self.0.inbox);
         state.open = true;
         state.interrupted = false;
-        OpenInboxGuard(Arc::clone(&self.0))
+        OpenInboxGuard(self.clone())
     }
 
     /// Returns the next command. Interrupts come first. Messages keep waiting unless there is room for
     /// them.
     pub(crate) async fn next(&self, has_room: bool) -> Input {
         loop {
-            if let Some(command) = self.0.take(has_room) {
+            if let Some(command) = self.take(has_room) {
                 return command;
             }
             self.0.arrived.notified().await;
         }
     }
 
-    /// Closes the inbox. Returns the messages that the run has not taken.
-    pub(crate) fn close(&self) -> Vec<Input> {
-        self.0.close();
-        lock(&self.0.inbox).messages.drain(..).collect()
-    }
-}
-
-impl Drop for OpenInboxGuard {
-    fn drop(&mut self) {
-        self.0.close();
-    }
-}
-
-impl SharedInbox {
     fn take(&self, has_room: bool) -> Option<Input> {
-        let mut state = lock(&self.inbox);
+        let mut state = lock(&self.0.inbox);
         if std::mem::take(&mut state.interrupted) {
             return Some(Input::Interrupt);
         }
@@ -196,15 +176,27 @@ impl SharedInbox {
             return None;
         }
         let queued = state.messages.pop_front()?;
-        self.room.notify_waiters();
+        self.0.room.notify_waiters();
         Some(queued)
     }
 
-    fn close(&self) {
-        let mut state = lock(&self.inbox);
+    /// Closes the inbox. Returns the messages that the run has not taken.
+    pub(crate) fn close(&self) -> Vec<Input> {
+        self.shut().messages.drain(..).collect()
+    }
+
+    fn shut(&self) -> MutexGuard<'_, InboxState> {
+        let mut state = lock(&self.0.inbox);
         state.open = false;
         state.interrupted = false;
-        self.room.notify_waiters();
+        self.0.room.notify_waiters();
+        state
+    }
+}
+
+impl Drop for OpenInboxGuard {
+    fn drop(&mut self) {
+        drop(self.0.shut());
     }
 }
 

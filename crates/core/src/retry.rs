@@ -159,7 +159,7 @@ pub(crate) async fn call_with_retries(
         };
         call_usage.sent();
         let call = contained(async { provider.call(request, &deltas).await });
-        let outcome = call.instrument(traced.span()).await;
+        let outcome = call.instrument(traced.span.clone()).await;
         let has_panicked = outcome.is_err();
         let reply = outcome.unwrap_or_else(|panic| {
             Err(Failure::Transient {

@@ -11,13 +11,13 @@ use plimsoll_agent::{
 use plimsoll_context::{Message, Seq, Tokens};
 
 use crate::agent_state::{AgentState, Extensions};
+use crate::driver::LogWrite;
 use crate::error::Error;
 use crate::host_steps::Steps;
 use crate::journal::LogChain;
-use crate::log_write::LogWrite;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
-use crate::remote::{Inbox, Remote};
+use crate::remote::Remote;
 use crate::run_usage::RunUsage;
 use crate::store::{Lease, SessionId};
 use crate::telemetry::SpanContext;
@@ -32,7 +32,7 @@ pub struct Session {
     pub(crate) entries: u64,
     pub(crate) lease: Arc<Lease>,
     pub(crate) parts: Arc<Parts>,
-    pub(crate) inbox: Inbox,
+    pub(crate) inbox: Remote,
     /// Entries that the machine has recorded but the store has not.
     pub(crate) pending: Vec<Entry>,
     /// The entries that are being written to the store.
@@ -76,7 +76,7 @@ impl Session {
             run,
             entries,
             lease: Arc::new(lease),
-            inbox: Inbox::default(),
+            inbox: Remote::new(),
             pending: Vec::new(),
             writing: None,
             stale: false,
@@ -132,7 +132,7 @@ impl Session {
     /// Returns a remote that controls this session's runs from another task.
     #[must_use]
     pub fn remote(&self) -> Remote {
-        self.inbox.remote()
+        self.inbox.clone()
     }
 
     /// Returns the host's data for modification. A running hook keeps its own snapshot.

@@ -125,7 +125,7 @@ impl Session {
     /// ([`Error::Failed`]).
     pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
         let parts = UserMessage(parts).checked()?;
-        driver::between_runs(self).await?;
+        self.between_runs(|_| Ok(())).await?;
         self.drive(Input::User(parts.into())).await
     }
 
@@ -137,7 +137,7 @@ impl Session {
     /// ([`Error::Failed`]).
     pub async fn carry_on(&mut self) -> Result<AgentOutput, Error> {
         let input = self.continue_input()?;
-        driver::between_runs(self).await?;
+        self.between_runs(|_| Ok(())).await?;
         self.drive(input).await
     }
 
@@ -148,19 +148,6 @@ impl Session {
     /// If the log cannot be written.
     pub async fn close(mut self) -> Result<(), Error> {
         self.between_runs(|_| Ok(())).await
-    }
-
-    /// Lets the machine do something between two runs, and carries out its steps. A run that was left
-    /// open is ended first.
-    pub(crate) async fn between_runs<T>(
-        &mut self,
-        act: impl FnOnce(&mut Run) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        driver::between_runs(self).await?;
-        driver::settle(self).await?;
-        let done = act(&mut self.run)?;
-        driver::settle(self).await?;
-        Ok(done)
     }
 
     /// Prepares the session for runs of this agent, whose setup and parts it has already.

@@ -625,14 +625,10 @@ impl SessionInfo {
             let mut typed = texts.filter_map(|text| Some(typed_words(text)?.trim().to_owned()));
             typed.find(|words| !words.starts_with('/') || words.contains(char::is_whitespace))
         });
-        let first = typed.or_else(|| Some(messages.next()?.text()));
-        first
-            .unwrap_or_default()
-            .lines()
-            .next()
-            .unwrap_or_default()
-            .chars()
-            .take(120)
-            .collect()
+        let first = typed
+            .or_else(|| Some(messages.next()?.text()))
+            .unwrap_or_default();
+        let line = first.lines().next().unwrap_or_default();
+        line.chars().take(120).collect()
     }
 }

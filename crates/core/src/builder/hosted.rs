@@ -51,18 +51,17 @@ impl AgentBuilder {
                     .to_owned(),
             );
         }
-        // Without caching, the lifetime does not matter.
-        let is_cached = self.settings.cache.is_on();
-        let wanted = Some(self.settings.retention).filter(|_| is_cached);
-        let wanted = wanted.unwrap_or(CacheRetention::Usual);
-        let mut retention = wanted;
-        if !self.parts.provider.keeps(wanted) {
+        let mut retention = self.settings.retention;
+        if !self.settings.cache.is_on() {
+            // Without caching, the lifetime does not matter.
             retention = CacheRetention::Usual;
-            let (model, name) = (self.parts.provider.model(), wanted.name());
+        } else if !self.parts.provider.keeps(retention) {
+            let (model, name) = (self.parts.provider.model(), retention.name());
             notes.push(format!(
                 "cache.retention is \"{name}\", and {model} has no such thing: its prompt cache lives \
                  as usual"
             ));
+            retention = CacheRetention::Usual;
         }
         notes.extend(self.parts.provider.sampling_notes(&self.settings.sampling));
         (tools, retention, notes)

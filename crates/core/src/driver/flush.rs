@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use plimsoll_agent::Entry;
+use tokio::task::JoinHandle;
+use tracing::Instrument;
 
 use crate::error::Error;
-use crate::log_write::LogWrite;
 use crate::session::Session;
+use crate::store::StoreError;
+
+/// Entries on their way to the store, and the task that writes them. It goes on if the run or the
+/// session that waits for it is dropped.
+pub(crate) type LogWrite = (Arc<Vec<Entry>>, JoinHandle<Result<(), StoreError>>);
 
 /// Writes the recorded entries to the store.
 pub(super) async fn flush(session: &mut Session) -> Result<(), Error> {
@@ -14,28 +21,48 @@ pub(super) async fn flush(session: &mut Session) -> Result<(), Error> {
     if session.pending.is_empty() {
         return Ok(());
     }
-    let entries = std::mem::take(&mut session.pending);
-    let (store, lease) = (&session.parts.store, &session.lease);
-    let write = LogWrite::new(Arc::clone(store), Arc::clone(lease), entries);
-    session.writing = Some(write);
+    let entries = Arc::new(std::mem::take(&mut session.pending));
+    let (store, taken) = (Arc::clone(&session.parts.store), Arc::clone(&entries));
+    // The write keeps the lease until its end, so that nobody reads the log before that and misses
+    // these entries.
+    let lease = Arc::clone(&session.lease);
+    let write = async move { store.append(&lease, &taken).await };
+    let mut write = write.in_current_span().boxed();
+    if let Some(written) = (&mut write).now_or_never() {
+        return end_write(session, &entries, written);
+    }
+    session.writing = Some((entries, tokio::spawn(write)));
     finish_write(session).await
 }
 
 /// Finishes a write to the log, if one was begun.
 pub(super) async fn finish_write(session: &mut Session) -> Result<(), Error> {
-    let Some(writing) = &mut session.writing else {
+    let Some((entries, write)) = &mut session.writing else {
         return Ok(());
     };
-    let result = writing.finish().await;
-    let entries = Arc::clone(&writing.entries);
+    let written = write.await.unwrap_or_else(|error| {
+        Err(StoreError::Io {
+            path: "the log".to_owned(),
+            why: format!("writing it was cut short ({error})"),
+        })
+    });
+    let entries = Arc::clone(entries);
     session.writing = None;
+    end_write(session, &entries, written)
+}
+
+fn end_write(
+    session: &mut Session,
+    entries: &[Entry],
+    written: Result<(), StoreError>,
+) -> Result<(), Error> {
     // After a failed write, the session is ahead of its log, whatever is written later.
-    session.stale |= result.is_err();
-    result?;
+    session.stale |= written.is_err();
+    written?;
     session.entries += entries.len() as u64;
     session.reached |= entries.iter().any(is_point);
     if let Some(chain) = &mut session.chain {
-        chain.extend(&entries);
+        chain.extend(entries);
     }
     Ok(())
 }

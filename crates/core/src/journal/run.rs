@@ -30,8 +30,8 @@ struct Stepper {
     input: Option<Input>,
     /// How long the run had taken before this process took over.
     elapsed: Duration,
-    /// The reason why the journal is unusable, if it is.
-    fault: Option<JournalFault>,
+    /// Whether the journal belongs to this log, as far as it was read.
+    usable: Result<(), JournalFault>,
     /// Present once a step has been executed here.
     driven: Option<Driven>,
     /// Present once the run has ended, here or according to the log.
@@ -105,7 +105,7 @@ impl Session {
         Ok(Stepper {
             input: Some(input),
             elapsed: Duration::ZERO,
-            fault: None,
+            usable: Ok(()),
             driven: None,
             outcome,
         })
@@ -160,7 +160,7 @@ impl Stepper {
             }
             .into());
         }
-        self.fault = check(session, &start.head).err();
+        self.usable = check(session, &start.head);
         self.elapsed = Duration::from_millis(now_ms().saturating_sub(start.at_ms));
         let mut number = 0;
         loop {
@@ -169,20 +169,24 @@ impl Stepper {
             let end = journal.step(number, work).await?;
             // A step executed now is certainly in the log; a recorded step must be checked against
             // it. A fault ends the run at the next step to execute.
-            if self.fault.is_none() {
-                self.fault = check(session, &end.head).err();
+            if self.usable.is_ok() {
+                self.usable = check(session, &end.head);
             }
             if end.is_last {
-                return self.end(session, &end);
+                self.usable.clone()?;
+                let fault = JournalFault::Mismatch {
+                    session: session.id().clone(),
+                    entry: end.head.entries,
+                    why: "the run has not ended there".to_owned(),
+                };
+                return self.outcome.take().ok_or(fault.into());
             }
         }
     }
 
     /// Executes one step.
     async fn step(&mut self, session: &mut Session) -> Result<StepEnd, Error> {
-        if let Some(fault) = self.fault.clone() {
-            return Err(fault.into());
-        }
+        self.usable.clone()?;
         if self.outcome.is_none()
             && let Some(input) = self.input.take()
         {
@@ -195,21 +199,6 @@ impl Stepper {
         Ok(StepEnd {
             head: head(session),
             is_last: self.outcome.is_some(),
-        })
-    }
-
-    /// Returns the outcome of a run whose last step was executed here or earlier.
-    fn end(&mut self, session: &Session, end: &StepEnd) -> Result<Outcome, Error> {
-        if let Some(fault) = self.fault.clone() {
-            return Err(fault.into());
-        }
-        self.outcome.take().ok_or_else(|| {
-            let fault = JournalFault::Mismatch {
-                session: session.id().clone(),
-                entry: end.head.entries,
-                why: "the run has not ended there".to_owned(),
-            };
-            fault.into()
         })
     }
 }

@@ -15,7 +15,7 @@ use crate::provider::Provider;
 
 /// A call in progress.
 pub(crate) struct CallSpan {
-    span: Span,
+    pub(crate) span: Span,
     contents: bool,
     prices: Option<PriceSheet>,
     began: Instant,
@@ -81,10 +81,6 @@ pub(crate) fn trace_call(
 }
 
 impl CallSpan {
-    pub(crate) fn span(&self) -> Span {
-        self.span.clone()
-    }
-
     /// Records the arrival of a piece of the reply.
     pub(crate) fn chunk(&self) {
         if !self.has_begun_reply.swap(true, Ordering::Relaxed) {

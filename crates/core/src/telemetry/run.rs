@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::session::Session;
 
 /// A run in progress.
-pub(crate) struct RunSpan(Span);
+pub(crate) struct RunSpan(pub(crate) Span);
 
 impl RunSpan {
     /// Begins the span of the session's new run.
@@ -51,10 +51,6 @@ impl RunSpan {
             span.record("otel.name", format!("invoke_agent {agent}"));
         }
         Self(span)
-    }
-
-    pub(crate) fn span(&self) -> Span {
-        self.0.clone()
     }
 
     /// Ends the span with the outcome of the run.

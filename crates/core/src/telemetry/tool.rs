@@ -9,7 +9,7 @@ use super::{SpanContext, TARGET, fail};
 
 /// A tool call in progress.
 pub(crate) struct ToolSpan {
-    span: Span,
+    pub(crate) span: Span,
     contents: bool,
 }
 
@@ -35,10 +35,6 @@ impl ToolSpan {
             span.record("gen_ai.tool.call.arguments", &*cut(&call.arguments));
         }
         Self { span, contents }
-    }
-
-    pub(crate) fn span(&self) -> Span {
-        self.span.clone()
     }
 
     /// Records the result and, if the call failed, its `error.type`.
