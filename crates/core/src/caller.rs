@@ -15,7 +15,6 @@ const MAX_SESSION_ID: usize = 128;
 
 /// The run that has made a call.
 pub(crate) struct Caller {
-    pub(crate) session: SessionId,
     pub(crate) key: CallKey,
     /// Number of calls that may run concurrently, including this one.
     pub(crate) beside: u64,
@@ -30,21 +29,21 @@ impl Caller {
     /// repeated after a crash, and differs for every other call.
     pub(crate) fn session_of(&self, tool: &str) -> SessionId {
         let (seq, index) = (self.key.seq.0, self.key.index);
-        named_below(&self.session, &format!("{tool}.{seq}-{index}"))
+        named_below(&self.key.session, &format!("{tool}.{seq}-{index}"))
     }
 }
 
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Caller")
-            .field("session", &self.session)
+            .field("key", &self.key)
             .finish_non_exhaustive()
     }
 }
 
 /// Returns the id of a session that works for another: its id and `place`, or a hash and `place` if
 /// that is too long. A place has at most 95 characters, since a tool's name has at most 64.
-pub(crate) fn named_below(session: &SessionId, place: &str) -> SessionId {
+pub(crate) fn named_below(session: &str, place: &str) -> SessionId {
     let whole = format!("{session}.{place}");
     let name = if whole.len() <= MAX_SESSION_ID {
         whole
@@ -67,7 +66,6 @@ mod tests {
             .build()
             .unwrap();
         let caller = |session: &str, place: (Seq, usize)| Caller {
-            session: SessionId::new(session).unwrap(),
             files_of: SessionId::new(session).unwrap(),
             parts: Arc::clone(&agent.parts),
             key: CallKey {

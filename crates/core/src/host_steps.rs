@@ -45,13 +45,23 @@ impl Steps {
         let messages = transcript.items().iter().rev().map(|item| &item.message);
         let mut calls = messages.flat_map(|message| message.calls());
         let call = calls.find(|call| call.id == result.call);
-        self.keep(RunStep {
+        let step = RunStep {
             call: result.call.clone(),
             name: call.map(|call| call.name.clone()).unwrap_or_default(),
             arguments: call.map_or_else(String::new, |call| cut(&call.arguments, self.max)),
             result: cut(&message.text(), self.max),
             is_error: result.is_error,
-        })
+        };
+        let more = weight(&step);
+        while (self.kept.len() == MAX_STEPS || (self.held + more) as u64 > MAX_STEPS_SIZE.0)
+            && let Some(oldest) = self.kept.pop_front()
+        {
+            self.held -= weight(&oldest);
+            self.dropped += 1;
+        }
+        self.held += more;
+        self.kept.push_back(step);
+        self.kept.back()
     }
 
     /// Returns the size of all steps in bytes.
@@ -66,19 +76,6 @@ impl Steps {
             std::mem::take(&mut self.kept).into(),
             std::mem::take(&mut self.dropped),
         )
-    }
-
-    fn keep(&mut self, step: RunStep) -> Option<&RunStep> {
-        let more = weight(&step);
-        while (self.kept.len() == MAX_STEPS || (self.held + more) as u64 > MAX_STEPS_SIZE.0)
-            && let Some(oldest) = self.kept.pop_front()
-        {
-            self.held -= weight(&oldest);
-            self.dropped += 1;
-        }
-        self.held += more;
-        self.kept.push_back(step);
-        self.kept.back()
     }
 }
 

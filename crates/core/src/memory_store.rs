@@ -1,7 +1,7 @@
 //! [`MemoryStore`]: sessions in memory. They are lost when the process ends.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
 
 use async_trait::async_trait;
 use plimsoll_agent::Entry;
@@ -22,7 +22,8 @@ struct MemoryStoreState {
     logs: BTreeMap<SessionId, Log>,
     /// The number of writes to any log.
     writes: u64,
-    leased: BTreeSet<SessionId>,
+    /// The lease of each session, dead if the session has no writer.
+    leases: BTreeMap<SessionId, Weak<()>>,
 }
 
 #[derive(Debug, Default)]
@@ -32,11 +33,6 @@ struct Log {
     written: u64,
     /// The title, if it was renamed.
     title: Option<String>,
-}
-
-struct MemoryGuard {
-    inner: Arc<Mutex<MemoryStoreState>>,
-    session: SessionId,
 }
 
 impl Log {
@@ -50,15 +46,15 @@ impl Log {
 #[async_trait]
 impl SessionStore for MemoryStore {
     async fn acquire(&self, session: &SessionId) -> Result<Lease, StoreError> {
-        if !lock(&self.inner).leased.insert(session.clone()) {
+        let mut inner = lock(&self.inner);
+        let lease = inner.leases.entry(session.clone()).or_default();
+        if lease.strong_count() > 0 {
             return Err(StoreError::Busy {
                 session: session.clone(),
             });
         }
-        let guard = MemoryGuard {
-            inner: Arc::clone(&self.inner),
-            session: session.clone(),
-        };
+        let guard = Arc::new(());
+        *lease = Arc::downgrade(&guard);
         Ok(Lease::new(session.clone(), Box::new(guard)))
     }
 
@@ -113,12 +109,5 @@ impl SessionStore for MemoryStore {
     async fn head(&self, session: &SessionId) -> Result<Option<SessionInfo>, StoreError> {
         let inner = lock(&self.inner);
         Ok(inner.logs.get(session).map(|log| log.info(session)))
-    }
-}
-
-impl Drop for MemoryGuard {
-    fn drop(&mut self) {
-        let mut inner = lock(&self.inner);
-        inner.leased.remove(&self.session);
     }
 }

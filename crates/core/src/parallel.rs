@@ -3,16 +3,15 @@
 //! The session takes over the answer of one of them, or one answer written from all. To run several
 //! tasks at once, use one session for each.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
+use futures_util::future::join_all;
 use plimsoll_agent::{Entry, Event, ExecutionLimits, Outcome, Spend};
 use plimsoll_context::{Message, Money, Part, SettingFault, StopReason, Tokens, Usage};
 use tokio_util::sync::CancellationToken;
 
 use crate::driver;
-use crate::error::Error;
+use crate::error::{Error, lock};
 use crate::remote::UserMessage;
 use crate::reservation::Reservation;
 use crate::session::Session;
@@ -126,16 +125,12 @@ pub async fn agent_loop_parallel(
     } else {
         choose(session, strategy, &evaluation).await
     };
-    let warnings = evaluation.warnings.into_inner();
-    let warnings = warnings.unwrap_or_else(PoisonError::into_inner);
+    let warnings = std::mem::take(&mut *lock(&evaluation.warnings));
     drop(open);
     let undelivered = session.close_inbox();
     let judged = judging.spent();
-    let text = adopt(session, prompt, &choice, name.clone(), &results, judged).await?;
-    let winner = match choice {
-        Choice::Branch(index) => Some(index),
-        Choice::Merged { .. } | Choice::Nothing { .. } => None,
-    };
+    let adopted = adopt(session, prompt, &choice, name.clone(), &results, judged);
+    let (winner, text) = adopted.await?;
     let spent = results.iter().map(|result| result.spent);
     let spent = spent.fold(judged, Spend::combine);
     session.parts.warn(warnings.clone());
@@ -162,27 +157,22 @@ async fn run_all(
 ) -> (Vec<ParallelLoopResult>, bool) {
     let stop = CancellationToken::new();
     let runs = branches.into_iter().enumerate();
-    let runs = runs.map(|(index, (branch, part))| branch.run(index, part, session, prompt, &stop));
-    let mut runs: FuturesUnordered<_> = runs.collect();
-    let mut results: Vec<ParallelLoopResult> = Vec::new();
+    let runs = runs.map(async |(index, (branch, part))| {
+        let result = branch.run(index, part, session, prompt, &stop).await;
+        session.parts.tell(Event::BranchEnded {
+            branch: index,
+            record: result.record(),
+        });
+        result
+    });
+    let mut runs = join_all(runs);
     loop {
         tokio::select! {
             biased;
-            result = runs.next() => match result {
-                Some(result) => {
-                    session.parts.tell(Event::BranchEnded {
-                        branch: result.branch,
-                        record: result.record(),
-                    });
-                    results.push(result);
-                }
-                None => break,
-            },
+            results = &mut runs => return (results, stop.is_cancelled()),
             _ = session.inbox.next(false) => stop.cancel(),
         }
     }
-    results.sort_by_key(|result| result.branch);
-    (results, stop.is_cancelled())
 }
 
 /// Asks the strategy. There is a choice even if the strategy names no answer.
@@ -212,7 +202,7 @@ async fn choose(
 }
 
 /// Records the evaluation and takes over the chosen answer, in a single write of the log. Returns the
-/// answer, or the reason why there is none.
+/// branch of the answer, and the answer or the reason why there is none.
 async fn adopt(
     session: &mut Session,
     prompt: Vec<Part>,
@@ -220,7 +210,7 @@ async fn adopt(
     strategy: String,
     results: &[ParallelLoopResult],
     judged: Spend,
-) -> Result<String, Error> {
+) -> Result<(Option<usize>, String), Error> {
     let (winner, text, entries) = match choice {
         Choice::Branch(index) => match results.get(*index) {
             Some(result) => {
@@ -247,7 +237,7 @@ async fn adopt(
     let written = driver::settle(session).await;
     // Tool results of the branch are not steps of a run of this session.
     let _ = session.steps.take();
-    written.map(|()| text)
+    written.map(|()| (winner, text))
 }
 
 /// Returns the entries for the prompt and a merged answer. Their usage is part of the record of the

@@ -168,7 +168,19 @@ pub(crate) async fn call_with_retries(
                 message: format!("its client broke down: {panic}"),
             })
         });
-        let reply = reply.map(|reply| believed(reply, tell));
+        let reply = reply.map(|mut reply| {
+            // Our own count takes its place.
+            if let Some(usage) = reply.usage.take_if(|usage| !usage.is_plausible()) {
+                let tokens = usage.total_tokens();
+                tell(Event::Warning {
+                    text: format!(
+                        "the provider reports {tokens} tokens for one call, which is not \
+                         possible; our own count is used"
+                    ),
+                });
+            }
+            reply
+        });
         let reply = reply.and_then(|reply| match parts {
             Some(_) => {
                 // It is charged, even if the answer cannot be used.
@@ -201,26 +213,6 @@ pub(crate) async fn call_with_retries(
             why: failure.to_string(),
         });
         tokio::time::sleep(wait).await;
-    }
-}
-
-/// Drops a reported usage that is not possible. Our own count takes its place.
-fn believed(reply: Reply, tell: impl Fn(Event)) -> Reply {
-    match reply.usage {
-        Some(usage) if !usage.is_plausible() => {
-            let tokens = usage.total_tokens();
-            tell(Event::Warning {
-                text: format!(
-                    "the provider reports {tokens} tokens for one call, which is not possible; our \
-                     own count is used"
-                ),
-            });
-            Reply {
-                usage: None,
-                ..reply
-            }
-        }
-        _ => reply,
     }
 }
 

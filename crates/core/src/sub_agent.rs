@@ -7,9 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{
-    CountTokens, Entry, Event, ExecutionLimits, Outcome, SessionEvent, TurnTrigger,
-};
+use plimsoll_agent::{CountTokens, Entry, Event, ExecutionLimits, SessionEvent, TurnTrigger};
 use plimsoll_context::{Bytes, TokenCounter, Tokens, ToolSpec, clip, shorten};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -24,7 +22,6 @@ use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::remote::Remote;
 use crate::reservation::Reservation;
-use crate::session::Session;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
 
 /// Maximum depth of nested sub-agents. Agents that call each other stop here.
@@ -105,23 +102,23 @@ impl Agent {
         own.or_else(|| self.parts.unpriced_summarizer(&self.setup))
     }
 
-    /// Reserves a part for a run with these limits: one of `parts` equal parts of each kind that they do
-    /// not limit. `max_turns` includes the turns of agents below it.
+    /// Reserves a part for a run: one of `parts` equal parts of each kind that the agent's limits do not
+    /// limit. `max_turns` includes the turns of agents below it.
     ///
     /// # Errors
     /// The reason why the agent cannot run within the shared limits.
     pub(crate) fn reserve(
         &self,
         from: &Reservation,
-        limits: &ExecutionLimits,
         max_turns: Option<u64>,
         parts: u64,
     ) -> Result<Reservation, String> {
+        let limits = &self.setup.limits;
         let counts_all = limits.count_tokens() == CountTokens::Processed;
         let requested = ExecutionLimits {
             max_turns,
             max_total_tokens: limits.max_total_tokens.filter(|_| counts_all),
-            ..*limits
+            ..**limits
         };
         let part = from.reserve_part(&requested, parts);
         let part = part.map_err(|nothing| format!("{nothing} for it"))?;
@@ -139,12 +136,11 @@ impl Agent {
     pub(crate) fn within(
         &self,
         part: &Reservation,
-        limits: &ExecutionLimits,
         caller: Option<&Parts>,
         observer: Option<Arc<dyn Observer>>,
     ) -> Self {
         let mut agent = self.clone();
-        agent.setup.limits = Arc::new(limits.within(&part.limits()));
+        agent.setup.limits = Arc::new(self.setup.limits.within(&part.limits()));
         let mut parts = Parts::clone(&agent.parts);
         if let Some(caller) = caller {
             parts.store = Arc::clone(&caller.store);
@@ -241,7 +237,6 @@ impl SubAgentTool {
     fn reserve(
         &self,
         agent: &Agent,
-        limits: &ExecutionLimits,
         task: &str,
         cx: &ToolContext,
     ) -> Result<Reservation, ToolError> {
@@ -256,15 +251,15 @@ impl SubAgentTool {
             ))
         };
         // Nested agents share the remaining turns.
-        let part = agent.reserve(&cx.reservation, limits, None, parts);
-        let part = part.map_err(refused)?;
+        let part = agent
+            .reserve(&cx.reservation, None, parts)
+            .map_err(refused)?;
         let least = agent.overhead() + agent.setup.counter.text(task) + LEAST_FOR_SUB_AGENT;
-        match part.limits().max_total_tokens {
-            Some(tokens) if tokens < least => {
-                Err(refused("too few tokens are left for it".to_owned()))
-            }
-            _ => Ok(part.deeper()),
+        let tokens = part.limits().max_total_tokens;
+        if tokens.is_some_and(|tokens| tokens < least) {
+            return Err(refused("too few tokens are left for it".to_owned()));
         }
+        Ok(part.deeper())
     }
 }
 
@@ -300,14 +295,13 @@ impl Tool for SubAgentTool {
                 "`{name}` was not started: agents are {MAX_DEPTH} deep here already; do it yourself"
             )));
         }
-        let agent = (self.agent)();
-        let agent =
-            agent.ok_or_else(|| ToolError(format!("there is no agent for `{name}` here")))?;
-        let limits = self.limits_of(&agent);
-        let part = self.reserve(&agent, &limits, &task, &cx)?;
+        let missing = || ToolError(format!("there is no agent for `{name}` here"));
+        let mut agent = (self.agent)().ok_or_else(missing)?;
+        agent.setup.limits = Arc::new(self.limits_of(&agent));
+        let part = self.reserve(&agent, &task, &cx)?;
         let (counter, model) = (Arc::clone(&agent.setup.counter), agent.setup.model.clone());
         let stop = CancellationToken::new();
-        let work = work(agent, limits, part, name.clone(), task, cx, stop.clone());
+        let work = work(agent, part, name.clone(), task, cx, stop.clone());
         // In its own task, it closes its log even if this call is dropped.
         let _stop_on_drop = stop.drop_guard();
         let output = match tokio::spawn(work.in_current_span()).await {
@@ -346,7 +340,6 @@ pub(crate) fn bounded(text: String, most: Tokens, counter: &dyn TokenCounter) ->
 /// Runs the task, or continues it after a crash.
 async fn work(
     agent: Agent,
-    limits: ExecutionLimits,
     part: Reservation,
     name: String,
     task: String,
@@ -373,14 +366,17 @@ async fn work(
     });
     let files_of = caller.map(|caller| caller.files_of.clone());
     let caller = caller.map(|caller| &*caller.parts);
-    let mut agent = agent.within(&part, &limits, caller, relay);
+    let mut agent = agent.within(&part, caller, relay);
     let parts = Arc::make_mut(&mut agent.parts);
     parts.called = Some(name.into());
     parts.files_of = files_of;
     agent.setup.first_turn_trigger = TurnTrigger::SubAgent;
     let mut session = agent.session(id.clone()).await?;
     session.below(&part);
-    if let Some(outcome) = ended(&session, &agent).await? {
+    let before = session.entries.saturating_sub(1);
+    let last = session.parts.store.read(&id, before, 1).await?.pop();
+    // If the run of an earlier attempt has ended, only its result was lost.
+    if let Some(Entry::RunEnded { outcome }) = last.map(|line| line.entry) {
         let output = AgentOutput::new(id, outcome);
         part.spend(&output.spend());
         return Ok(output);
@@ -414,17 +410,6 @@ pub(crate) async fn until_stopped(
         }
     };
     output.or_else(Error::into_output)
-}
-
-/// Returns the outcome of an earlier attempt of this call, if its run has ended and only its result
-/// was lost.
-async fn ended(session: &Session, agent: &Agent) -> Result<Option<Outcome>, Error> {
-    let before = session.entries.saturating_sub(1);
-    let last = agent.parts.store.read(session.id(), before, 1).await?;
-    Ok(last.into_iter().find_map(|line| match line.entry {
-        Entry::RunEnded { outcome } => Some(outcome),
-        _ => None,
-    }))
 }
 
 #[cfg(test)]

@@ -103,14 +103,7 @@ async fn refusal(session: &mut Session, parts: &Arc<Parts>, input: HookInput) ->
 /// Asks the host and passes its decision to the machine.
 pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, input: HookInput) {
     let refused = match input {
-        HookInput::FollowUp => match check_answer(session, parts).await {
-            Ok(true) => {
-                poll(session, parts, HookInput::FollowUp).await;
-                None
-            }
-            Ok(false) => None,
-            Err(why) => Some(why),
-        },
+        HookInput::FollowUp => follow_up(session, parts).await,
         input => refusal(session, parts, input).await,
     };
     session.handle(Input::Decided(match refused {
@@ -139,31 +132,30 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, input: HookI
     }
 }
 
-/// Asks `check_answer` about the newest answer. Returns `false` if the model answers again.
-///
-/// # Errors
-/// The reason, if the answer is not accepted and the run has to end.
-async fn check_answer(session: &mut Session, parts: &Arc<Parts>) -> Result<bool, String> {
-    let items = session.run.state().transcript().items();
-    let answer = items.last().map(|item| item.message.text());
-    let Some(answer) = answer.filter(|_| parts.hooks.has(HookPoint::CheckAnswer)) else {
-        return Ok(true);
-    };
-    let checked = call(session, parts, HookInput::CheckAnswer { answer }).await;
-    let Some(HookOutcome { denied, faults, .. }) = checked else {
-        return Err(cut_off("check_answer"));
-    };
-    match denied {
-        Some(why) if session.answers_refused < ANSWER_RETRIES => {
-            session.answers_refused += 1;
-            let text = format!("Your answer was not accepted: {why}\n\nAnswer again, in full.");
-            session.handle(Input::FollowUp(vec![Part::text(text)].into()));
-            Ok(false)
+/// Asks `check_answer` about the newest answer and, if it is accepted, the host for more to do.
+/// Returns the reason if the answer is not accepted and the run has to end.
+async fn follow_up(session: &mut Session, parts: &Arc<Parts>) -> Option<String> {
+    let answer = session.run.state().transcript().items().last();
+    let answer = answer.filter(|_| parts.hooks.has(HookPoint::CheckAnswer));
+    if let Some(answer) = answer.map(|item| item.message.text()) {
+        let checked = call(session, parts, HookInput::CheckAnswer { answer }).await;
+        let Some(HookOutcome { denied, faults, .. }) = checked else {
+            return Some(cut_off("check_answer"));
+        };
+        match denied {
+            Some(why) if session.answers_refused < ANSWER_RETRIES => {
+                session.answers_refused += 1;
+                let text = format!("Your answer was not accepted: {why}\n\nAnswer again, in full.");
+                session.handle(Input::FollowUp(vec![Part::text(text)].into()));
+                return None;
+            }
+            Some(why) => return Some(why),
+            None if !faults.is_empty() => return Some(faults.join("; ")),
+            None => {}
         }
-        Some(why) => Err(why),
-        None if faults.is_empty() => Ok(true),
-        None => Err(faults.join("; ")),
     }
+    poll(session, parts, HookInput::FollowUp).await;
+    None
 }
 
 /// Publishes a progress update of a tool, unless a hook suppresses it.

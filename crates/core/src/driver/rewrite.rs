@@ -28,14 +28,9 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     else {
         return;
     };
-    let same =
-        |(one, other): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(one, other) || one == other;
-    let kept = request
-        .messages
-        .iter()
-        .zip(&messages)
-        .take_while(|pair| same(*pair))
-        .count();
+    let pairs = request.messages.iter().zip(&messages);
+    let same = pairs.take_while(|(one, other)| Arc::ptr_eq(one, other) || one == other);
+    let kept = same.count();
     if kept == messages.len() && kept == request.messages.len() {
         return;
     }

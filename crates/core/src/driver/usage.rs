@@ -55,7 +55,6 @@ impl Session {
         let caller = key.map(|key| {
             let files_of = self.parts.files_of.as_ref().unwrap_or(self.id());
             Arc::new(Caller {
-                session: self.id().clone(),
                 key,
                 beside: open_calls.min(at_once).max(1),
                 files_of: files_of.clone(),

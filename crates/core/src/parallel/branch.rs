@@ -61,7 +61,7 @@ impl Branch {
         let is_limited = reservation.left().max_turns.is_some();
         let with_below = turns.saturating_add(MAX_TURNS_BELOW);
         let with_below = (!is_limited).then_some(with_below);
-        self.agent.reserve(reservation, &limits, with_below, parts)
+        self.agent.reserve(reservation, with_below, parts)
     }
 
     /// Runs the branch with this index to its end.
@@ -111,8 +111,7 @@ impl Branch {
         prompt: &[Part],
         stop: &CancellationToken,
     ) -> Result<AgentOutput, Error> {
-        let limits = &self.agent.setup.limits;
-        let agent = self.agent.within(part, limits, Some(&trunk.parts), None);
+        let agent = self.agent.within(part, Some(&trunk.parts), None);
         let mut session = agent.open(lease, trunk.idle()).await?;
         session.below(part);
         // The fork has the host's context and extensions of the original session.
@@ -136,7 +135,7 @@ pub(super) fn name(trunk: &Session, index: usize, attempt: u64) -> SessionId {
         0 => format!("b{run}-{index}"),
         _ => format!("b{run}-{index}-{attempt}"),
     };
-    named_below(trunk.id(), &place)
+    named_below(trunk.id().as_str(), &place)
 }
 
 /// Creates the fork of a branch.

@@ -139,9 +139,8 @@ async fn ask(
     if let [only] = answers.as_slice() {
         return Ok(Choice::Branch(only.branch));
     }
-    let limits = &*agent.setup.limits;
-    let part = agent.reserve(evaluation.reservation, limits, None, 1)?;
-    let agent = agent.within(&part, limits, None, None);
+    let part = agent.reserve(evaluation.reservation, None, 1)?;
+    let agent = agent.within(&part, None, None);
     let session = agent.session(new_session_id()).await;
     let mut session = session.map_err(|error| error.to_string())?;
     session.below(&part);

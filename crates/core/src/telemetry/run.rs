@@ -24,7 +24,7 @@ impl RunSpan {
         let span = info_span!(
             target: TARGET,
             "invoke_agent",
-            otel.name = Empty,
+            otel.name = agent.map(|agent| format!("invoke_agent {agent}")),
             otel.kind = "internal",
             otel.status_code = Empty,
             gen_ai.operation.name = "invoke_agent",
@@ -47,9 +47,6 @@ impl RunSpan {
             gen_ai.usage.reasoning.output_tokens = Empty,
             "error.type" = Empty,
         );
-        if let Some(agent) = agent {
-            span.record("otel.name", format!("invoke_agent {agent}"));
-        }
         Self(span)
     }
 
