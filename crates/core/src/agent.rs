@@ -16,7 +16,7 @@ use crate::parts::Parts;
 use crate::recall::RecallTools;
 use crate::session::Session;
 use crate::settings::BuilderSettings;
-use crate::store::{Lease, SessionId, SessionStore, idle};
+use crate::store::{Lease, SessionId, idle};
 use crate::tool::Tool;
 use crate::window::Window;
 
@@ -97,34 +97,23 @@ impl Agent {
         idle: Option<Duration>,
     ) -> Result<Session, Error> {
         let parts = Arc::clone(&self.parts);
-        let (state, entries) = self.folded(&*parts.store, lease.session()).await?;
-        let (setup, tools) = self.prepare(&parts, lease.session(), &state).await?;
-        let run = Run::of_state(state, setup);
+        let (run, entries, tools) = self.prepare(&parts, lease.session()).await?;
         let mut session = Session::new(run, entries, lease, parts);
         session.answered = idle.map(|idle| (idle, Instant::now()));
         session.fit_out(self, tools).await?;
         Ok(session)
     }
 
-    /// Returns the state of a stored session and the number of its entries.
-    pub(crate) async fn folded(
-        &self,
-        store: &dyn SessionStore,
-        session: &SessionId,
-    ) -> Result<(State, u64), Error> {
-        let log = store.load(session).await?;
-        let mut state = State::for_setup(&self.setup);
-        log.iter().try_for_each(|entry| state.absorb(entry))?;
-        Ok((state, log.len() as u64))
-    }
-
-    /// Returns the setup of a session in this state, and the recall tools if they are offered.
+    /// Returns the run of a stored session and the number of its entries, and the recall tools if they
+    /// are offered.
     pub(crate) async fn prepare(
         &self,
         parts: &Parts,
         id: &SessionId,
-        state: &State,
-    ) -> Result<(Setup, Vec<Arc<dyn Tool>>), Error> {
+    ) -> Result<(Run, u64, Vec<Arc<dyn Tool>>), Error> {
+        let log = parts.store.load(id).await?;
+        let mut state = State::for_setup(&self.setup);
+        log.iter().try_for_each(|entry| state.absorb(entry))?;
         let mut setup = self.setup.clone();
         setup.session = id.as_str().into();
         let limit = setup.limits.max_duration;
@@ -143,7 +132,7 @@ impl Agent {
         }
         let mut tools = Vec::new();
         let named = self.settings.get_tool_response;
-        if self.settings.recall && offers_recall(&setup, named, window, state) {
+        if self.settings.recall && offers_recall(&setup, named, window, &state) {
             setup.recall = Recall::Offered;
             // A page must not exceed the result limit, or it would be shortened as well.
             let budget = setup
@@ -158,7 +147,7 @@ impl Agent {
             }
         }
         setup.tools.extend(tools.iter().map(known));
-        Ok((setup, tools))
+        Ok((Run::of_state(state, setup), log.len() as u64, tools))
     }
 
     /// Returns the size of the system prompt and the tools in each request, in tokens of the

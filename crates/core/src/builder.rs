@@ -10,7 +10,9 @@ mod view;
 
 use std::sync::Arc;
 
-use plimsoll_agent::{InputFilter, Permissions, Setup, SummaryModel, ThinkingLevel, TurnTrigger};
+use plimsoll_agent::{
+    DEFAULT_CONFIG, InputFilter, Permissions, Setup, SummaryModel, ThinkingLevel, TurnTrigger,
+};
 use plimsoll_context::{Author, Bpe, Memo, OwnStages, Policy, PriceSheet, TokenCounter, Tokens};
 
 use crate::agent::{Agent, known};
@@ -430,38 +432,40 @@ impl AgentBuilder {
         notes.extend(self.leave_out_tools(hosted_tools.len()));
         let counter = self.counter.take();
         let counter = counter.unwrap_or_else(|| Arc::new(Memo::new(Bpe::o200k())));
-        let policy = self.effective_policy();
-        let recovery = self.recovery();
+        let settings = &self.settings;
         let strategy = self.effective_strategy();
-        let line = strategy.line(self.settings.view_limits());
         let context = self.effective_context_config();
         let is_preset = context.is_none() && self.policy.is_none();
-        let strategy = Some(strategy).filter(|_| is_preset);
-        let summary_model = self.summary_model();
-        let tools = self.tools.iter().map(known).collect();
-        let mut parts = self.parts;
-        let settings = self.settings;
         let mut setup = Setup {
-            system: self.system,
+            system: Arc::clone(&self.system),
             dynamic_context: settings.dynamic_context.as_deref().map(Into::into),
-            tools,
+            tools: self.tools.iter().map(known).collect(),
             hosted_tools: hosted_tools.into(),
-            line,
+            line: strategy.line(settings.view_limits()),
             sheet: self.prices.map(|sheet| sheet.kept(retention)),
             cache: settings.cache,
             retention,
-            recovery,
-            summary_model,
+            recovery: self.recovery(),
+            summary_model: self.summary_model(),
             max_parallel_tools: settings.parallel_tools(),
             limits: Arc::new(settings.limits.filled()),
-            hooks: parts.hooks.points(),
-            permissions: self.permissions,
-            config_id: settings.config_id().to_owned(),
+            hooks: self.parts.hooks.points(),
+            permissions: self.permissions.clone(),
+            config_id: settings
+                .config_id
+                .as_deref()
+                .unwrap_or(DEFAULT_CONFIG)
+                .into(),
             first_turn_trigger: settings.first_turn_trigger,
             max_output: settings.max_tokens,
             sampling: settings.sampling,
-            ..Setup::new(parts.provider.model(), counter, policy)
+            ..Setup::new(
+                self.parts.provider.model(),
+                counter,
+                self.effective_policy(),
+            )
         };
+        let (settings, mut parts) = (self.settings, self.parts);
         let secrets = self.secrets.into_iter();
         let secrets = secrets
             .chain(parts.provider.secrets())
@@ -469,11 +473,10 @@ impl AgentBuilder {
         parts.secrets = Secrets::with_environment(secrets);
         parts.variables =
             InheritedVariables::new(settings.pass_env.clone(), parts.secrets.variables());
-        parts.hooks.variables = parts.variables.clone();
         let tools = self.tools.into_iter();
         let tools = tools.map(|tool| (tool.spec().name.clone(), tool));
         parts.tools = tools.collect();
-        parts.permissions = Arc::new(setup.permissions.clone());
+        parts.permissions = Arc::new(self.permissions);
         parts.settings = settings.driver;
         parts.max_history_messages = settings.max_history_messages;
         setup.input_filters = timed_filters(&parts, &setup.limits);
@@ -484,7 +487,7 @@ impl AgentBuilder {
         Ok(Agent {
             setup,
             settings,
-            strategy,
+            strategy: is_preset.then_some(strategy),
             context,
             notes,
             parts: Arc::new(parts),

@@ -28,7 +28,7 @@ pub use reply::{HookReply, Later, MAX_HOOK_CALLS, Now};
 pub(crate) use request_check::unpaired;
 
 use crate::agent_state::AgentState;
-use crate::process::InheritedVariables;
+use crate::parts::Parts;
 use crate::remote::UserMessage;
 
 /// Default timeout of a hook.
@@ -154,7 +154,7 @@ pub(crate) struct HookOutcome {
 }
 
 /// Calls a hook. An error completes a sentence that starts with the hook's name.
-type HookCall = dyn for<'a> Fn(HookInput, &'a HookContext, &'a Hooks) -> BoxFuture<'a, Result<HookOutput, String>>
+type HookCall = dyn for<'a> Fn(HookInput, &'a HookContext, &'a Parts) -> BoxFuture<'a, Result<HookOutput, String>>
     + Send
     + Sync;
 
@@ -184,8 +184,6 @@ pub struct Hooks {
     hooks: Vec<RegisteredHook>,
     /// The faults of each program's settings.
     program_faults: Vec<Option<SettingFault>>,
-    /// The environment variables of programs.
-    pub(crate) variables: InheritedVariables,
     /// Timeout of each hook. Default [`HOOK_TIMEOUT`].
     pub(crate) timeout: Option<Duration>,
 }
@@ -223,13 +221,13 @@ impl Hooks {
     {
         let call = Arc::new(call);
         let threads = Arc::new(Semaphore::new(MAX_HOOK_CALLS));
-        let call: Arc<HookCall> = Arc::new(move |input, cx, hooks| {
+        let call: Arc<HookCall> = Arc::new(move |input, cx, parts| {
             let Some(args) = take(input, cx) else {
                 return ready(Ok(HookOutput::Nothing)).boxed();
             };
             let call = Arc::clone(&call);
             let slot = HookSlot {
-                timeout: hooks.timeout(),
+                timeout: parts.hooks.timeout(),
                 threads: Arc::clone(&threads),
             };
             let reply = R::begin(Box::new(move || call(args)), slot);
@@ -246,9 +244,9 @@ impl Hooks {
         let name = format!("{}: `{program}`", point.name());
         self.program_faults.push(hook.fault());
         let hook = Arc::new(hook);
-        let call: Arc<HookCall> = Arc::new(move |input, cx, hooks| {
+        let call: Arc<HookCall> = Arc::new(move |input, cx, parts| {
             let hook = Arc::clone(&hook);
-            async move { hook.answer(&input, cx, hooks).await }.boxed()
+            async move { hook.answer(&input, cx, parts).await }.boxed()
         });
         self.hooks.push(RegisteredHook { point, name, call });
     }
@@ -293,10 +291,12 @@ impl Hooks {
     pub(crate) fn has(&self, point: HookPoint) -> bool {
         self.hooks.iter().any(|hook| hook.point == point)
     }
+}
 
+impl Parts {
     /// Calls the hooks of a point in order until one refuses. Each receives the input as the ones
-    /// before it have rewritten it.
-    pub(crate) async fn call(&self, cx: &HookContext, input: HookInput) -> HookOutcome {
+    /// before it have rewritten it. Reports their failures as warnings.
+    pub(crate) async fn call_hooks(&self, cx: &HookContext, input: HookInput) -> HookOutcome {
         let point = input.point();
         let mut outcome = HookOutcome {
             input,
@@ -305,13 +305,23 @@ impl Hooks {
             messages: Vec::new(),
             faults: Vec::new(),
         };
-        for hook in self.hooks.iter().filter(|hook| hook.point == point) {
+        // The failure of a guard is told with its consequence.
+        use HookPoint::{BeforeToolExecution, CheckAnswer, TransformToolResult};
+        let effect = match point {
+            BeforeToolExecution | TransformToolResult | CheckAnswer => "",
+            _ => "; the run goes on without it",
+        };
+        for hook in self.hooks.hooks.iter().filter(|hook| hook.point == point) {
             let answer = (hook.call)(outcome.input.clone(), cx, self).await;
-            outcome.take(&hook.name, answer);
+            if let Err(fault) = answer.and_then(|output| outcome.apply(output)) {
+                let name = &hook.name;
+                outcome.faults.push(format!("{name} {fault}{effect}"));
+            }
             if outcome.denied.is_some() {
                 break;
             }
         }
+        self.warn(outcome.faults.clone());
         outcome
     }
 }
@@ -349,35 +359,15 @@ async fn dispatch(hook: Arc<dyn Hook>, cx: HookContext, input: HookInput) -> Hoo
 }
 
 impl HookOutcome {
-    /// Takes the answer of one hook, or its failure.
-    fn take(&mut self, name: &str, answer: Result<HookOutput, String>) {
-        if let Err(fault) = answer.and_then(|output| self.apply(output)) {
-            // The failure of a guard is told with its consequence.
-            use HookPoint::{BeforeToolExecution, CheckAnswer, TransformToolResult};
-            let point = self.input.point();
-            let is_guard = matches!(
-                point,
-                BeforeToolExecution | TransformToolResult | CheckAnswer
-            );
-            let effect = if is_guard {
-                ""
-            } else {
-                "; the run goes on without it"
-            };
-            self.faults.push(format!("{name} {fault}{effect}"));
-        }
-    }
-
+    /// Takes the answer of one hook.
     fn apply(&mut self, output: HookOutput) -> Result<(), String> {
         let point = self.input.point();
         match (output, &mut self.input) {
             (HookOutput::Nothing, _) => return Ok(()),
-            (HookOutput::Deny(why), HookInput::CheckAnswer { .. }) => {
-                self.denied = Some(why);
-                return Ok(());
-            }
             (HookOutput::Deny(why), _) if point.decides() => {
-                self.denied = Some(refusal(point.name(), &why));
+                let is_check = point == HookPoint::CheckAnswer;
+                let why_not = || refusal(point.name(), &why);
+                self.denied = Some(if is_check { why } else { why_not() });
                 return Ok(());
             }
             (HookOutput::Send(messages), HookInput::Steering | HookInput::FollowUp) => {

@@ -71,11 +71,9 @@ impl Steps {
 
     /// Takes the steps and the number of dropped ones. The next run begins with none.
     pub(crate) fn take(&mut self) -> (Vec<RunStep>, u64) {
-        self.held = 0;
-        (
-            std::mem::take(&mut self.kept).into(),
-            std::mem::take(&mut self.dropped),
-        )
+        let max = self.max;
+        let Self { kept, dropped, .. } = std::mem::replace(self, Self::new(max));
+        (kept.into(), dropped)
     }
 }
 

@@ -14,7 +14,6 @@ use tracing::Instrument;
 
 use crate::error::contained;
 use crate::parts::Parts;
-use crate::provider::Provider;
 use crate::run_usage::CallUsage;
 use crate::silent_overflow::refuse_truncated;
 use crate::telemetry::{SpanContext, retried, trace_call};
@@ -121,15 +120,20 @@ fn retry_after(failure: &Failure) -> Option<Duration> {
 /// Calls a model until a reply is accepted or no further attempt is allowed. If the call is a turn of a run, its
 /// events are sent to the observers of `parts`, and a reply to a request that was cut counts as a failure.
 pub(crate) async fn call_with_retries(
-    provider: &dyn Provider,
+    parts: &Parts,
     request: &Request,
-    retry: &RetryConfig,
-    parts: Option<&Parts>,
     call_usage: &CallUsage,
     context: SpanContext,
 ) -> Result<Reply, Failure> {
+    let is_turn = context.purpose == "turn";
+    let provider = if is_turn {
+        &*parts.provider
+    } else {
+        parts.summarizer()
+    };
+    let retry = &parts.settings.retry;
     let tell = |event| {
-        if let Some(parts) = parts {
+        if is_turn {
             parts.tell(event);
         }
     };
@@ -181,15 +185,15 @@ pub(crate) async fn call_with_retries(
             }
             reply
         });
-        let reply = reply.and_then(|reply| match parts {
-            Some(_) => {
-                // It is charged, even if the answer cannot be used.
-                if let Some(usage) = reply.usage {
-                    call_usage.record(&Delta::Used { usage });
-                }
-                refuse_truncated(reply, request)
+        let reply = reply.and_then(|reply| {
+            if !is_turn {
+                return Ok(reply);
             }
-            None => Ok(reply),
+            // It is charged, even if the answer cannot be used.
+            if let Some(usage) = reply.usage {
+                call_usage.record(&Delta::Used { usage });
+            }
+            refuse_truncated(reply, request)
         });
         traced.end(&reply, call_usage.reported());
         let failure = match reply {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{AppliedPlan, Input, Now, Run};
+use plimsoll_agent::{AppliedPlan, Input, Now};
 use plimsoll_context::{Part, Seq};
 
 use crate::agent::{Agent, cache_key, nobody_to_ask};
@@ -29,10 +29,8 @@ impl Session {
             store: Arc::clone(&self.parts.store),
             ..Parts::clone(&agent.parts)
         };
-        let (state, entries) = agent.folded(&*parts.store, self.id()).await?;
-        let (setup, tools) = agent.prepare(&parts, self.id(), &state).await?;
-        self.run = Run::of_state(state, setup);
-        self.entries = entries;
+        let (run, entries, tools) = agent.prepare(&parts, self.id()).await?;
+        (self.run, self.entries) = (run, entries);
         self.set_parts(Arc::new(parts));
         self.fit_out(agent, tools).await
     }
@@ -171,15 +169,8 @@ impl Session {
         self.parts.warn(agent.notes.clone());
         self.parts.warn(nobody_to_ask(&agent.setup, &self.parts));
         for rule in &agent.settings.pins {
-            self.pin_rule(rule).await?;
+            self.run.pin_rule(rule)?;
         }
-        Ok(())
-    }
-
-    /// Like [`Self::pin_text`], but if calls of a crashed run wait for their results, adds the rule
-    /// after them.
-    pub(crate) async fn pin_rule(&mut self, text: &str) -> Result<(), Error> {
-        self.run.pin_rule(text)?;
         driver::settle(self).await
     }
 

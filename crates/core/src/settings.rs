@@ -3,9 +3,7 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::{
-    DEFAULT_CONFIG, ExecutionLimits, Sampling, ToolExecutionStrategy, TurnTrigger,
-};
+use plimsoll_agent::{ExecutionLimits, Sampling, ToolExecutionStrategy, TurnTrigger};
 use plimsoll_context::{
     ArgumentDigest, Bytes, CacheConfig, CacheRetention, ContextConfig, ContextStrategy, HostedTool,
     SessionPruneConfig, SummaryConfig, Threshold, Tokens, ViewLimits,
@@ -117,11 +115,6 @@ impl BuilderSettings {
             keep_recent: self.keep_recent,
             ..ViewLimits::default()
         }
-    }
-
-    /// Returns the name of the configuration in run ids.
-    pub(crate) fn config_id(&self) -> &str {
-        self.config_id.as_deref().unwrap_or(DEFAULT_CONFIG)
     }
 
     /// Returns the maximum number of concurrent tool calls. It can be set in two ways; if both were

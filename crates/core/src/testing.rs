@@ -224,21 +224,18 @@ impl Provider for ScriptedProvider {
     ) -> Result<Reply, Failure> {
         let rendered = self.render(request)?;
         let judged = self.judge(request, &rendered);
+        lock(&self.inner).requests.push(rendered);
+        let used = judged?;
         let (turn, number) = {
             let mut inner = lock(&self.inner);
-            inner.requests.push(rendered);
-            let used = judged?;
             inner.calls += 1;
-            let turn = inner.script.pop_front().or_else(|| inner.repeat.clone());
-            (turn.map(|turn| (turn, used)), inner.calls)
+            let turn = inner.script.pop_front();
+            (turn.or_else(|| inner.repeat.clone()), inner.calls)
         };
-        let Some((turn, used)) = turn else {
-            let message = "the script has no turn left for this call".to_owned();
-            return Err(Failure::Refused {
-                status: None,
-                message,
-            });
-        };
+        let turn = turn.ok_or_else(|| Failure::Refused {
+            status: None,
+            message: "the script has no turn left for this call".to_owned(),
+        })?;
         if matches!(turn, Turn::Hang) {
             std::future::pending::<()>().await;
         }

@@ -15,9 +15,8 @@ pub(super) fn call(session: &mut Session, request: Box<Request>) -> BoxFuture<'s
     let (context, usage) = (session.span_context("turn"), session.usage.begin_call());
     let parts = Arc::clone(&session.parts);
     Box::pin(async move {
-        let (provider, retry) = (&*parts.provider, &parts.settings.retry);
-        let work = call_with_retries(provider, &request, retry, Some(&parts), &usage, context);
-        Input::Reply(Box::new(work.await))
+        let reply = call_with_retries(&parts, &request, &usage, context).await;
+        Input::Reply(Box::new(reply))
     })
 }
 
@@ -28,8 +27,7 @@ pub(super) fn summarize(session: &mut Session, request: Box<Request>) -> BoxFutu
     let parts = Arc::clone(&session.parts);
     Box::pin(async move {
         let wait = parts.settings.summary_timeout.unwrap_or(SUMMARY_TIMEOUT);
-        let (provider, retry) = (parts.summarizer(), &parts.settings.retry);
-        let work = call_with_retries(provider, &request, retry, None, &usage, context);
+        let work = call_with_retries(&parts, &request, &usage, context);
         let reply = tokio::time::timeout(wait, work).await.unwrap_or_else(|_| {
             usage.failed(true);
             Err(Failure::Transient {

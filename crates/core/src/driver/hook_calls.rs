@@ -26,11 +26,7 @@ async fn attend<T>(session: &mut Session, hook: impl Future<Output = T>) -> Opti
     let mut hook = pin!(hook);
     loop {
         let listens = session.run.is_running();
-        let due = if listens {
-            until(session)
-        } else {
-            until_after_end(session)
-        };
+        let due = until(session);
         let input = tokio::select! {
             biased;
             input = command(session), if listens => input,
@@ -49,21 +45,17 @@ async fn attend<T>(session: &mut Session, hook: impl Future<Output = T>) -> Opti
     }
 }
 
-/// Completes when a hook after the end of a run is cut off: at the end of the run's time, but not
-/// before [`LAST_HOOK`] has passed.
-fn until_after_end(session: &Session) -> BoxFuture<'static, ()> {
-    let limit = session.run.setup().limits.max_duration;
-    let ends = limit.and_then(|limit| session.started.checked_add(limit));
-    at(ends.map(|ends| ends.max(Instant::now() + LAST_HOOK)))
-}
-
-/// Completes at the machine's next deadline.
+/// Completes at the machine's next deadline. After the end of a run, that is the end of the run's time,
+/// but not before [`LAST_HOOK`] has passed.
 pub(super) fn until(session: &Session) -> BoxFuture<'static, ()> {
-    let deadline = session.run.deadline();
-    at(deadline.and_then(|deadline| session.started.checked_add(deadline)))
-}
-
-fn at(time: Option<Instant>) -> BoxFuture<'static, ()> {
+    let (run, soonest) = (&session.run, Instant::now() + LAST_HOOK);
+    let ends = |limit| session.started.checked_add(limit);
+    let time = if run.is_running() {
+        run.deadline().and_then(ends)
+    } else {
+        let limit = run.setup().limits.max_duration;
+        limit.and_then(ends).map(|ends| ends.max(soonest))
+    };
     match time {
         Some(time) => tokio::time::sleep_until(time).boxed(),
         None => pending().boxed(),
@@ -76,21 +68,16 @@ pub(super) async fn command(session: &Session) -> Input {
     session.inbox.next(session.run.has_room()).await
 }
 
-/// Calls the hooks of a point. Reports their failures as warnings. Returns `None` if they were cut
-/// off.
+/// Calls the hooks of a point. Returns `None` if they were cut off.
 pub(super) async fn call(
     session: &mut Session,
     parts: &Arc<Parts>,
     input: HookInput,
 ) -> Option<HookOutcome> {
     let (point, cx) = (input.point(), context(session));
-    let outcome = attend(session, parts.hooks.call(&cx, input)).await;
-    match &outcome {
-        Some(outcome) => parts.warn(outcome.faults.clone()),
-        None if session.run.is_running() || !point.decides() => {
-            parts.warn([cut_off(point.name())]);
-        }
-        None => {}
+    let outcome = attend(session, parts.call_hooks(&cx, input)).await;
+    if outcome.is_none() && (session.run.is_running() || !point.decides()) {
+        parts.warn([cut_off(point.name())]);
     }
     outcome
 }
@@ -202,8 +189,7 @@ pub(super) async fn decide(
             call: call.clone(),
             arguments: super::tools::arguments(&question.call),
         };
-        let outcome = parts.hooks.call(&cx, input).await;
-        parts.warn(outcome.faults.clone());
+        let outcome = parts.call_hooks(&cx, input).await;
         if let Some(why) = outcome.denied {
             let why = format!("`{name}` was skipped: {why}");
             return (call, Answer::Skip { why });

@@ -117,8 +117,7 @@ async fn transform_result(parts: &Parts, cx: &HookContext, tool: &str, result: &
         result: texts.join("\n"),
         is_error: result.is_error,
     };
-    let outcome = parts.hooks.call(cx, input).await;
-    parts.warn(outcome.faults.clone());
+    let outcome = parts.call_hooks(cx, input).await;
     let text = match (outcome.faults.first(), outcome.input) {
         (Some(fault), _) => {
             result.is_error = true;

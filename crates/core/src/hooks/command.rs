@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
+use super::HookContext;
 use super::reply::HookOutput;
-use super::{HookContext, Hooks};
+use crate::parts::Parts;
 use crate::process::{Command, ProcessEnd, ProcessLimits};
 use crate::remote::UserMessage;
 
@@ -104,7 +105,7 @@ impl CommandHook {
         &self,
         input: &HookInput,
         cx: &HookContext,
-        hooks: &Hooks,
+        parts: &Parts,
     ) -> Result<HookOutput, String> {
         let mut tools = self.tools.iter();
         let is_for = |tool: &str| tools.any(|name| Pattern::new(name).fits(tool));
@@ -115,12 +116,12 @@ impl CommandHook {
             return Err("has no command".to_owned());
         };
         let limits = ProcessLimits {
-            timeout: self.timeout.unwrap_or(hooks.timeout()),
+            timeout: self.timeout.unwrap_or_else(|| parts.hooks.timeout()),
             max_output: MAX_HOOK_OUTPUT,
         };
         let command = Command::new(program)
             .args(args)
-            .inherit(&hooks.variables)
+            .inherit(&parts.variables)
             .input(line_for_program(input, cx));
         let ran = command.run(limits, CancellationToken::new()).await;
         let output = ran.map_err(|error| format!("was not run: {error}"))?;

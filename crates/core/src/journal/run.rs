@@ -28,8 +28,6 @@ pub struct JournaledRun {
 struct Stepper {
     /// Starts or continues the run in the first step that is executed here.
     input: Option<Input>,
-    /// How long the run had taken before this process took over.
-    elapsed: Duration,
     /// Whether the journal belongs to this log, as far as it was read.
     usable: Result<(), JournalFault>,
     /// Present once a step has been executed here.
@@ -104,7 +102,6 @@ impl Session {
         });
         Ok(Stepper {
             input: Some(input),
-            elapsed: Duration::ZERO,
             usable: Ok(()),
             driven: None,
             outcome,
@@ -161,11 +158,11 @@ impl Stepper {
             .into());
         }
         self.usable = check(session, &start.head);
-        self.elapsed = Duration::from_millis(now_ms().saturating_sub(start.at_ms));
+        let elapsed = Duration::from_millis(now_ms().saturating_sub(start.at_ms));
         let mut number = 0;
         loop {
             number += 1;
-            let work = Box::pin(self.step(session));
+            let work = Box::pin(self.step(session, elapsed));
             let end = journal.step(number, work).await?;
             // A step executed now is certainly in the log; a recorded step must be checked against
             // it. A fault ends the run at the next step to execute.
@@ -184,14 +181,14 @@ impl Stepper {
         }
     }
 
-    /// Executes one step.
-    async fn step(&mut self, session: &mut Session) -> Result<StepEnd, Error> {
+    /// Executes one step of a run that had taken `elapsed` before this process took over.
+    async fn step(&mut self, session: &mut Session, elapsed: Duration) -> Result<StepEnd, Error> {
         self.usable.clone()?;
         if self.outcome.is_none()
             && let Some(input) = self.input.take()
         {
             session.attach_context();
-            self.driven = Some(Driven::begin(session, input, self.elapsed));
+            self.driven = Some(Driven::begin(session, input, elapsed));
         }
         if let Some(driven) = &mut self.driven {
             self.outcome = driven.advance(session).await?;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use plimsoll_context::{Bytes, CallId, Image, Message, Part, Seq, Source};
+use plimsoll_context::{Bytes, CallId, Image, Message, Part, Seq, Source, clip};
 use serde::{Serialize, Serializer};
 
 use crate::store::StoreError;
@@ -161,8 +161,7 @@ impl fmt::Display for RecallId {
 }
 
 pub(super) fn shown(text: &str) -> String {
-    let end = text.floor_char_boundary(MAX_KEY);
-    text.get(..end).unwrap_or_default().to_owned()
+    clip(text, Bytes(MAX_KEY as u64)).to_owned()
 }
 
 fn list(ids: &[RecallId]) -> String {

@@ -45,12 +45,8 @@ pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<TextExcerpt, ToolEr
         .floor_char_boundary(from.saturating_add(limit))
         .max(next);
     let piece = text.get(from..to).unwrap_or_default();
-    let note = if whole == 0 {
-        "0 bytes: it is empty".to_owned()
-    } else if (from, to) == (0, whole) {
+    let note = if (from, to) == (0, whole) {
         format!("all {whole} bytes")
-    } else if from == whole {
-        format!("nothing after byte {whole} of {whole}: this is its end")
     } else if to < whole {
         format!("bytes {from}-{to} of {whole}; next offset {to}")
     } else {
@@ -168,14 +164,8 @@ mod tests {
             ("hello", 0, 10, "all 5 bytes", "hello"),
             ("hello", 0, 2, "bytes 0-2 of 5; next offset 2", "he"),
             ("hello", 2, 10, "bytes 2-5 of 5: to its end", "llo"),
-            (
-                "hello",
-                5,
-                10,
-                "nothing after byte 5 of 5: this is its end",
-                "",
-            ),
-            ("", 0, 10, "0 bytes: it is empty", ""),
+            ("hello", 5, 10, "bytes 5-5 of 5: to its end", ""),
+            ("", 0, 10, "all 0 bytes", ""),
             ("0", 0, 10, "all 1 bytes", "0"),
             ("é🦀", 1, 3, "bytes 0-2 of 6; next offset 2", "é"),
             ("🦀🦀", 0, 1, "bytes 0-4 of 8; next offset 4", "🦀"),

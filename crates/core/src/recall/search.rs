@@ -7,6 +7,8 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
+use plimsoll_context::{Bytes, clip};
+
 /// Maximum searchable text of an item: 4 MiB, about a million words. The complete text can still be
 /// recalled.
 pub const SEARCHED_BYTES: usize = 4 << 20;
@@ -63,8 +65,7 @@ impl SearchQuery {
     /// Parses a query. Returns `None` if it contains no word.
     #[must_use]
     pub fn parse(query: &str) -> Option<Self> {
-        let end = query.floor_char_boundary(QUERY_BYTES);
-        let query = query.get(..end).unwrap_or_default();
+        let query = clip(query, Bytes(QUERY_BYTES as u64));
         let mut terms = Vec::new();
         for chunk in query.split_whitespace() {
             let words = words(chunk).map(|word| word.text.into_owned());
@@ -158,8 +159,7 @@ pub fn spaced_words(text: &str) -> String {
 }
 
 fn searched(text: &str) -> &str {
-    let end = text.floor_char_boundary(SEARCHED_BYTES);
-    text.get(..end).unwrap_or_default()
+    clip(text, Bytes(SEARCHED_BYTES as u64))
 }
 
 /// Returns the snippet-sized window with the most distinct terms, the first if several tie.
@@ -201,8 +201,7 @@ fn words(text: &str) -> impl Iterator<Item = TextWord<'_>> {
 }
 
 fn lower(run: &str) -> Cow<'_, str> {
-    let end = run.floor_char_boundary(WORD_BYTES);
-    let run = run.get(..end).unwrap_or_default();
+    let run = clip(run, Bytes(WORD_BYTES as u64));
     let is_lower = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();
     if run.bytes().all(is_lower) {
         return Cow::Borrowed(run);

@@ -99,7 +99,8 @@ impl CallSpan {
     /// Ends the span with the result of the call, and the usage that was reported until then.
     pub(crate) fn end(self, reply: &Result<Reply, Failure>, used: Option<Usage>) {
         let span = &self.span;
-        let usage = match reply {
+        let mut usage = used;
+        match reply {
             Ok(reply) => {
                 let reasons = serde_json::json!([finish(reply.stop)]);
                 span.record("gen_ai.response.finish_reasons", reasons.to_string());
@@ -110,17 +111,14 @@ impl CallSpan {
                     let output = contents::output(&reply.parts, reply.stop);
                     span.record("gen_ai.output.messages", output);
                 }
-                reply.usage
+                usage = reply.usage.or(used);
             }
-            Err(_) => None,
-        };
-        if let Some(usage) = usage.or(used) {
+            Err(failure) => fail(span, failure.word()),
+        }
+        if let Some(usage) = usage {
             record_usage(span, &usage);
             let cost = self.prices.as_ref().and_then(|prices| prices.cost(usage));
             span.record("plimsoll.cost", cost.map(dollars));
-        }
-        if let Err(failure) = reply {
-            fail(span, failure.word());
         }
     }
 }

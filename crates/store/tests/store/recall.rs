@@ -325,10 +325,7 @@ async fn the_tools_say_what_there_is_and_what_to_do() {
             assert!(tool.idempotent() && !tool.asks());
         }
         let table = [
-            (
-                json!({"id": "m1"}),
-                "[m1, result of read: 0 bytes: it is empty]\n",
-            ),
+            (json!({"id": "m1"}), "[m1, result of read: all 0 bytes]\n"),
             (json!({"id": "m2"}), "[m2, result of read: all 1 bytes]\n0"),
             (
                 json!({"execution_id": "b"}),
