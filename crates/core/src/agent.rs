@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use plimsoll_agent::{KnownTool, PermissionMode, Run, Setup, State, TargetOf};
 use plimsoll_context::{
     Calibration, ContextConfig, ContextStrategy, Fingerprint, MAX_RESULT, Message, Policy, Recall,
-    SettingFault, Tokens, ViewLimits,
+    Tokens, ViewLimits,
 };
 
 use crate::context_limits::context_limits;
@@ -124,7 +124,7 @@ impl Agent {
         let window = setup.line.window;
         if let Some(config) = &self.context {
             setup.line = context_limits(config, setup.line, setup.system_tokens())
-                .map_err(|text| Error::Build(vec![SettingFault::new(&[], text)]))?;
+                .map_err(|fault| Error::Build(vec![fault]))?;
         }
         // The `unlimited` strategy ignores the reported window and sends everything.
         if !setup.policy.is_limited() {

@@ -23,11 +23,10 @@ use crate::parts::Parts;
 use crate::process::InheritedVariables;
 use crate::provider::Provider;
 use crate::retry::RetryConfig;
-use crate::run_faults::faults_of_run;
+use crate::run_faults::complete;
 use crate::secret::{Secret, Secrets};
 use crate::settings::BuilderSettings;
 use crate::store::SessionStore;
-use crate::timed_filter::timed_filters;
 use crate::tool::Tool;
 use crate::window::Window;
 
@@ -427,7 +426,7 @@ impl AgentBuilder {
     /// # Errors
     /// [`Error::Build`] with a list of all faults.
     pub fn build(mut self) -> Result<Agent, Error> {
-        let mut faults = self.faults();
+        let faults = self.faults();
         let (hosted_tools, retention, mut notes) = self.asked_of_provider();
         notes.extend(self.leave_out_tools(hosted_tools.len()));
         let counter = self.counter.take();
@@ -449,7 +448,6 @@ impl AgentBuilder {
             summary_model: self.summary_model(),
             max_parallel_tools: settings.parallel_tools(),
             limits: Arc::new(settings.limits.filled()),
-            hooks: self.parts.hooks.points(),
             permissions: self.permissions.clone(),
             config_id: settings
                 .config_id
@@ -479,11 +477,7 @@ impl AgentBuilder {
         parts.permissions = Arc::new(self.permissions);
         parts.settings = settings.driver;
         parts.max_history_messages = settings.max_history_messages;
-        setup.input_filters = timed_filters(&parts, &setup.limits);
-        faults.extend(faults_of_run(&setup, &parts));
-        if !faults.is_empty() {
-            return Err(Error::Build(faults));
-        }
+        complete(&mut setup, &parts, faults)?;
         Ok(Agent {
             setup,
             settings,

@@ -11,6 +11,7 @@ mod usage;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use plimsoll_agent::{Answer, Event, HookInput, Input, Now, Outcome, Request, Run, Step};
@@ -21,7 +22,6 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use crate::error::Error;
-use crate::parts::Parts;
 use crate::remote::{OpenInboxGuard, message_of};
 use crate::session::Session;
 use crate::telemetry::{self, RunSpan, ToolSpan};
@@ -82,7 +82,7 @@ async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option
                 flush(session).await?;
                 request.cache.key.clone_from(&session.cache_key);
                 warn_of_history(session, &request);
-                rewrite::rewrite(session, &parts, &mut request).await;
+                rewrite::rewrite(session, &mut request).await;
                 underway.call = Some(call::call(session, request));
             }
             Step::Summarize(request) => {
@@ -116,9 +116,10 @@ async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option
                 });
             }
             Step::Ask(question) => {
-                let cx = hook_calls::context(session);
+                let (call, cx) = (question.call.id.clone(), hook_calls::context(session));
                 let decide = hook_calls::decide(Arc::clone(&parts), cx, question);
-                underway.asks.push(Box::pin(decide));
+                let decide = decide.map(|answer| (call, answer));
+                underway.asks.push(decide.boxed());
             }
             Step::Abort => {
                 *underway = Underway::new();
@@ -131,7 +132,7 @@ async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option
                     return Ok(None);
                 }
                 session.book();
-                wait(session, &parts, underway).await;
+                wait(session, underway).await;
             }
             Step::Finish(mut outcome) => {
                 flush(session).await?;
@@ -140,11 +141,11 @@ async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option
             }
             Step::Before(moment) => {
                 flush(session).await?;
-                hook_calls::before(session, &parts, moment).await;
+                hook_calls::before(session, moment).await;
             }
             Step::After(moment) => {
                 flush(session).await?;
-                hook_calls::call(session, &parts, moment).await;
+                hook_calls::call(session, moment).await;
             }
             Step::Record(_) | Step::Notify(_) => {}
         }
@@ -170,7 +171,7 @@ fn warn_of_history(session: &mut Session, request: &Request) {
 
 /// Passes an input to the machine. Between tool calls and before an answer of the model is
 /// processed, the host may steer.
-async fn handle_input(session: &mut Session, parts: &Arc<Parts>, input: Input) {
+async fn handle_input(session: &mut Session, input: Input) {
     if let Input::Reply(reply) = &input {
         session.answered = Some((Duration::ZERO, Instant::now()));
         if let Ok(reply) = reply.as_ref() {
@@ -178,7 +179,7 @@ async fn handle_input(session: &mut Session, parts: &Arc<Parts>, input: Input) {
         }
     }
     if matches!(input, Input::Reply(_) | Input::ToolDone { .. }) {
-        hook_calls::poll(session, parts, HookInput::Steering).await;
+        hook_calls::poll(session, HookInput::Steering).await;
     }
     if matches!(input, Input::Reply(_)) {
         session.usage.call.answered();
@@ -333,7 +334,7 @@ pub(crate) async fn settle(session: &mut Session) -> Result<(), Error> {
 }
 
 /// Waits for the next event and handles it.
-async fn wait(session: &mut Session, parts: &Arc<Parts>, underway: &mut Underway) {
+async fn wait(session: &mut Session, underway: &mut Underway) {
     let due = until(session);
     let Underway {
         call,
@@ -357,7 +358,7 @@ async fn wait(session: &mut Session, parts: &Arc<Parts>, underway: &mut Underway
         Some(update) = updates.recv() => {
             // A tool that has returned reports no more progress.
             if session.usage.calls.contains_key(&update.call) {
-                hook_calls::update(session, parts, update).await;
+                hook_calls::update(session, update).await;
             }
             return;
         }
@@ -371,5 +372,5 @@ async fn wait(session: &mut Session, parts: &Arc<Parts>, underway: &mut Underway
         // can be resumed is better than hanging.
         () = std::future::ready(()), if idle => Input::Interrupt,
     };
-    handle_input(session, parts, input).await;
+    handle_input(session, input).await;
 }

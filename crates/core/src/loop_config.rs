@@ -22,9 +22,8 @@ use crate::parts::Parts;
 use crate::provider::Provider;
 use crate::remote::UserMessage;
 use crate::retry::RetryConfig;
-use crate::run_faults::faults_of_run;
+use crate::run_faults::complete;
 use crate::session::Session;
-use crate::timed_filter::timed_filters;
 use crate::window::{self, Window};
 
 /// The settings of a single run. `None` falls back to the agent's setting.
@@ -143,23 +142,16 @@ impl Session {
         }
         config.apply(&mut setup);
         if let Some(context) = &config.context_config {
-            let text = apply_context(context, &mut setup).err();
-            let settings = &["context.max_context_tokens", "context.system_prompt_tokens"];
-            faults.extend(text.map(|text| SettingFault::new(settings, text)));
+            faults.extend(apply_context(context, &mut setup).err());
             parts.max_history_messages = None;
         }
         if let Some(hooks) = &config.hooks {
             parts.hooks = parts.hooks.followed_by(hooks);
-            setup.hooks = parts.hooks.points();
         }
         if let Some(filters) = &config.input_filters {
             parts.input_filters.clone_from(filters);
         }
-        setup.input_filters = timed_filters(&parts, &setup.limits);
-        faults.extend(faults_of_run(&setup, &parts));
-        if !faults.is_empty() {
-            return Err(Error::Build(faults));
-        }
+        complete(&mut setup, &parts, faults)?;
         if config.thinking_level.is_some() || config.provider_override.is_some() {
             parts.warn(parts.provider.sampling_notes(&setup.sampling));
         }
@@ -210,7 +202,7 @@ impl AgentLoopConfig {
 }
 
 /// Sets the context of a run, with the limits that belong to it.
-fn apply_context(config: &ContextConfig, setup: &mut Setup) -> Result<(), String> {
+fn apply_context(config: &ContextConfig, setup: &mut Setup) -> Result<(), SettingFault> {
     let line = ViewLimits {
         trigger: Threshold::Auto,
         target: None,

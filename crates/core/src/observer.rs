@@ -40,19 +40,13 @@ impl<F: Fn(&SessionEvent) + Send + Sync> Observer for F {
 #[derive(Clone, Default)]
 pub(crate) struct Observers {
     all: Vec<Arc<RegisteredObserver>>,
-    source: Arc<EventSource>,
+    session: Arc<str>,
+    run: Arc<AtomicU64>,
 }
 
 struct RegisteredObserver {
     observer: Arc<dyn Observer>,
     has_panicked: AtomicBool,
-}
-
-/// The session that events come from.
-#[derive(Default)]
-struct EventSource {
-    session: Arc<str>,
-    run: AtomicU64,
 }
 
 impl Observers {
@@ -68,16 +62,14 @@ impl Observers {
     pub(crate) fn of_session(&self, session: &str, runs: u64) -> Self {
         Self {
             all: self.all.clone(),
-            source: Arc::new(EventSource {
-                session: session.into(),
-                run: runs.into(),
-            }),
+            session: session.into(),
+            run: Arc::new(runs.into()),
         }
     }
 
     /// Sets the number of the session's newest run.
     pub(crate) fn set_run(&self, run: u64) {
-        self.source.run.store(run, Ordering::Relaxed);
+        self.run.store(run, Ordering::Relaxed);
     }
 
     /// Sends an event to all observers. No panic of one ends a run.
@@ -86,8 +78,8 @@ impl Observers {
             return;
         }
         let seen = SessionEvent {
-            session: Arc::clone(&self.source.session),
-            run: self.source.run.load(Ordering::Relaxed),
+            session: Arc::clone(&self.session),
+            run: self.run.load(Ordering::Relaxed),
             event,
         };
         for registered in &self.all {

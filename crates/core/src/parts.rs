@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::future::OptionFuture;
 use plimsoll_agent::{Answer, Event, InputFilter, Permissions, Question, Setup};
 use plimsoll_context::Part;
 
@@ -120,16 +120,13 @@ impl Parts {
         let name = &question.call.name;
         let gate = self.gate.as_deref().unwrap_or(&DenyAll);
         let decision = contained(async { gate.decide(question).await });
-        let silence: OptionFuture<_> = self.settings.gate_timeout.map(tokio::time::sleep).into();
-        let why = tokio::select! {
-            biased;
-            answer = decision => match answer {
-                Ok(answer) => return answer,
-                Err(panic) => {
-                    format!("`{name}` was not allowed: the gate that should decide failed: {panic}")
-                }
-            },
-            Some(()) = silence => format!("`{name}` was not allowed: there was no answer in time"),
+        let limit = self.settings.gate_timeout.unwrap_or(Duration::MAX);
+        let why = match tokio::time::timeout(limit, decision).await {
+            Ok(Ok(answer)) => return answer,
+            Ok(Err(panic)) => {
+                format!("`{name}` was not allowed: the gate that should decide failed: {panic}")
+            }
+            Err(_) => format!("`{name}` was not allowed: there was no answer in time"),
         };
         Answer::Deny { why }
     }

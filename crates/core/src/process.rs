@@ -246,7 +246,8 @@ impl Command {
         let (group, streams) = self.begin(self.input.is_some())?;
         let (input, errors) = streams.apart.unzip();
         let captured = |pipe| CapturedPipe::new(pipe, Capture::new(limits.max_output));
-        let (mut output, mut errors) = (captured(streams.output), errors.map(captured));
+        let pipes = [Some(streams.output), errors].into_iter().flatten();
+        let mut pipes: Vec<CapturedPipe> = pipes.map(captured).collect();
         let input = feed(input, self.input.clone().unwrap_or_default());
         let _feeding = AbortOnDropHandle::new(tokio::spawn(input));
         let stopped = tokio::select! {
@@ -256,9 +257,8 @@ impl Command {
             () = group.exited() => None,
         };
         let rest = async {
-            output.ended().await;
-            if let Some(errors) = &mut errors {
-                errors.ended().await;
+            for pipe in &mut pipes {
+                pipe.ended().await;
             }
         };
         let mut killed_background = false;
@@ -275,10 +275,11 @@ impl Command {
             Some(stopped) => stopped,
             None => ProcessEnd::of(status.map_err(|source| self.lost(source))?),
         };
+        let mut captured = pipes.iter().map(CapturedPipe::so_far);
         Ok(ProcessOutput {
             ended,
-            output: output.so_far(),
-            errors: errors.map(|errors| errors.so_far()).unwrap_or_default(),
+            output: captured.next().unwrap_or_default(),
+            errors: captured.next().unwrap_or_default(),
             killed_background,
         })
     }
@@ -293,8 +294,8 @@ impl Command {
     /// Outside a tokio runtime with time and I/O enabled.
     pub fn serve(&self, log: Bytes) -> Result<ServerProcess, ProcessError> {
         let (group, streams) = self.begin(false)?;
-        let output = CapturedPipe::new(streams.output, Capture::newest(log));
-        Ok(ServerProcess::new(group, output))
+        let log = CapturedPipe::new(streams.output, Capture::newest(log));
+        Ok(ServerProcess { group, log })
     }
 
     /// Starts the command as a server with its standard input and output connected to the caller.
@@ -314,8 +315,8 @@ impl Command {
             input: Box::pin(input),
             output: Box::pin(streams.output),
         };
-        let errors = CapturedPipe::new(errors, Capture::newest(log));
-        Ok((ServerProcess::new(group, errors), talk))
+        let log = CapturedPipe::new(errors, Capture::newest(log));
+        Ok((ServerProcess { group, log }, talk))
     }
 
     fn begin(&self, is_apart: bool) -> Result<(Group, Streams), ProcessError> {

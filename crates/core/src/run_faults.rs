@@ -3,11 +3,23 @@
 use plimsoll_agent::{Sampling, Setup};
 use plimsoll_context::{SettingFault, Tokens};
 
+use crate::error::Error;
 use crate::parts::Parts;
+use crate::timed_filter::timed_filters;
 
-/// Returns the faults of the settings that a single run can change as well.
-pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<SettingFault> {
-    let mut faults = setup.limits.faults();
+/// Fills in what the parts add to a setup, and checks the settings that a single run can change as
+/// well.
+///
+/// # Errors
+/// If there are faults, these included.
+pub(crate) fn complete(
+    setup: &mut Setup,
+    parts: &Parts,
+    mut faults: Vec<SettingFault>,
+) -> Result<(), Error> {
+    setup.hooks = parts.hooks.points();
+    setup.input_filters = timed_filters(parts, &setup.limits);
+    faults.extend(setup.limits.faults());
     faults.extend(parts.hooks.faults());
     let mut fault = |bad: bool, settings: &'static [&'static str], text: String| {
         if bad {
@@ -45,7 +57,11 @@ pub(crate) fn faults_of_run(setup: &Setup, parts: &Parts) -> Vec<SettingFault> {
             parts.settings.retry.max_attempts == 0,
         ),
     ]));
-    faults
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Build(faults))
+    }
 }
 
 /// Returns the fault of a limit on money for a model without prices.

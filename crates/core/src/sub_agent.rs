@@ -17,7 +17,6 @@ use tracing::Instrument;
 
 use crate::agent::{Agent, new_session_id};
 use crate::error::Error;
-use crate::observer::Observer;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::remote::Remote;
@@ -133,12 +132,7 @@ impl Agent {
 
     /// Returns this agent as part of a larger task: with the caller's store, within a reservation, and
     /// with an additional observer. Without a gate of its own, it uses the caller's.
-    pub(crate) fn within(
-        &self,
-        part: &Reservation,
-        caller: Option<&Parts>,
-        observer: Option<Arc<dyn Observer>>,
-    ) -> Self {
+    pub(crate) fn within(&self, part: &Reservation, caller: Option<&Parts>) -> Self {
         let mut agent = self.clone();
         agent.setup.limits = Arc::new(self.setup.limits.within(&part.limits()));
         let mut parts = Parts::clone(&agent.parts);
@@ -148,9 +142,6 @@ impl Agent {
                 parts.gate.clone_from(&caller.gate);
                 parts.settings.gate_timeout = caller.settings.gate_timeout;
             }
-        }
-        if let Some(observer) = observer {
-            parts.observers.push(observer);
         }
         agent.parts = Arc::new(parts);
         agent
@@ -349,11 +340,13 @@ async fn work(
     let caller = cx.caller.as_ref();
     let id = caller.map(|caller| caller.session_of(&name));
     let id = id.unwrap_or_else(new_session_id);
-    // Until the call ends, its events are also the caller's.
-    let relay = caller.map(|caller| {
+    let mut agent = agent.within(&part, caller.map(|caller| &*caller.parts));
+    let parts = Arc::make_mut(&mut agent.parts);
+    if let Some(caller) = caller {
+        // Until the call ends, its events are also the caller's.
         let (to, over) = (Arc::clone(&caller.parts), stop.clone());
         let (call, name) = (cx.call.clone(), name.clone());
-        let relay = move |seen: &SessionEvent| {
+        parts.observers.push(Arc::new(move |seen: &SessionEvent| {
             if !over.is_cancelled() {
                 to.tell(Event::SubAgent {
                     call: call.clone(),
@@ -361,15 +354,10 @@ async fn work(
                     event: Box::new(seen.clone()),
                 });
             }
-        };
-        Arc::new(relay) as Arc<dyn Observer>
-    });
-    let files_of = caller.map(|caller| caller.files_of.clone());
-    let caller = caller.map(|caller| &*caller.parts);
-    let mut agent = agent.within(&part, caller, relay);
-    let parts = Arc::make_mut(&mut agent.parts);
+        }));
+        parts.files_of = Some(caller.files_of.clone());
+    }
     parts.called = Some(name.into());
-    parts.files_of = files_of;
     agent.setup.first_turn_trigger = TurnTrigger::SubAgent;
     let mut session = agent.session(id.clone()).await?;
     session.below(&part);

@@ -5,6 +5,27 @@
 //! that it wants, for example `tracing-opentelemetry`'s. Message contents are only included on
 //! request.
 
+/// Begins a span with the attributes that all spans have. Those that stay empty are not exported.
+macro_rules! span {
+    ($name:literal, $kind:literal, $($attribute:tt)*) => {
+        tracing::info_span!(
+            target: $crate::telemetry::TARGET,
+            $name,
+            otel.kind = $kind,
+            otel.status_code = tracing::field::Empty,
+            "error.type" = tracing::field::Empty,
+            gen_ai.operation.name = $name,
+            gen_ai.usage.input_tokens = tracing::field::Empty,
+            gen_ai.usage.output_tokens = tracing::field::Empty,
+            gen_ai.usage.cache_read.input_tokens = tracing::field::Empty,
+            gen_ai.usage.cache_creation.input_tokens = tracing::field::Empty,
+            gen_ai.usage.reasoning.output_tokens = tracing::field::Empty,
+            plimsoll.cost = tracing::field::Empty,
+            $($attribute)*
+        )
+    };
+}
+
 mod call;
 mod contents;
 mod fields;

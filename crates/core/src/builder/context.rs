@@ -162,13 +162,7 @@ impl AgentBuilder {
         if let Some(config) = self.effective_context_config() {
             faults.extend(config.faults());
             if let Window::Known(window) = settings.window {
-                let text = no_room(&config, Tokens::ZERO, window);
-                let sizes = &[
-                    "window",
-                    "context.max_context_tokens",
-                    "context.system_prompt_tokens",
-                ];
-                faults.extend(text.map(|text| SettingFault::new(sizes, text)));
+                faults.extend(no_room(&config, Tokens::ZERO, window));
             }
         }
         let edits_nothing = match policy {

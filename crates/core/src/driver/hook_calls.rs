@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, pending};
 
 use plimsoll_agent::{Answer, Decision, Event, HookInput, HookPoint, Input, Question};
-use plimsoll_context::{CallId, Part};
+use plimsoll_context::Part;
 use tokio::time::Instant;
 
 use crate::hooks::{ANSWER_RETRIES, HookContext, HookOutcome};
@@ -69,12 +69,8 @@ pub(super) async fn command(session: &Session) -> Input {
 }
 
 /// Calls the hooks of a point. Returns `None` if they were cut off.
-pub(super) async fn call(
-    session: &mut Session,
-    parts: &Arc<Parts>,
-    input: HookInput,
-) -> Option<HookOutcome> {
-    let (point, cx) = (input.point(), context(session));
+pub(super) async fn call(session: &mut Session, input: HookInput) -> Option<HookOutcome> {
+    let (point, cx, parts) = (input.point(), context(session), Arc::clone(&session.parts));
     let outcome = attend(session, parts.call_hooks(&cx, input)).await;
     if outcome.is_none() && (session.run.is_running() || !point.decides()) {
         parts.warn([cut_off(point.name())]);
@@ -83,15 +79,15 @@ pub(super) async fn call(
 }
 
 /// Calls the hooks of a point. Returns the reason if they refuse.
-async fn refusal(session: &mut Session, parts: &Arc<Parts>, input: HookInput) -> Option<String> {
-    call(session, parts, input).await?.denied
+async fn refusal(session: &mut Session, input: HookInput) -> Option<String> {
+    call(session, input).await?.denied
 }
 
 /// Asks the host and passes its decision to the machine.
-pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, input: HookInput) {
+pub(super) async fn before(session: &mut Session, input: HookInput) {
     let refused = match input {
-        HookInput::FollowUp => follow_up(session, parts).await,
-        input => refusal(session, parts, input).await,
+        HookInput::FollowUp => follow_up(session).await,
+        input => refusal(session, input).await,
     };
     session.handle(Input::Decided(match refused {
         Some(why) => Decision::No { why },
@@ -100,12 +96,12 @@ pub(super) async fn before(session: &mut Session, parts: &Arc<Parts>, input: Hoo
 }
 
 /// Gets messages from the host's hooks, at `Steering` or `FollowUp`.
-pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, input: HookInput) {
+pub(super) async fn poll(session: &mut Session, input: HookInput) {
     let point = input.point();
-    if !parts.hooks.has(point) {
+    if !session.parts.hooks.has(point) {
         return;
     }
-    let outcome = call(session, parts, input).await;
+    let outcome = call(session, input).await;
     for message in outcome.into_iter().flat_map(|outcome| outcome.messages) {
         // A message to an ended run would start a new one. Blank messages are ignored.
         if session.run.is_running()
@@ -121,11 +117,11 @@ pub(super) async fn poll(session: &mut Session, parts: &Arc<Parts>, input: HookI
 
 /// Asks `check_answer` about the newest answer and, if it is accepted, the host for more to do.
 /// Returns the reason if the answer is not accepted and the run has to end.
-async fn follow_up(session: &mut Session, parts: &Arc<Parts>) -> Option<String> {
+async fn follow_up(session: &mut Session) -> Option<String> {
     let answer = session.run.state().transcript().items().last();
-    let answer = answer.filter(|_| parts.hooks.has(HookPoint::CheckAnswer));
+    let answer = answer.filter(|_| session.parts.hooks.has(HookPoint::CheckAnswer));
     if let Some(answer) = answer.map(|item| item.message.text()) {
-        let checked = call(session, parts, HookInput::CheckAnswer { answer }).await;
+        let checked = call(session, HookInput::CheckAnswer { answer }).await;
         let Some(HookOutcome { denied, faults, .. }) = checked else {
             return Some(cut_off("check_answer"));
         };
@@ -141,24 +137,24 @@ async fn follow_up(session: &mut Session, parts: &Arc<Parts>) -> Option<String> 
             None => {}
         }
     }
-    poll(session, parts, HookInput::FollowUp).await;
+    poll(session, HookInput::FollowUp).await;
     None
 }
 
 /// Publishes a progress update of a tool, unless a hook suppresses it.
-pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Update) {
+pub(super) async fn update(session: &mut Session, update: Update) {
     let Update {
         call: id,
         name,
         text,
     } = update;
-    let text = parts.secrets.strike_out(text);
+    let text = session.parts.secrets.strike_out(text);
     let input = HookInput::BeforeToolExecutionUpdate {
         tool: name.clone(),
         call: id.clone(),
         text: text.clone(),
     };
-    if refusal(session, parts, input).await.is_some() {
+    if refusal(session, input).await.is_some() {
         return;
     }
     let input = HookInput::AfterToolExecutionUpdate {
@@ -166,54 +162,47 @@ pub(super) async fn update(session: &mut Session, parts: &Arc<Parts>, update: Up
         call: id.clone(),
         text: text.clone(),
     };
-    parts.tell(Event::ToolUpdate {
+    session.parts.tell(Event::ToolUpdate {
         call: id,
         name,
         text,
     });
-    call(session, parts, input).await;
+    call(session, input).await;
 }
 
 /// Decides whether a tool call may run: asks the hooks first, then the gate. Silence of either
 /// denies. Rewritten arguments go back to the machine, which checks the rules and may ask again.
-pub(super) async fn decide(
-    parts: Arc<Parts>,
-    cx: HookContext,
-    question: Question,
-) -> (CallId, Answer) {
-    let call = question.call.id.clone();
+pub(super) async fn decide(parts: Arc<Parts>, cx: HookContext, question: Question) -> Answer {
+    let (call, name) = (&question.call, &question.call.name);
     if question.asks_hook {
-        let name = &question.call.name;
         let input = HookInput::BeforeToolExecution {
             tool: name.clone(),
-            call: call.clone(),
-            arguments: super::tools::arguments(&question.call),
+            call: call.id.clone(),
+            arguments: super::tools::arguments(call),
         };
         let outcome = parts.call_hooks(&cx, input).await;
         if let Some(why) = outcome.denied {
             let why = format!("`{name}` was skipped: {why}");
-            return (call, Answer::Skip { why });
+            return Answer::Skip { why };
         }
         if let Some(fault) = outcome.faults.first() {
             let why = format!(
-                "`{name}` was not allowed, because the hook that guards it failed: \
-                               {fault}"
+                "`{name}` was not allowed, because the hook that guards it failed: {fault}"
             );
-            return (call, Answer::Deny { why });
+            return Answer::Deny { why };
         }
         if let HookInput::BeforeToolExecution { arguments, .. } = &outcome.input
             && outcome.is_rewritten
         {
             let arguments = arguments.to_string();
-            return (call, Answer::Rewrite { arguments });
+            return Answer::Rewrite { arguments };
         }
     }
-    let answer = if question.asks_gate {
+    if question.asks_gate {
         parts.ask_gate(&question).await
     } else {
         Answer::Allow
-    };
-    (call, answer)
+    }
 }
 
 fn cut_off(name: &str) -> String {

@@ -10,17 +10,16 @@ use plimsoll_context::{Breakpoint, Message, Tokens};
 
 use super::hook_calls::call;
 use crate::hooks::HookOutcome;
-use crate::parts::Parts;
 use crate::session::Session;
 
 /// Lets the host rewrite a request. If the result cannot be sent, the request stays unchanged.
-pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: &mut Request) {
+pub(super) async fn rewrite(session: &mut Session, request: &mut Request) {
     // Without hooks nothing is copied, since a request may have ten thousand messages.
-    if !parts.hooks.has(HookPoint::TransformContext) {
+    if !session.parts.hooks.has(HookPoint::TransformContext) {
         return;
     }
     let messages: Messages = request.messages.iter().cloned().collect();
-    let outcome = call(session, parts, HookInput::TransformContext { messages }).await;
+    let outcome = call(session, HookInput::TransformContext { messages }).await;
     let Some(HookOutcome {
         input: HookInput::TransformContext { messages },
         ..
@@ -40,7 +39,7 @@ pub(super) async fn rewrite(session: &mut Session, parts: &Arc<Parts>, request: 
     let now: Tokens = messages.iter().map(weigh).sum();
     let grown = now.minus(before);
     if grown > Tokens::ZERO && session.run.room() < grown {
-        parts.warn([format!(
+        session.parts.warn([format!(
             "transform_context or convert_to_llm made the request {grown} tokens larger, which is too much; it is sent without them"
         )]);
         return;

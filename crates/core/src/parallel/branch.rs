@@ -111,7 +111,7 @@ impl Branch {
         prompt: &[Part],
         stop: &CancellationToken,
     ) -> Result<AgentOutput, Error> {
-        let agent = self.agent.within(part, Some(&trunk.parts), None);
+        let agent = self.agent.within(part, Some(&trunk.parts));
         let mut session = agent.open(lease, trunk.idle()).await?;
         session.below(part);
         // The fork has the host's context and extensions of the original session.

@@ -140,7 +140,7 @@ async fn ask(
         return Ok(Choice::Branch(only.branch));
     }
     let part = agent.reserve(evaluation.reservation, None, 1)?;
-    let agent = agent.within(&part, None, None);
+    let agent = agent.within(&part, None);
     let session = agent.session(new_session_id()).await;
     let mut session = session.map_err(|error| error.to_string())?;
     session.below(&part);

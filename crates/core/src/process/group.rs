@@ -100,7 +100,7 @@ impl Group {
         let name = "plimsoll-reaper".to_owned();
         thread::Builder::new().name(name).spawn(reap)?;
         let mut watchdog = watchdog(&mark)?;
-        prepared.env(Mark::VARIABLE, mark.value());
+        prepared.env(Mark::VARIABLE, &mark.0);
         let mut session = CommandWrap::from(prepared);
         let child = match session.wrap(ProcessSession).spawn() {
             // The wrapper would wait for the whole group.

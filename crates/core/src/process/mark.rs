@@ -21,7 +21,7 @@ static MARKS: AtomicU64 = AtomicU64::new(0);
 ///
 /// The kernel hides the environment of some processes, such as programs with other rights.
 #[derive(Debug, Clone)]
-pub(super) struct Mark(String);
+pub(super) struct Mark(pub(super) String);
 
 impl Mark {
     /// The name of the variable.
@@ -31,11 +31,6 @@ impl Mark {
         let number = MARKS.fetch_add(1, Ordering::Relaxed);
         // The end makes sure that no mark is the beginning of another.
         Self(format!("{}-{number}.", process::id()))
-    }
-
-    /// Returns the value of the variable.
-    pub(super) fn value(&self) -> &str {
-        &self.0
     }
 
     /// Returns the variable with its value, as it stands in an environment.

@@ -8,15 +8,11 @@ use super::{CapturedPipe, DRAIN, GRACE, ProcessEnd};
 /// A running server. Dropping it kills its whole group.
 #[derive(Debug)]
 pub struct ServerProcess {
-    group: Group,
-    log: CapturedPipe,
+    pub(super) group: Group,
+    pub(super) log: CapturedPipe,
 }
 
 impl ServerProcess {
-    pub(super) fn new(group: Group, log: CapturedPipe) -> Self {
-        Self { group, log }
-    }
-
     /// Returns the process id.
     #[must_use]
     pub fn id(&self) -> u32 {

@@ -53,7 +53,7 @@ struct RecallInput {
 #[derive(Deserialize)]
 struct SearchInput {
     query: String,
-    limit: Option<u64>,
+    limit: Option<usize>,
 }
 
 impl RecallTools {
@@ -135,15 +135,11 @@ impl RecallTools {
 
     async fn bring(self, wanted: RecallInput) -> Result<ToolOutput, ToolError> {
         let mut messages = self.messages.lock().await;
-        let recalled = messages
-            .recall(self.store.as_ref(), &self.session, &wanted.id)
-            .await
-            .map_err(ToolError::new)?;
+        let recalled = messages.recall(&*self.store, &self.session, &wanted.id);
+        let recalled = recalled.await.map_err(ToolError::new)?;
         drop(messages);
-        let limit = match wanted.limit {
-            None | Some(0) => RECALL_PAGE.min(self.most),
-            Some(limit) => Bytes(limit).min(self.most),
-        };
+        let limit = wanted.limit.filter(|limit| *limit > 0);
+        let limit = limit.map_or(RECALL_PAGE, Bytes).min(self.most);
         let offset = wanted.offset.unwrap_or(0);
         let pattern = wanted.pattern.filter(|pattern| !pattern.is_empty());
         // Reading and searching a text of many megabytes takes time.
@@ -159,15 +155,11 @@ impl RecallTools {
     }
 
     async fn look(self, input: SearchInput) -> Result<ToolOutput, ToolError> {
-        let limit = match input.limit {
-            None | Some(0) => HITS,
-            Some(limit) => usize::try_from(limit).map_or(HITS_MAX, |limit| limit.min(HITS_MAX)),
-        };
+        let limit = input.limit.filter(|limit| *limit > 0);
+        let limit = limit.map_or(HITS, |limit| limit.min(HITS_MAX));
         let mut messages = self.messages.lock().await;
-        let hits = messages
-            .search(self.store.as_ref(), &self.session, &input.query, limit)
-            .await
-            .map_err(ToolError::new)?;
+        let hits = messages.search(&*self.store, &self.session, &input.query, limit);
+        let hits = hits.await.map_err(ToolError::new)?;
         Ok(found(&hits, RECALL_PAGE.min(self.most)).into())
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use plimsoll_agent::{Failure, Request};
 use plimsoll_context::{PriceSheet, Reply, Usage};
 use tracing::field::Empty;
-use tracing::{Span, info_span, warn};
+use tracing::{Span, warn};
 
 use super::contents::{self, finish};
 use super::fields::{dollars, record_usage};
@@ -31,13 +31,10 @@ pub(crate) fn trace_call(
 ) -> CallSpan {
     let server = provider.server();
     let (vendor, name) = names(provider.model());
-    let span = info_span!(
-        target: TARGET,
+    let span = span!(
         "chat",
+        "client",
         otel.name = %format_args!("chat {name}"),
-        otel.kind = "client",
-        otel.status_code = Empty,
-        gen_ai.operation.name = "chat",
         gen_ai.provider.name = vendor,
         gen_ai.conversation.id = context.session.as_ref().map(|session| session.as_str()),
         gen_ai.request.model = name,
@@ -50,20 +47,13 @@ pub(crate) fn trace_call(
         plimsoll.purpose = context.purpose,
         plimsoll.attempt = i64::from(attempt),
         plimsoll.request.tokens = int(request.counted.0),
-        plimsoll.cost = Empty,
         gen_ai.response.model = Empty,
         gen_ai.response.finish_reasons = Empty,
         gen_ai.response.time_to_first_chunk = Empty,
-        gen_ai.usage.input_tokens = Empty,
-        gen_ai.usage.output_tokens = Empty,
-        gen_ai.usage.cache_read.input_tokens = Empty,
-        gen_ai.usage.cache_creation.input_tokens = Empty,
-        gen_ai.usage.reasoning.output_tokens = Empty,
         gen_ai.system_instructions = Empty,
         gen_ai.input.messages = Empty,
         gen_ai.output.messages = Empty,
         http.response.status_code = Empty,
-        "error.type" = Empty,
     );
     if context.contents && !span.is_disabled() {
         if let Some(system) = contents::system(&request.system) {

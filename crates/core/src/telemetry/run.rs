@@ -1,11 +1,11 @@
 //! The span `invoke_agent {name}`: one run, from the user's message to its outcome.
 
 use plimsoll_agent::{EndReason, Outcome};
+use tracing::Span;
 use tracing::field::Empty;
-use tracing::{Span, info_span};
 
 use super::fields::{dollars, record_usage};
-use super::{TARGET, fail, int, names};
+use super::{fail, int, names};
 use crate::error::Error;
 use crate::session::Session;
 
@@ -21,13 +21,10 @@ impl RunSpan {
             id => Some(id),
         };
         let (vendor, model) = names(&setup.model);
-        let span = info_span!(
-            target: TARGET,
+        let span = span!(
             "invoke_agent",
+            "internal",
             otel.name = agent.map(|agent| format!("invoke_agent {agent}")),
-            otel.kind = "internal",
-            otel.status_code = Empty,
-            gen_ai.operation.name = "invoke_agent",
             gen_ai.provider.name = vendor,
             gen_ai.agent.name = agent,
             gen_ai.conversation.id = session.id().as_str(),
@@ -39,13 +36,6 @@ impl RunSpan {
             plimsoll.tool_calls = Empty,
             plimsoll.plans = Empty,
             plimsoll.plan.tokens_freed = Empty,
-            plimsoll.cost = Empty,
-            gen_ai.usage.input_tokens = Empty,
-            gen_ai.usage.output_tokens = Empty,
-            gen_ai.usage.cache_read.input_tokens = Empty,
-            gen_ai.usage.cache_creation.input_tokens = Empty,
-            gen_ai.usage.reasoning.output_tokens = Empty,
-            "error.type" = Empty,
         );
         Self(span)
     }

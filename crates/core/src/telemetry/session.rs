@@ -2,7 +2,7 @@
 //! an event of the run's span.
 
 use plimsoll_agent::{AppliedPlan, Event, Setup, ToolPhase};
-use tracing::{info_span, warn};
+use tracing::warn;
 
 use super::fields::dollars;
 use super::{TARGET, int, names};
@@ -48,11 +48,9 @@ fn plan(applied: &AppliedPlan, model: &str) {
     let (vendor, model) = names(model);
     let plan = &applied.plan;
     let price = plan.price.as_ref();
-    info_span!(
-        target: TARGET,
+    span!(
         "compact",
-        otel.kind = "internal",
-        gen_ai.operation.name = "compact",
+        "internal",
         gen_ai.provider.name = vendor,
         gen_ai.request.model = model,
         plimsoll.plan.why = plan.why.word(),

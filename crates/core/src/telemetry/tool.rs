@@ -1,11 +1,11 @@
 //! The span `execute_tool {name}` of an executed tool call.
 
 use plimsoll_context::{Message, ToolCall, ToolResult};
+use tracing::Span;
 use tracing::field::Empty;
-use tracing::{Span, info_span};
 
 use super::contents::cut;
-use super::{SpanContext, TARGET, fail};
+use super::{SpanContext, fail};
 
 /// A tool call in progress.
 pub(crate) struct ToolSpan {
@@ -15,20 +15,16 @@ pub(crate) struct ToolSpan {
 
 impl ToolSpan {
     pub(crate) fn begin(context: &SpanContext, call: &ToolCall) -> Self {
-        let span = info_span!(
-            target: TARGET,
+        let span = span!(
             "execute_tool",
+            "internal",
             otel.name = %format_args!("execute_tool {}", call.name),
-            otel.kind = "internal",
-            otel.status_code = Empty,
-            gen_ai.operation.name = "execute_tool",
             gen_ai.tool.name = call.name.as_str(),
             gen_ai.tool.call.id = call.id.0.as_str(),
             "gen_ai.tool.type" = "function",
             gen_ai.conversation.id = context.session.as_ref().map(|session| session.as_str()),
             gen_ai.tool.call.arguments = Empty,
             gen_ai.tool.call.result = Empty,
-            "error.type" = Empty,
         );
         let contents = context.contents && !span.is_disabled();
         if contents {
