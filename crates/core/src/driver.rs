@@ -83,11 +83,11 @@ async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option
                 request.cache.key.clone_from(&session.cache_key);
                 warn_of_history(session, &request);
                 rewrite::rewrite(session, &mut request).await;
-                underway.call = Some(call::call(session, request));
+                underway.call = Some(call::call(session, request, "turn"));
             }
             Step::Summarize(request) => {
                 flush(session).await?;
-                underway.call = Some(call::summarize(session, request));
+                underway.call = Some(call::call(session, request, "summary"));
             }
             Step::Execute(tool_call) => {
                 flush(session).await?;

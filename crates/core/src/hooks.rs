@@ -25,7 +25,7 @@ pub use command::{CommandHook, MAX_HOOK_OUTPUT};
 pub(crate) use reply::HookOutput;
 pub(crate) use reply::HookSlot;
 pub use reply::{HookReply, Later, MAX_HOOK_CALLS, Now};
-pub(crate) use request_check::unpaired;
+pub(crate) use request_check::check_pairs;
 
 use crate::agent_state::AgentState;
 use crate::parts::Parts;

@@ -108,7 +108,11 @@ impl Session {
         reader: Option<Arc<dyn Observer>>,
     ) -> Result<(), Error> {
         self.between_runs(|_| Ok(())).await?;
-        let mut faults = config.faults();
+        let context = config.context_config.iter();
+        let mut faults: Vec<_> = context.flat_map(ContextConfig::faults).collect();
+        let parallel = config.tool_execution.map(|how| how.max_parallel_tools());
+        let text = parallel.and_then(Result::err);
+        faults.extend(text.map(|text| SettingFault::new(&["tool_execution"], text)));
         let mut setup = self.run.setup().clone();
         let mut parts = Parts::clone(&self.parts);
         if let Some(reader) = reader {
@@ -188,16 +192,6 @@ impl AgentLoopConfig {
         if let Some(id) = &self.config_id {
             setup.config_id.clone_from(id);
         }
-    }
-
-    /// Returns the faults that the resulting settings do not show.
-    fn faults(&self) -> Vec<SettingFault> {
-        let mut faults = Vec::new();
-        faults.extend(self.context_config.iter().flat_map(ContextConfig::faults));
-        let parallel = self.tool_execution.map(|how| how.max_parallel_tools());
-        let text = parallel.and_then(Result::err);
-        faults.extend(text.map(|text| SettingFault::new(&["tool_execution"], text)));
-        faults
     }
 }
 

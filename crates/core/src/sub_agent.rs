@@ -95,12 +95,6 @@ impl Agent {
         sub_agent(name, description, move || Some(agent.clone()))
     }
 
-    /// Returns a model that the agent calls and whose prices are unknown, if there is one.
-    pub(crate) fn unpriced_model(&self) -> Option<&str> {
-        let own = self.setup.sheet.is_none().then_some(&*self.setup.model);
-        own.or_else(|| self.parts.unpriced_summarizer(&self.setup))
-    }
-
     /// Reserves a part for a run: one of `parts` equal parts of each kind that the agent's limits do not
     /// limit. `max_turns` includes the turns of agents below it.
     ///
@@ -121,7 +115,9 @@ impl Agent {
         };
         let part = from.reserve_part(&requested, parts);
         let part = part.map_err(|nothing| format!("{nothing} for it"))?;
-        match self.unpriced_model() {
+        let own = self.setup.sheet.is_none().then_some(&*self.setup.model);
+        let summarizer = || self.parts.unpriced_summarizer(&self.setup);
+        match own.or_else(summarizer) {
             Some(model) if part.limits().max_cost.is_some() => Err(format!(
                 "its cost is limited, and the prices of `{model}` are unknown; give its agent \
                  prices, or summarizer_prices if it only writes summaries"
@@ -130,20 +126,19 @@ impl Agent {
         }
     }
 
-    /// Returns this agent as part of a larger task: with the caller's store, within a reservation, and
-    /// with an additional observer. Without a gate of its own, it uses the caller's.
+    /// Returns this agent as part of a larger task: within a reservation, and with the caller's store.
+    /// Without a gate of its own, it uses the caller's.
     pub(crate) fn within(&self, part: &Reservation, caller: Option<&Parts>) -> Self {
         let mut agent = self.clone();
         agent.setup.limits = Arc::new(self.setup.limits.within(&part.limits()));
-        let mut parts = Parts::clone(&agent.parts);
         if let Some(caller) = caller {
+            let parts = Arc::make_mut(&mut agent.parts);
             parts.store = Arc::clone(&caller.store);
             if parts.gate.is_none() {
                 parts.gate.clone_from(&caller.gate);
                 parts.settings.gate_timeout = caller.settings.gate_timeout;
             }
         }
-        agent.parts = Arc::new(parts);
         agent
     }
 }

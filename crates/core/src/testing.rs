@@ -17,7 +17,7 @@ use plimsoll_wire::openai_chat::{self, Dialect};
 use serde_json::Value;
 
 use crate::error::lock;
-use crate::hooks::unpaired;
+use crate::hooks::check_pairs;
 use crate::provider::Provider;
 
 mod store_check;
@@ -153,12 +153,10 @@ impl ScriptedProvider {
 
     /// Checks whether calls and results are paired, and whether the request fits the window.
     fn judge(&self, request: &Request, rendered: &Value) -> Result<Tokens, Failure> {
-        if let Some(message) = unpaired(request.messages.iter()) {
-            return Err(Failure::Refused {
-                status: Some(400),
-                message,
-            });
-        }
+        check_pairs(request.messages.iter()).map_err(|message| Failure::Refused {
+            status: Some(400),
+            message,
+        })?;
         let used = self.weigh(rendered);
         match self.window {
             Some(window) if used >= window => Err(Failure::Overflow {

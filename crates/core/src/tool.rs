@@ -12,7 +12,7 @@ use plimsoll_agent::{CallKey, CallTarget, Permissions};
 use plimsoll_context::{Bytes, CallId, Part, ToolSpec, head_tail};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -337,9 +337,7 @@ pub fn schema_of<I: JsonSchema>() -> Value {
         object.remove("title");
         object.remove("description");
         object.entry("type").or_insert_with(|| "object".into());
-        object
-            .entry("properties")
-            .or_insert_with(|| Value::Object(serde_json::Map::new()));
+        object.entry("properties").or_insert_with(|| json!({}));
     }
     schema
 }

@@ -8,7 +8,7 @@ use plimsoll_context::{CallId, Message};
 
 /// Checks whether a provider accepts these messages, as far as that can be known here.
 pub(super) fn check(messages: &Messages) -> Result<(), String> {
-    unpaired(messages).map_or(Ok(()), Err)?;
+    check_pairs(messages)?;
     match messages.last().map(AsRef::as_ref) {
         None => Err("left nothing to send".to_owned()),
         Some(Message::Assistant { .. }) => Err("left an answer at the end".to_owned()),
@@ -16,32 +16,32 @@ pub(super) fn check(messages: &Messages) -> Result<(), String> {
     }
 }
 
-/// Returns a fault if a call has no result directly after its message, or a result no such call.
-pub(crate) fn unpaired<'a>(messages: impl IntoIterator<Item = &'a Arc<Message>>) -> Option<String> {
+/// Checks that each call has its result directly after its message, and each result its call.
+pub(crate) fn check_pairs<'a>(
+    messages: impl IntoIterator<Item = &'a Arc<Message>>,
+) -> Result<(), String> {
     let mut open: HashSet<&CallId> = HashSet::new();
-    let without_result = |open: &HashSet<&CallId>| {
-        let call = open.iter().next()?;
-        Some(format!("left call `{call}` without its result"))
+    let all_answered = |open: &HashSet<&CallId>| match open.iter().next() {
+        Some(call) => Err(format!("left call `{call}` without its result")),
+        None => Ok(()),
     };
     for (at, message) in messages.into_iter().enumerate() {
         if let Message::ToolResult(result) = message.as_ref() {
             if !open.remove(&result.call) {
-                return Some(format!(
+                return Err(format!(
                     "left a result at {at} that answers no call before it"
                 ));
             }
             continue;
         }
-        if let Some(fault) = without_result(&open) {
-            return Some(fault);
-        }
+        all_answered(&open)?;
         for call in message.calls() {
             if !open.insert(&call.id) {
-                return Some(format!("left two calls `{}` in one message", call.id));
+                return Err(format!("left two calls `{}` in one message", call.id));
             }
         }
     }
-    without_result(&open)
+    all_answered(&open)
 }
 
 #[cfg(test)]

@@ -87,6 +87,10 @@ impl Session {
         let is_its = |entry: &Entry| matches!(entry, Entry::Accepted { key: of } if of == key);
         let at = log.iter().rposition(is_its).unwrap_or(log.len());
         let own = log.get(at..).unwrap_or_default();
+        let is_prompt = |entry: &Entry| match entry {
+            Entry::Message { message, queued } => queued.is_none() && message.is_user(),
+            _ => false,
+        };
         // If a crash occurred between the key and the message, the message is sent again.
         let input = if own.iter().any(is_prompt) {
             Input::Continue
@@ -106,17 +110,6 @@ impl Session {
             driven: None,
             outcome,
         })
-    }
-}
-
-/// Checks whether an entry is the message that a run starts with.
-fn is_prompt(entry: &Entry) -> bool {
-    match entry {
-        Entry::Message {
-            message,
-            queued: None,
-        } => message.is_user(),
-        _ => false,
     }
 }
 

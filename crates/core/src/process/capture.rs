@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use plimsoll_context::Bytes;
 
 /// A buffer that keeps the first and the newest bytes of a stream.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Capture {
     head: Vec<u8>,
     head_max: usize,
@@ -31,21 +31,18 @@ impl Capture {
     /// Creates a capture of `max` bytes, half from the beginning and half from the end.
     pub(super) fn new(max: Bytes) -> Self {
         let max = usize::try_from(max.0).unwrap_or(usize::MAX);
-        Self::of(max - max / 2, max / 2)
+        Self {
+            head_max: max - max / 2,
+            tail_max: max / 2,
+            ..Self::default()
+        }
     }
 
     /// Creates a capture of the newest `max` bytes.
     pub(super) fn newest(max: Bytes) -> Self {
-        Self::of(0, usize::try_from(max.0).unwrap_or(usize::MAX))
-    }
-
-    fn of(head_max: usize, tail_max: usize) -> Self {
         Self {
-            head: Vec::new(),
-            head_max,
-            tail: VecDeque::new(),
-            tail_max,
-            total: 0,
+            tail_max: usize::try_from(max.0).unwrap_or(usize::MAX),
+            ..Self::default()
         }
     }
 

@@ -55,11 +55,8 @@ pub struct BestMatch {
     pub at: usize,
 }
 
-/// One word of a text and its position.
-struct TextWord<'a> {
-    at: usize,
-    text: Cow<'a, str>,
-}
+/// The position of a word of a text, and the word.
+type TextWord<'a> = (usize, Cow<'a, str>);
 
 impl SearchQuery {
     /// Parses a query. Returns `None` if it contains no word.
@@ -68,7 +65,7 @@ impl SearchQuery {
         let query = clip(query, Bytes(QUERY_BYTES as u64));
         let mut terms = Vec::new();
         for chunk in query.split_whitespace() {
-            let words = words(chunk).map(|word| word.text.into_owned());
+            let words = words(chunk).map(|(_, word)| word.into_owned());
             let words: Vec<String> = words.collect();
             let Some(last) = words.last() else {
                 continue;
@@ -116,11 +113,11 @@ impl SearchQuery {
         }
         let words: Vec<TextWord<'_>> = words(text).collect();
         let mut places = Vec::new();
-        for (index, word) in words.iter().enumerate() {
+        for (index, (at, _)) in words.iter().enumerate() {
             let from = words.get(index..).unwrap_or_default();
             let here = self.terms.iter().enumerate();
             let fit = here.filter(|(_, term)| term.fits(from));
-            places.extend(fit.map(|(term, _)| (word.at, term)));
+            places.extend(fit.map(|(term, _)| (*at, term)));
             if places.len() >= PLACES {
                 break;
             }
@@ -131,13 +128,15 @@ impl SearchQuery {
 
 impl Term {
     fn fits(&self, words: &[TextWord<'_>]) -> bool {
-        let same = |index: usize, wanted: &str, is: &str| {
-            let may_go_on = self.open && index + 1 == self.words.len();
-            wanted == is || (may_go_on && is.starts_with(wanted))
+        let Some((last, before)) = self.words.split_last() else {
+            return false;
         };
-        let mut pairs = self.words.iter().zip(words).enumerate();
-        words.len() >= self.words.len()
-            && pairs.all(|(index, (wanted, word))| same(index, wanted, &word.text))
+        let ends = |(_, word): &TextWord<'_>| word == last || (self.open && word.starts_with(last));
+        words.get(before.len()).is_some_and(ends)
+            && before
+                .iter()
+                .zip(words)
+                .all(|(wanted, (_, word))| wanted == word)
     }
 }
 
@@ -154,7 +153,7 @@ pub fn snippet(text: &str, at: usize) -> (usize, &str) {
 /// of letters and digits in lower case.
 #[must_use]
 pub fn spaced_words(text: &str) -> String {
-    let words = words(searched(text)).map(|word| word.text + " ");
+    let words = words(searched(text)).map(|(_, word)| word + " ");
     words.collect()
 }
 
@@ -195,8 +194,7 @@ fn words(text: &str) -> impl Iterator<Item = TextWord<'_>> {
                 to = next + c.len_utf8();
             }
         }
-        let text = lower(text.get(at..to).unwrap_or_default());
-        Some(TextWord { at, text })
+        Some((at, lower(text.get(at..to).unwrap_or_default())))
     })
 }
 

@@ -64,18 +64,19 @@ pub(super) fn finish(stop: StopReason) -> &'static str {
 }
 
 fn of_message(message: &Message) -> Value {
-    let (role, parts) = match message {
-        Message::System { parts } => ("system", parts.iter().map(of_part).collect()),
-        Message::User { parts } => ("user", parts.iter().map(of_part).collect()),
-        Message::Assistant { parts } => ("assistant", parts.iter().map(of_part).collect()),
+    let parts = match message {
         Message::ToolResult(result) => {
-            let text = message.text();
-            let response = json!({
-                "type": "tool_call_response", "id": result.call.0, "response": cut(&text),
-            });
-            ("tool", vec![response])
+            let (id, text) = (&result.call.0, message.text());
+            vec![json!({"type": "tool_call_response", "id": id, "response": cut(&text)})]
         }
-        Message::Notice { text } | Message::Summary { text } => ("user", vec![of_text(text)]),
+        Message::Notice { text } | Message::Summary { text } => vec![of_text(text)],
+        _ => message.parts().iter().map(of_part).collect(),
+    };
+    let role = match message {
+        Message::System { .. } => "system",
+        Message::Assistant { .. } => "assistant",
+        Message::ToolResult(_) => "tool",
+        _ => "user",
     };
     json!({"role": role, "parts": parts})
 }
