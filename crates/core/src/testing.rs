@@ -170,7 +170,7 @@ impl ScriptedProvider {
         }
     }
 
-    fn reply(&self, turn: Turn, used: Tokens, number: u64) -> Result<Reply, Failure> {
+    async fn reply(&self, turn: Turn, used: Tokens, number: u64) -> Result<Reply, Failure> {
         let call = |(index, (name, arguments)): (usize, (String, String))| {
             Part::ToolCall(ToolCall {
                 id: CallId(format!("call_{number}_{index}")),
@@ -187,7 +187,7 @@ impl ScriptedProvider {
             }
             Turn::Fail(failure) => return Err(failure),
             Turn::Reply(reply) => return Ok(reply),
-            Turn::Hang => (Vec::new(), StopReason::Other),
+            Turn::Hang => std::future::pending().await,
         };
         let output = parts.iter().map(|part| self.counter.part(part)).sum();
         let usage = Usage {
@@ -234,10 +234,7 @@ impl Provider for ScriptedProvider {
             status: None,
             message: "the script has no turn left for this call".to_owned(),
         })?;
-        if matches!(turn, Turn::Hang) {
-            std::future::pending::<()>().await;
-        }
-        let reply = self.reply(turn, used, number)?;
+        let reply = self.reply(turn, used, number).await?;
         for part in &reply.parts {
             match part {
                 Part::Text { text } => deltas(Delta::Text { text: text.clone() }),

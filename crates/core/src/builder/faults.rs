@@ -21,25 +21,18 @@ impl AgentBuilder {
                 faults.push(SettingFault::new(settings, text));
             }
         };
-        match settings
-            .tool_execution
-            .map(ToolExecutionStrategy::max_parallel_tools)
-        {
-            Some(Err(why)) => fault(true, &["tool_execution"], why),
-            Some(Ok(at_once))
-                if settings
-                    .max_parallel_tools
-                    .is_some_and(|max| max != at_once) =>
-            {
-                fault(
-                    true,
-                    &["tool_execution", "max_parallel_tools"],
-                    format!(
-                        "tool_execution runs {at_once} tool calls at once, and max_parallel_tools is another number; keep the one you mean"
-                    ),
-                )
-            }
-            _ => {}
+        let by_strategy = settings.tool_execution.map(|how| how.max_parallel_tools());
+        if let Some(Err(why)) = &by_strategy {
+            fault(true, &["tool_execution"], why.clone());
+        }
+        if let (Some(Ok(at_once)), Some(max)) = (by_strategy, settings.max_parallel_tools) {
+            fault(
+                at_once != max,
+                &["tool_execution", "max_parallel_tools"],
+                format!(
+                    "tool_execution runs {at_once} tool calls at once and max_parallel_tools {max}; keep the one you mean"
+                ),
+            );
         }
         let parallel = settings.max_parallel_tools.unwrap_or(1);
         fault(

@@ -20,7 +20,7 @@ use crate::remote::UserMessage;
 /// Adds methods that register closures. `($input, $cx) => $values` takes the arguments out of the
 /// input of the hook and its context, and `$answer` converts the returned value.
 macro_rules! hook_methods {
-    ($owner:ty; $(
+    ($owner:ty, $this:ident => $hooks:expr; $(
         $(#[$docs:meta])*
         $name:ident: $point:ident$(<$item:ident>)?($($argument:ident: $of:ty),*) -> $reply:ty,
         ($input:pat, $cx:pat) => $values:expr, $answer:expr;
@@ -39,7 +39,8 @@ macro_rules! hook_methods {
                 };
                 let hook = move |($($argument,)*)| hook($($argument),*);
                 let point = HookPoint::$point;
-                self.hook_set().add_closure(point, stringify!($name), take, hook, $answer);
+                let $this = &mut self;
+                $hooks.add_closure(point, stringify!($name), take, hook, $answer);
                 self
             }
         )*}
@@ -48,8 +49,8 @@ macro_rules! hook_methods {
 
 /// Adds the methods that set hooks.
 macro_rules! hook_settings {
-    ($owner:ty) => {
-        hook_methods! { $owner;
+    ($owner:ty, $this:ident => $hooks:expr) => {
+        hook_methods! { $owner, $this => $hooks;
             /// Adds a hook that is called before the first run of a session. `false` refuses the run.
             ///
             /// ```
@@ -327,7 +328,8 @@ macro_rules! hook_settings {
         impl $owner {
             /// Adds a [`Hook`], which is called at all of its points.
             pub fn hook(mut self, hook: impl Hook) -> Self {
-                self.hook_set().add(Arc::new(hook));
+                let $this = &mut self;
+                $hooks.add(Arc::new(hook));
                 self
             }
 
@@ -344,7 +346,8 @@ macro_rules! hook_settings {
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
             pub fn command_hook(mut self, hook: CommandHook) -> Self {
-                self.hook_set().add_command(hook);
+                let $this = &mut self;
+                $hooks.add_command(hook);
                 self
             }
 
@@ -358,27 +361,16 @@ macro_rules! hook_settings {
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
             pub fn hook_timeout(mut self, timeout: Duration) -> Self {
-                self.hook_set().timeout = Some(timeout);
+                let $this = &mut self;
+                $hooks.timeout = Some(timeout);
                 self
             }
         }
     };
 }
 
-hook_settings!(AgentBuilder);
-hook_settings!(Hooks);
-
-impl AgentBuilder {
-    fn hook_set(&mut self) -> &mut Hooks {
-        &mut self.parts.hooks
-    }
-}
-
-impl Hooks {
-    fn hook_set(&mut self) -> &mut Hooks {
-        self
-    }
-}
+hook_settings!(AgentBuilder, builder => builder.parts.hooks);
+hook_settings!(Hooks, hooks => hooks);
 
 /// Returns the answer of a hook that may refuse.
 fn allowed(is_allowed: bool) -> HookOutput {

@@ -71,11 +71,7 @@ impl AgentBuilder {
     /// for recalls. Returns a note that names them.
     pub(super) fn leave_out_tools(&mut self, hosted: usize) -> Option<String> {
         let most = self.parts.provider.max_tools()?;
-        let recalls = if self.settings.recall {
-            RECALL_TOOLS.len()
-        } else {
-            0
-        };
+        let recalls = usize::from(self.settings.recall) * RECALL_TOOLS.len();
         let kept = most.saturating_sub(hosted + recalls);
         if self.tools.len() <= kept {
             return None;

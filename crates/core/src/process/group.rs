@@ -53,7 +53,7 @@ pub(super) struct Group {
     /// process.
     _reaper: mpsc::Sender<Started>,
     exited: CancellationToken,
-    status: Option<oneshot::Receiver<io::Result<ExitStatus>>>,
+    status: oneshot::Receiver<io::Result<ExitStatus>>,
     /// Open as long as this process lives. The watchdog holds the other end.
     _lifeline: Option<ChildStdin>,
 }
@@ -123,7 +123,7 @@ impl Group {
             watchdog: Pid::from_child(&watchdog),
             _reaper: reaper.clone(),
             exited,
-            status: Some(status),
+            status,
             _lifeline: lifeline,
         };
         // The thread receives until the last sender is dropped.
@@ -158,15 +158,11 @@ impl Group {
 
     /// Kills the remaining processes and returns the exit status of the child.
     pub(super) async fn end(mut self) -> io::Result<ExitStatus> {
-        let status = self.status.take();
+        let status = std::mem::replace(&mut self.status, oneshot::channel().1);
         drop(self);
-        let late = || Err(io::ErrorKind::TimedOut.into());
-        let Some(status) = status else {
-            return late();
-        };
         match tokio::time::timeout(REAP_WAIT, status).await {
             Ok(Ok(status)) => status,
-            _ => late(),
+            _ => Err(io::ErrorKind::TimedOut.into()),
         }
     }
 }
