@@ -22,6 +22,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument;
 
 use crate::error::Error;
+use crate::output::AgentOutput;
 use crate::remote::{OpenInboxGuard, message_of};
 use crate::session::Session;
 use crate::telemetry::{self, RunSpan, ToolSpan};
@@ -48,18 +49,6 @@ pub(crate) struct Driven {
     underway: Underway,
     span: RunSpan,
     _open: OpenInboxGuard,
-}
-
-/// Runs until the machine ends the run.
-pub(crate) async fn drive(session: &mut Session, input: Input) -> Result<Outcome, Error> {
-    let mut driven = Driven::begin(session, input, Duration::ZERO);
-    let outcome = loop {
-        if let Some(outcome) = driven.advance(session).await.transpose() {
-            break outcome;
-        }
-    };
-    driven.end(session, &outcome);
-    outcome
 }
 
 /// Carries out steps until the log reaches a point that another process could continue from, until
@@ -191,6 +180,7 @@ impl Driven {
     /// Begins a run, or continues one that has already taken `elapsed`.
     pub(crate) fn begin(session: &mut Session, input: Input, elapsed: Duration) -> Self {
         end_open(session);
+        session.attach_context();
         let now = tokio::time::Instant::now();
         session.started = now.checked_sub(elapsed).unwrap_or(now);
         session.answers_refused = 0;
@@ -258,6 +248,18 @@ impl Session {
         let done = act(&mut self.run)?;
         settle(self).await?;
         Ok(done)
+    }
+
+    /// Runs until the machine ends the run.
+    pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
+        let mut driven = Driven::begin(self, input, Duration::ZERO);
+        let outcome = loop {
+            if let Some(outcome) = driven.advance(self).await.transpose() {
+                break outcome;
+            }
+        };
+        driven.end(self, &outcome);
+        self.output(outcome?)
     }
 
     /// Closes the inbox: from now on, senders learn that the run takes no more messages. Reports and returns the

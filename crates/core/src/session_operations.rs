@@ -181,10 +181,4 @@ impl Session {
         }
         Ok(Input::Continue)
     }
-
-    pub(crate) async fn drive(&mut self, input: Input) -> Result<AgentOutput, Error> {
-        self.attach_context();
-        let outcome = driver::drive(self, input).await?;
-        self.output(outcome)
-    }
 }

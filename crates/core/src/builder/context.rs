@@ -121,10 +121,8 @@ impl AgentBuilder {
     /// summarize the evicted messages.
     pub(super) fn recovery(&self) -> Policy {
         let settings = &self.settings;
-        let summary = match self.effective_context_config() {
-            Some(config) => config.summary(settings.summary),
-            None => Some(settings.summary),
-        };
+        let config = self.effective_context_config();
+        let summary = config.map_or(Some(settings.summary), |it| it.summary(settings.summary));
         Policy::recovery(settings.session_prune.unwrap_or_default(), summary)
     }
 
@@ -165,10 +163,8 @@ impl AgentBuilder {
                 faults.extend(no_room(&config, Tokens::ZERO, window));
             }
         }
-        let edits_nothing = match policy {
-            Some(policy) => !policy.is_limited(),
-            None => self.effective_strategy() == ContextStrategy::Unlimited {},
-        };
+        let is_preset_unlimited = self.effective_strategy() == ContextStrategy::Unlimited {};
+        let edits_nothing = policy.map_or(is_preset_unlimited, |policy| !policy.is_limited());
         let (digest, max_history) = (settings.argument_digest, settings.max_history_messages);
         if edits_nothing && (digest.is_some() || max_history.is_some()) {
             faults.push(SettingFault::new(

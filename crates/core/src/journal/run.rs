@@ -65,10 +65,7 @@ impl Session {
             driven.end(self, &outcome);
         }
         self.chain = None;
-        let output = match outcome {
-            Ok(outcome) => self.output(outcome),
-            Err(error) => Err(error),
-        };
+        let output = outcome.and_then(|outcome| self.output(outcome));
         self.restore();
         output
     }
@@ -180,7 +177,6 @@ impl Stepper {
         if self.outcome.is_none()
             && let Some(input) = self.input.take()
         {
-            session.attach_context();
             self.driven = Some(Driven::begin(session, input, elapsed));
         }
         if let Some(driven) = &mut self.driven {
