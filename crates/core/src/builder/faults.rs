@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use plimsoll_agent::{CallTarget, MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
+use plimsoll_agent::{CallTarget, MAX_PARALLEL_TOOLS};
 use plimsoll_context::{LEAST_SUMMARY, Ppm, SessionPruneConfig, SettingFault, Threshold, Tokens};
 use serde_json::{Value, json};
 
