@@ -71,6 +71,8 @@ pub struct PermissionRule {
 pub struct Permissions {
     rules: Vec<PermissionRule>,
     mode: PermissionMode,
+    /// Tools that other agents may have.
+    others: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -233,8 +235,24 @@ impl Permissions {
     pub fn new(rules: impl IntoIterator<Item = PermissionRule>) -> Self {
         Self {
             rules: rules.into_iter().collect(),
-            mode: PermissionMode::default(),
+            ..Self::default()
         }
+    }
+
+    /// Names tools that other agents with the same rules may have, so that a rule for one of them is no
+    /// [fault](Self::faults). A name that ends with `_` stands for all names that begin with it.
+    ///
+    /// ```
+    /// use plimsoll_agent::{Permission, PermissionRule, Permissions};
+    /// let rules = Permissions::new([PermissionRule::new("files_read", Permission::Allow)]);
+    /// assert_eq!(rules.faults(["bash"], &[], &|_, _| true).len(), 1);
+    /// let rules = rules.with_other_tools(["files_".to_owned()]);
+    /// assert!(rules.faults(["bash"], &[], &|_, _| true).is_empty());
+    /// ```
+    #[must_use]
+    pub fn with_other_tools(mut self, names: impl IntoIterator<Item = String>) -> Self {
+        self.others = names.into_iter().collect();
+        self
     }
 
     /// Sets the mode for calls that no rule matches. Default: [`PermissionMode::AutoEdit`].
@@ -276,7 +294,6 @@ impl Permissions {
         let servers = hosted.iter().filter_map(HostedTool::server);
         let servers: Vec<String> = servers.map(beginning).collect();
         let idle = self.rules.iter().enumerate().filter_map(|(at, rule)| {
-            let number = at + 1;
             let fault = |text| SettingFault::new(&["permissions"], text).item(at);
             let mut own = hosted.iter().flat_map(HostedTool::names);
             let fits_other = own.any(|tool| rule.tool.fits(tool))
@@ -287,15 +304,20 @@ impl Permissions {
                 return None;
             }
             if fitting.peek().is_none() {
-                return Some(fault(format!(
-                    "permission rule {number} is for `{pattern}`, and there is no such tool"
-                )));
+                let is_of = |other: &String| {
+                    pattern.fits(other) || other.ends_with('_') && pattern.begins(other)
+                };
+                return (!self.others.iter().any(is_of)).then(|| {
+                    fault(format!(
+                        "a permission rule is for `{pattern}`, and there is no such tool"
+                    ))
+                });
             }
             let field = rule.argument.as_ref()?.field.as_deref()?;
             let name = field.split('.').next().unwrap_or(field);
             (!fitting.any(|tool| has_argument(tool, name))).then(|| {
                 fault(format!(
-                    "permission rule {number} is for the argument `{name}` of `{pattern}`, which has none of this name"
+                    "a permission rule is for the argument `{name}` of `{pattern}`, which has none of this name"
                 ))
             })
         });
@@ -335,7 +357,7 @@ impl Permissions {
         let server = tool.server().map(beginning);
         let server = server.as_deref();
         let mut is_allowed = false;
-        for (rule, number) in self.rules.iter().zip(1..) {
+        for rule in &self.rules {
             let (pattern, has_argument) = (&rule.tool, rule.argument.is_some());
             let is_named = tool.names().any(|name| pattern.fits(name));
             let is_whole = server.map_or(is_named, |server| pattern.fits_all(server));
@@ -350,7 +372,7 @@ impl Permissions {
                 Permission::Deny | Permission::Ask if concerns => {
                     let all = server.map_or_else(|| name.to_owned(), |server| format!("{server}*"));
                     return Err(format!(
-                        "permission rule {number} is for calls of `{all}`, which the provider runs by \
+                        "a permission rule is for calls of `{all}`, which the provider runs by \
                          itself without asking; allow `{all}` before that rule, or deny `{name}`"
                     ));
                 }

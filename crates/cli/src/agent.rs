@@ -194,7 +194,7 @@ pub(crate) async fn build(
     };
     let make: MakeAgent = Arc::new(move |config| caller.make(config));
     tools.extend(agent.sub_agents(&make)?);
-    let builder = agent.builder_with(choice.model.clone(), tools.clone())?;
+    let builder = agent.builder_with(choice.model.clone(), tools)?;
     let builder = builder.store(store).shared_gate(Arc::clone(&user.gate));
     let mut builder = builder.shared_observer(Arc::clone(&user.observer));
     if let Some(schema) = user.schema.clone() {
@@ -202,7 +202,7 @@ pub(crate) async fn build(
     }
     let built = builder.build();
     Ok(ReadyAgent {
-        agent: built.map_err(|error| CliError::usage(agent.place(&error, &tools)))?,
+        agent: built.map_err(|error| CliError::usage(agent.place(&error)))?,
         config: agent,
         user,
         choice,

@@ -104,36 +104,37 @@ impl ModelBook {
                 fault: format!("no TOML: {what}"),
             }
         })?;
-        Self::of(&table, from)
+        let (book, errors) = Self::of(&table, from);
+        errors.into_iter().next().map_or(Ok(book), Err)
     }
 
-    /// Creates a book from a parsed table, such as a part of a configuration. Keys are
-    /// `vendor.model` or `"vendor/model"`.
-    ///
-    /// # Errors
-    /// See [`ModelBook::parse`].
-    pub fn of(table: &Table, from: Origin) -> Result<Self, ModelError> {
+    /// Creates a book from a parsed table, such as a part of a configuration, without the rows that are
+    /// faulty. Also returns the fault of each of these.
+    #[must_use]
+    pub fn of(table: &Table, from: Origin) -> (Self, Vec<ModelError>) {
         let mut book = Self::default();
         let rows = match from {
             Origin::BuiltIn => &mut book.built_in,
             Origin::Configuration => &mut book.own,
         };
+        let mut errors = Vec::new();
         for (given, models) in table {
-            let place = [given.as_str()];
-            if let Some((vendor, model)) = given.split_once('/') {
-                insert(rows, (vendor, model), models, from, &place)?;
-                continue;
-            }
-            vendor(given).map_err(|fault| error(&place, fault))?;
-            let Value::Table(models) = models else {
-                let fault = "expected a table of models, such as [openai.\"gpt-5\"]";
-                return Err(error(&place, fault.to_owned()));
-            };
-            for (model, row) in models {
-                insert(rows, (given, model), row, from, &[given, model])?;
+            match (vendor(given), models) {
+                (Err(fault), _) => errors.push(error(&[given], fault)),
+                (Ok(vendor), Value::Table(models)) => {
+                    let rows = rows.entry(vendor.to_owned()).or_default();
+                    let added = models
+                        .iter()
+                        .map(|(model, row)| insert(rows, (given, model), row, from));
+                    errors.extend(added.filter_map(Result::err));
+                }
+                _ => {
+                    let fault = "expected a table of models, such as [openai.\"gpt-5\"]";
+                    errors.push(error(&[given], fault.to_owned()));
+                }
             }
         }
-        Ok(book)
+        (book, errors)
     }
 
     /// Adds the rows of another book. They replace those of this book about the same models, but own
@@ -227,27 +228,25 @@ impl ModelBook {
 }
 
 fn insert(
-    rows: &mut Rows,
-    (given, model): (&str, &str),
+    models: &mut BTreeMap<String, ModelFacts>,
+    (vendor, model): (&str, &str),
     row: &Value,
     from: Origin,
-    place: &[&str],
 ) -> Result<(), ModelError> {
-    let vendor = vendor(given).map_err(|fault| error(place, fault))?;
+    let place = [vendor, model];
     let Value::Table(row) = row else {
         let fault = "expected a table, such as { window = 400_000, input = 1.25, output = 10.0 }";
-        return Err(error(place, fault.to_owned()));
+        return Err(error(&place, fault.to_owned()));
     };
     let row = ModelFacts::of(row, from).map_err(|(key, fault)| {
-        let place: Vec<&str> = place.iter().copied().chain(key.as_deref()).collect();
+        let place: Vec<&str> = place.into_iter().chain(key.as_deref()).collect();
         error(&place, fault)
     })?;
-    let models = rows.entry(vendor.to_owned()).or_default();
     let name = model.to_ascii_lowercase();
-    // A model can be written in two ways and in either case.
+    // A model can be written in either case, and its vendor by another name.
     if models.get(&name).is_some_and(|other| *other != row) {
         let fault = "it stands there twice, with other figures; keep one of them".to_owned();
-        return Err(error(place, fault));
+        return Err(error(&place, fault));
     }
     models.insert(name, row);
     Ok(())

@@ -335,11 +335,11 @@ fn a_rule_for_a_tool_that_there_is_not_is_a_fault() {
         [
             (
                 Some(1),
-                "permission rule 2 is for `fs_*`, and there is no such tool"
+                "a permission rule is for `fs_*`, and there is no such tool"
             ),
             (
                 Some(3),
-                "permission rule 4 is for `baash`, and there is no such tool"
+                "a permission rule is for `baash`, and there is no such tool"
             ),
         ]
     );

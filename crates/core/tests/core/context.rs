@@ -815,7 +815,7 @@ fn limits_without_a_meaning_are_refused_by_the_builder() {
                 let rule = PermissionRule::new("give", Permission::Deny);
                 b.permissions(Permissions::new([rule.with_argument("cahrs=9")]))
             },
-            "permission rule 1 is for the argument `cahrs` of `give`, which has none of this name",
+            "a permission rule is for the argument `cahrs` of `give`, which has none of this name",
         ),
     ];
     for (change, fault) in rows {

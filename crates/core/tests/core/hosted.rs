@@ -166,15 +166,15 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
     for (builder, words) in [
         (
             builder().permissions(rules([("*", Ask, "")])),
-            "permission rule 1 is for calls of `web_search`",
+            "a permission rule is for calls of `web_search`",
         ),
         (
             builder().permissions(rules([("web_search", Deny, "query=*secret*")])),
-            "permission rule 1 is for calls of `web_search`",
+            "a permission rule is for calls of `web_search`",
         ),
         (
             builder().permissions(rules([("web_search", Allow, "a"), ("web_*", Ask, "")])),
-            "permission rule 2 is for calls",
+            "a permission rule is for calls",
         ),
         (
             builder().permissions(rules([("web_surf", Deny, "")])),
@@ -184,7 +184,7 @@ fn what_cannot_be_is_not_built_and_why_is_said() {
             builder()
                 .hosted_tool(json!({"type": "mcp", "server_label": "gh"}))
                 .permissions(rules([("gh_delete*", Deny, "")])),
-            "permission rule 1 is for calls of `gh_*`",
+            "a permission rule is for calls of `gh_*`",
         ),
         (
             builder().hosted_tool(search()),

@@ -451,7 +451,7 @@ fn every_fault_is_said_in_one_go() {
         "gate_timeout is 0",
         "hook_timeout is 0",
         "batched(0)",
-        "permission rule 1 is for `lok`",
+        "a permission rule is for `lok`",
         "two tools are named `look`",
     ] {
         let there = found.iter().filter(|fault| fault.contains(wanted)).count();

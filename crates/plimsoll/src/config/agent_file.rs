@@ -116,14 +116,13 @@ fn part_of(
     let system = Some(body.trim()).filter(|system| !system.is_empty());
     let system = system.map(|system| Located::new(system.into(), &start));
     entries.extend(system.map(|system| ("system".to_owned(), system)));
-    let layer = Layer::of(&entries, faults);
+    let layer = Layer::of(&entries, true, faults);
     let Some(name) = layer.text("name") else {
         faults.push(&start, "it needs a `name` between the two lines ---");
         return None;
     };
     Some(AgentPart {
         name,
-        origin: start,
         layer,
         is_file: true,
     })

@@ -4,10 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use plimsoll_agent::{Pattern, Permissions};
+use plimsoll_agent::Permissions;
 use plimsoll_context::{HostedTool, PriceSheet};
 use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, Window, sub_agent};
 use plimsoll_providers::ModelRef;
+use serde_json::Value as Json;
 
 use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults};
@@ -45,43 +46,24 @@ impl AgentModel {
 }
 
 impl AgentConfig {
-    /// Returns the permission rules, or those for an agent with these tools. Rules for tools that exist
-    /// but that this agent does not have are left out, because a file's rules apply to all of its
-    /// agents; so are rules for tools of a missing MCP server, because a run continues without it.
+    /// Returns the permission rules. A file's rules apply to all of its agents, so that a rule for a tool of
+    /// another agent is no fault; nor is one for a tool of an MCP server, because a run continues without it.
     #[must_use]
-    pub fn permissions(&self, tools: Option<&[Arc<dyn Tool>]>) -> Permissions {
-        let rules = self.rules(tools).map(|(_, rule)| rule.rule());
-        Permissions::new(rules).with_mode(self.settings.permission_mode())
-    }
-
-    /// Returns the rules of [`Self::permissions`], each with its position in the settings.
-    pub(super) fn rules(
-        &self,
-        tools: Option<&[Arc<dyn Tool>]>,
-    ) -> impl Iterator<Item = (usize, &Rule)> {
-        let settings = &self.settings;
-        let built_in = plimsoll_tools::NAMES.iter().copied();
-        let is_chosen = |name: &&str| settings.tools.iter().any(|own| own == "all" || own == name);
-        let called = settings.sub_agents.iter().map(String::as_str);
-        let given = tools.into_iter().flatten();
-        let given = given.map(|tool| tool.spec().name.as_str());
-        let own = built_in.clone().filter(is_chosen);
-        let own: Vec<&str> = own.chain(called).chain(given).collect();
-        let known: Vec<&str> = built_in.chain(self.shared().agent_names()).collect();
-        let all_hosted: Vec<HostedTool> = self.shared().hosted_tools().collect();
-        let is_of_mcp = |rule: &Rule| {
-            let mut servers = self.shared().mcp.iter();
-            tools.is_some() && servers.any(|server| is_of_server(rule, &server.name))
-        };
-        // A rule for all tools applies to this agent, whatever tools it gets.
-        let is_own = |rule: &Rule| {
-            rule.tool == "*" || is_of_tool(rule, &own, &settings.builder.hosted_tools)
-        };
-        // A rule for no tool of the file is a mistake, which the builder reports.
-        let is_known = |rule: &Rule| is_of_mcp(rule) || is_of_tool(rule, &known, &all_hosted);
-        let rules = settings.permissions.iter().enumerate();
-        let rules = rules.filter(|(_, rule)| is_own(rule) || !is_known(rule));
-        rules.collect::<Vec<_>>().into_iter()
+    pub fn permissions(&self) -> Permissions {
+        let (settings, shared) = (&self.settings, self.shared());
+        let hosted = shared.found("hosted_tools");
+        let hosted = hosted.filter_map(FoundSetting::read::<Vec<HostedTool>>);
+        let hosted: Vec<HostedTool> = hosted.flatten().collect();
+        let names = plimsoll_tools::NAMES
+            .into_iter()
+            .chain(shared.agent_names());
+        let names = names.chain(hosted.iter().flat_map(HostedTool::names));
+        let servers = hosted.iter().filter_map(HostedTool::server);
+        let servers = servers.chain(shared.mcp.iter().map(|server| server.name.as_str()));
+        let servers = servers.map(|server| format!("{server}_"));
+        Permissions::new(settings.permissions.iter().map(Rule::rule))
+            .with_mode(settings.permission_mode())
+            .with_other_tools(names.map(str::to_owned).chain(servers))
     }
 
     /// Returns the agents that it may call, as tools. `make` creates the builder of one, with its
@@ -212,9 +194,9 @@ impl AgentConfig {
         let same = self.settings.model.clone();
         let make: MakeAgent = Arc::new(move |config: &Self| {
             let model = config.model_beside(same.as_deref(), &own)?;
-            config.assembled(model, config.permissions(None), config.tools()?)
+            config.builder_with(model, config.tools()?)
         });
-        self.assembled(model, self.permissions(None), self.sub_agents(&make)?)
+        self.builder_with(model, self.sub_agents(&make)?)
     }
 
     /// Returns a model by its name. The agent's own model is called at the agent's own address.
@@ -250,8 +232,7 @@ impl AgentConfig {
         }
     }
 
-    /// Returns a builder with the given model and tools. The permission rules are checked against
-    /// these tools.
+    /// Returns a builder with the given model and tools. All builders are created here.
     ///
     /// # Errors
     /// If a prompt cannot be read, or the summarizer's model cannot be reached.
@@ -260,21 +241,11 @@ impl AgentConfig {
         model: AgentModel,
         tools: Vec<Arc<dyn Tool>>,
     ) -> Result<AgentBuilder, ConfigError> {
-        self.assembled(model, self.permissions(Some(&tools)), tools)
-    }
-
-    /// Assembles an agent from its parts. All builders are created here.
-    fn assembled(
-        &self,
-        model: AgentModel,
-        permissions: Permissions,
-        tools: Vec<Arc<dyn Tool>>,
-    ) -> Result<AgentBuilder, ConfigError> {
         let settings = &self.settings;
         let mut builder = settings
             .apply(Agent::builder_shared(model.provider))
             .secrets(self.secrets(&plimsoll_providers::environment))
-            .permissions(permissions)
+            .permissions(self.permissions())
             .tools(tools);
         if settings.builder.window == Window::Discover {
             builder = builder.window(model.window);
@@ -314,31 +285,11 @@ impl AgentConfig {
         own.permission_mode = Some(own.permission_mode.unwrap_or(mode).min(mode));
         own.sandbox = own.sandbox.min(self.settings.sandbox);
         // A limit of the caller holds for both. As a limit of its own, one call would reserve all of it.
-        let of = |config: &Self, path| config.layer.0.get(path).and_then(FoundSetting::value);
-        let is_own =
-            ["max_cost", "max_total_tokens"].map(|path| of(self, path) != of(&called, path));
-        let [own_cost, own_tokens] = is_own;
+        let [own_cost, own_tokens] = ["max_cost", "max_total_tokens"]
+            .map(|path| self.layer.get::<Json>(path) != called.layer.get(path));
         let limits = &mut called.settings.builder.limits;
         limits.max_cost = limits.max_cost.filter(|_| own_cost);
         limits.max_total_tokens = limits.max_total_tokens.filter(|_| own_tokens);
         Ok(called)
     }
-}
-
-/// Checks whether a rule is for one of these tools.
-fn is_of_tool(rule: &Rule, names: &[&str], hosted: &[HostedTool]) -> bool {
-    let fits = |tool: &str| Pattern::new(&rule.tool).fits(tool);
-    let is_hosted = |tool: &HostedTool| {
-        let mut names = tool.names();
-        names.any(fits)
-            || tool
-                .server()
-                .is_some_and(|server| is_of_server(rule, server))
-    };
-    names.iter().any(|name| fits(name)) || hosted.iter().any(is_hosted)
-}
-
-/// Checks whether a rule is for tools of a server.
-fn is_of_server(rule: &Rule, server: &str) -> bool {
-    rule.tool.starts_with(&format!("{server}_"))
 }

@@ -110,18 +110,17 @@ impl AgentConfig {
         // The prices of the model are known when there is one.
         let prices = PriceSheet::of(Rates::FREE);
         let nobody = ScriptedProvider::new([]);
-        let tools = self.own_tools();
         let mut builder = self.settings.apply(Agent::builder(nobody.clone()));
         if self.settings.summarizer.is_some() {
             let summarizer = builder.summarizer(Arc::new(nobody));
             builder = summarizer.summarizer_prices(prices);
         }
         if has_rules {
-            builder = builder.permissions(self.permissions(Some(&tools)));
+            builder = builder.permissions(self.permissions());
         }
-        let builder = builder.tools(tools.iter().cloned()).prices(prices);
+        let builder = builder.tools(self.own_tools()).prices(prices);
         let built = builder.counter(Arc::new(Chars4)).build();
-        built.map_err(|error| self.place(&error, &tools))
+        built.map_err(|error| self.place(&error))
     }
 
     /// Returns the built-in tools that the agent has, and those that are agents, to check names and

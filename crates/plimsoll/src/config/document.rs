@@ -4,10 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, clip};
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 use toml::de::{DeTable, DeValue};
 
 use super::fault::{Faults, Origin, Place};
+
+/// In place of a number that JSON does not have, or a whole one that TOML does not have. No setting takes it.
+pub(crate) const OUT_OF_RANGE: f64 = 1e24;
 
 /// A value with its origin: that of its key, or of the value itself in a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +22,7 @@ pub(crate) struct Located {
 /// The content of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Data {
-    /// A text, a number or a boolean. Dates are texts, and infinite numbers are null.
+    /// A text, a number or a boolean. Dates are texts.
     Plain(Json),
     List(Vec<Located>),
     /// Keys and values, from the top of the text.
@@ -56,15 +59,6 @@ impl Located {
         Self { origin, data }
     }
 
-    /// Returns the first part that is not a finite number.
-    pub(crate) fn infinite(&self) -> Option<&Self> {
-        match &self.data {
-            Data::Plain(value) => value.is_null().then_some(self),
-            Data::List(items) => items.iter().find_map(Self::infinite),
-            Data::Table(entries) => entries.iter().find_map(|(_, it)| it.infinite()),
-        }
-    }
-
     /// Returns the value without origins.
     pub(crate) fn value(&self) -> Json {
         match &self.data {
@@ -93,6 +87,14 @@ impl Located {
         }
     }
 
+    /// Returns the value if it is a text.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match &self.data {
+            Data::Plain(value) => value.as_str(),
+            _ => None,
+        }
+    }
+
     /// Returns an entry of a table.
     pub(crate) fn get(&self, name: &str) -> Option<&Self> {
         let mut entries = self.entries()?.iter();
@@ -104,19 +106,18 @@ impl Located {
         &self.get(name).unwrap_or(self).origin
     }
 
-    /// Returns a list with the items of another one behind its own.
-    pub(crate) fn joined(mut self, other: Self) -> Self {
+    /// Adds the items of another list behind its own.
+    pub(crate) fn append(&mut self, other: Self) {
         if let (Data::List(own), Data::List(more)) = (&mut self.data, other.data) {
             own.extend(more);
         }
-        self
     }
 
     /// Makes a path, or each path of a list, relative to the folder of the file that it stands in.
     pub(crate) fn put_beside_file(&mut self) {
         let folder = self.origin.path().and_then(Path::parent);
         match (&mut self.data, folder) {
-            (Data::Plain(Json::String(path)), Some(folder)) => {
+            (Data::Plain(Json::String(path)), Some(folder)) if !path.trim().is_empty() => {
                 *path = folder.join(&*path).display().to_string();
             }
             (Data::List(items), _) => items.iter_mut().for_each(Self::put_beside_file),
@@ -127,10 +128,9 @@ impl Located {
     /// Describes the value in a few words, for a fault.
     pub(crate) fn describe(&self) -> String {
         match &self.data {
-            Data::Plain(Json::Null) => "not a finite number".to_owned(),
             Data::Plain(Json::String(text)) => format!("{:?}", clip(text, Bytes(64))),
-            Data::Plain(number) if number.as_f64() == Some(f64::MAX) => {
-                "a number that is too large".to_owned()
+            Data::Plain(number) if number.as_f64() == Some(OUT_OF_RANGE) => {
+                "a number out of range".to_owned()
             }
             Data::Plain(other) => other.to_string(),
             Data::List(list) if list.is_empty() => "an empty list".to_owned(),
@@ -162,12 +162,12 @@ impl Located {
             DeValue::Boolean(flag) => Data::Plain((*flag).into()),
             DeValue::Datetime(date) => Data::Plain(date.to_string().into()),
             DeValue::Float(number) => {
-                Data::Plain(number.as_str().parse().unwrap_or(f64::NAN).into())
+                let parsed = number.as_str().parse().ok().and_then(Number::from_f64);
+                Data::Plain(parsed.map_or(OUT_OF_RANGE.into(), Json::from))
             }
             DeValue::Integer(whole) => {
                 let parsed = i64::from_str_radix(whole.as_str(), whole.radix());
-                // No setting takes a larger number. As a float it has no digits to lose.
-                Data::Plain(parsed.map_or(f64::MAX.into(), Json::from))
+                Data::Plain(parsed.map_or(OUT_OF_RANGE.into(), Json::from))
             }
         };
         Self { origin, data }
@@ -269,15 +269,12 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_end_are_numbers() {
+    fn numbers_that_json_does_not_have_are_out_of_range() {
         for (text, value) in [
-            (
-                "99999999999999999999999999999999999999999999",
-                f64::MAX.into(),
-            ),
+            ("9999999999999999999", OUT_OF_RANGE.into()),
             ("-1", (-1).into()),
-            ("1e400", Json::Null),
-            ("nan", Json::Null),
+            ("1e400", OUT_OF_RANGE.into()),
+            ("nan", OUT_OF_RANGE.into()),
             ("[{\"a\": 1}]", serde_json::json!([{ "a": 1 }])),
             ("read", Json::from("read")),
             ("\"read\"", "read".into()),

@@ -6,9 +6,6 @@ use std::sync::Arc;
 
 use plimsoll_context::nearest;
 
-/// The words before the number of a permission rule.
-const RULE: &str = "permission rule ";
-
 /// A place in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -109,56 +106,28 @@ impl ConfigFault {
         let (origin, text) = (origin.clone(), text.into());
         Self { origin, text }
     }
-
-    /// Adds the fault to a list. One setting can be at fault for two agents; it is reported once. A
-    /// permission rule has another number in the list of each agent.
-    fn add_to(self, list: &mut Vec<Self>) {
-        let same = self.without_rule_number();
-        let is_same =
-            |other: &Self| other.origin == self.origin && other.without_rule_number() == same;
-        if !list.iter().any(is_same) {
-            list.push(self);
-        }
-    }
-
-    /// Returns the text before and behind the number of a permission rule.
-    fn without_rule_number(&self) -> (&str, &str) {
-        let (before, behind) = self.text.split_once(RULE).unwrap_or((&self.text, ""));
-        (
-            before,
-            behind.trim_start_matches(|c: char| c.is_ascii_digit()),
-        )
-    }
 }
 
 impl Faults {
     /// Adds a fault.
     pub(crate) fn push(&mut self, origin: &Origin, text: impl Into<String>) {
-        ConfigFault::new(origin, text).add_to(&mut self.faults);
+        add(&mut self.faults, [ConfigFault::new(origin, text)]);
     }
 
     /// Adds a warning.
     pub(crate) fn warn(&mut self, origin: &Origin, text: impl Into<String>) {
-        ConfigFault::new(origin, text).add_to(&mut self.warnings);
+        add(&mut self.warnings, [ConfigFault::new(origin, text)]);
     }
 
     /// Adds the faults of an error.
     pub(crate) fn add(&mut self, error: ConfigError) {
-        let warnings = Vec::new();
-        self.extend(Self {
-            faults: error.faults,
-            warnings,
-        });
+        add(&mut self.faults, error.faults);
     }
 
     /// Adds the faults and warnings of another list.
     pub(crate) fn extend(&mut self, others: Self) {
-        for fault in others.faults {
-            fault.add_to(&mut self.faults);
-        }
-        for warning in others.warnings {
-            warning.add_to(&mut self.warnings);
-        }
+        add(&mut self.faults, others.faults);
+        add(&mut self.warnings, others.warnings);
     }
 
     /// Returns the warnings, or an error if there are faults.
@@ -181,6 +150,15 @@ impl ConfigError {
     pub(crate) fn of(origin: &Origin, text: impl Into<String>) -> Self {
         let faults = vec![ConfigFault::new(origin, text)];
         Self { faults }
+    }
+}
+
+/// Adds faults to a list. One setting can be at fault for two agents; it is reported once.
+fn add(list: &mut Vec<ConfigFault>, faults: impl IntoIterator<Item = ConfigFault>) {
+    for fault in faults {
+        if !list.contains(&fault) {
+            list.push(fault);
+        }
     }
 }
 

@@ -7,9 +7,8 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_context::HostedTool;
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
-use serde_json::json;
+use serde_json::Value as Json;
 use toml::Table;
 
 use super::agent::AgentConfig;
@@ -53,8 +52,6 @@ pub(crate) struct SharedSettings {
 #[derive(Debug, Clone)]
 pub(crate) struct AgentPart {
     pub(crate) name: String,
-    /// The place of its table.
-    pub(crate) origin: Origin,
     pub(crate) layer: Layer,
     /// Whether it is a file of its own, which the others may call.
     pub(crate) is_file: bool,
@@ -307,7 +304,7 @@ impl Config {
 
 impl SharedSettings {
     /// Returns the places where a setting is set, for all agents or for one.
-    fn found(&self, path: &str) -> impl Iterator<Item = &FoundSetting> {
+    pub(crate) fn found(&self, path: &str) -> impl Iterator<Item = &FoundSetting> {
         let layers = self.agents.iter().map(|agent| &agent.layer);
         let layers = layers.chain([&self.defaults]);
         layers.filter_map(move |layer| layer.0.get(path))
@@ -318,65 +315,44 @@ impl SharedSettings {
         self.agents.iter().map(|agent| agent.name.as_str())
     }
 
-    /// Returns the hosted tools of all agents.
-    pub(crate) fn hosted_tools(&self) -> impl Iterator<Item = HostedTool> {
-        let found = self.found("hosted_tools");
-        let tools = found.filter_map(FoundSetting::read::<Vec<HostedTool>>);
-        tools.flatten()
-    }
-
     fn read(document: &Located, faults: &mut Faults) -> Self {
         let mut shared = Self::default();
-        for given in list("[[mcp]]", document, faults) {
-            let Some(server) = McpServer::of(given, faults) else {
-                continue;
-            };
-            if shared.mcp.iter().any(|other| other.name == server.name) {
-                let text = format!("two servers are named `{}`; rename one", server.name);
-                faults.push(given.origin_of("name"), text);
-            }
-            shared.mcp.push(server);
-        }
-        for (name, given) in entries("[providers]", document.get("providers"), faults) {
+        let servers = list("mcp", document, faults).iter();
+        shared.mcp = servers
+            .filter_map(|given| McpServer::of(given, faults))
+            .collect();
+        for (name, given) in entries("providers", document, faults) {
             let settings = ProviderSettings::of(name, given, faults);
             shared.providers.insert(name.clone(), settings);
         }
-        for (vendor, given) in entries("[models]", document.get("models"), faults) {
-            if let Some((provider, model)) = vendor.split_once('/') {
-                let text = format!(
-                    "there is no provider `{vendor}`; write [models.{provider}.\"{model}\"]"
-                );
-                faults.push(&given.origin, text);
-                continue;
-            }
-            // Each model is parsed by itself, so that every fault is reported.
-            for (model, given) in entries(&format!("[models.{vendor}]"), Some(given), faults) {
-                let rows = json!({ vendor: { model: given.value() } });
-                // TOML has no null, which stands for a number that is not finite.
-                let Ok(rows) = Table::try_from(rows) else {
-                    let part = given.infinite().unwrap_or(given);
-                    faults.push(&part.origin, "this is not a finite number; give one");
-                    continue;
-                };
-                match ModelBook::of(&rows, ModelOrigin::Configuration) {
-                    Ok(book) => shared.models = shared.models.overlay(book),
-                    Err(error) => {
-                        let key = error.place.last().map_or("", String::as_str);
-                        faults.push(given.origin_of(key), error.to_string());
-                    }
-                }
-            }
+        let rows = entries("models", document, faults).iter();
+        let rows: Json = rows
+            .map(|(vendor, given)| (vendor.clone(), given.value()))
+            .collect();
+        let rows = Table::try_from(rows).unwrap_or_default();
+        let (models, errors) = ModelBook::of(&rows, ModelOrigin::Configuration);
+        shared.models = models;
+        for error in errors {
+            let models = document.get("models").unwrap_or(document);
+            let place = error.place.iter();
+            let given = place.fold(models, |table, name| table.get(name).unwrap_or(table));
+            faults.push(&given.origin, error.to_string());
         }
-        shared.agents = agents(document, faults);
+        for given in list("agents", document, faults) {
+            let layer = Layer::of(given.entries().unwrap_or_default(), true, faults);
+            if given.get("name").is_none() {
+                faults.push(&given.origin, "[[agents]] needs a `name`");
+            }
+            let (name, is_file) = (layer.text("name"), false);
+            shared.agents.extend(name.map(|name| AgentPart {
+                name,
+                layer,
+                is_file,
+            }));
+        }
         let own = document.entries().into_iter().flatten();
         let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
-        shared.defaults = Layer::of(own, faults);
-        for (name, found) in &shared.defaults.0 {
-            if found.key.is_of_one_agent {
-                let text = format!("`{name}` is of one agent; write it in [[agents]]");
-                faults.push(&found.given.origin, text);
-            }
-        }
+        shared.defaults = Layer::of(own, false, faults);
         shared
     }
 }
@@ -390,72 +366,42 @@ fn add_new<T>(own: &mut Vec<T>, others: Vec<T>, name: fn(&T) -> &str) {
     }
 }
 
-/// Returns the tables of a list of tables, such as `[[mcp]]`.
+/// Returns the tables of a list of tables, such as `[[mcp]]`. Reports those that have one name.
 fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> &'a [Located] {
-    let Some(given) = document.get(name.trim_matches(['[', ']'])) else {
+    let Some(given) = document.get(name) else {
         return &[];
     };
-    let is_table = |item: &Located| item.entries().is_some();
-    let tables = given.items().filter(|items| items.iter().all(is_table));
-    tables.unwrap_or_else(|| {
+    let tables = given.items().unwrap_or_default();
+    if tables.is_empty() || tables.iter().any(|table| table.entries().is_none()) {
         let value = given.describe();
-        let text = format!("{name} is {value}; give a list of tables, each {name}");
+        let text = format!("[[{name}]] is {value}; give a list of tables, each [[{name}]]");
         faults.push(&given.origin, text);
-        &[]
-    })
+        return &[];
+    }
+    let mut named: BTreeMap<&str, &Origin> = BTreeMap::new();
+    for given in tables.iter().filter_map(|table| table.get("name")) {
+        let Some(own) = given.text() else { continue };
+        if let Some(other) = named.insert(own, &given.origin) {
+            let other = other.beside(&given.origin);
+            let text = format!(
+                "two of [[{name}]] are named `{own}` (the other is on {other}); rename one"
+            );
+            faults.push(&given.origin, text);
+        }
+    }
+    tables
 }
 
-/// Returns the entries of a table.
-fn entries<'a>(
-    name: &str,
-    given: Option<&'a Located>,
-    faults: &mut Faults,
-) -> &'a [(String, Located)] {
-    let Some(given) = given else {
+/// Returns the entries of a table, if there is one.
+fn entries<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> &'a [(String, Located)] {
+    let Some(given) = document.get(name) else {
         return &[];
     };
     given.entries().unwrap_or_else(|| {
-        let text = format!("{name} is {}; give a table", given.describe());
+        let text = format!("[{name}] is {}; give a table", given.describe());
         faults.push(&given.origin, text);
         &[]
     })
-}
-
-fn agents(document: &Located, faults: &mut Faults) -> Vec<AgentPart> {
-    let mut agents: Vec<AgentPart> = Vec::new();
-    for given in list("[[agents]]", document, faults) {
-        let layer = Layer::of(given.entries().unwrap_or_default(), faults);
-        let of_all = layer.0.values();
-        for found in of_all.filter(|found| found.key.table == "sessions") {
-            let text = format!(
-                "`{}` is of all agents; write it in [sessions]",
-                found.key.name
-            );
-            faults.push(&found.given.origin, text);
-        }
-        if given.get("name").is_none() {
-            faults.push(&given.origin, "[[agents]] needs a `name`");
-        }
-        let Some(name) = layer.text("name") else {
-            continue;
-        };
-        let origin = &given.origin;
-        let mut others = agents.iter();
-        if let Some(other) = others.find(|agent| agent.name == name) {
-            let text = format!(
-                "two agents are named `{name}` (the other is on {}); rename one",
-                other.origin.beside(origin)
-            );
-            faults.push(given.origin_of("name"), text);
-        }
-        agents.push(AgentPart {
-            name,
-            origin: origin.clone(),
-            layer,
-            is_file: false,
-        });
-    }
-    agents
 }
 
 /// Reads a configuration.

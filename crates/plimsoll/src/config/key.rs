@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 
 use super::document::{Located, parse_value};
-use super::fault::Faults;
+use super::fault::{Faults, Origin};
 use super::kind::SettingKind;
 use super::layer::Layer;
+use super::permission::Rule;
 use super::settings::AgentSettings;
 
 /// One setting, with everything there is to know of it.
@@ -108,21 +109,15 @@ impl SettingKey {
 
     /// Converts a value to the form in which serde reads the field. Returns `None` if it is not accepted.
     pub(crate) fn convert(&self, value: &Json) -> Option<Json> {
-        let value = self.kind.read(value)?;
-        let mut settings = Map::new();
-        self.set(&mut settings, value.clone());
-        AgentSettings::deserialize(Json::Object(settings)).ok()?;
-        Some(value)
+        let given = Located::new(value.clone(), &Origin::Default);
+        self.read(&given, &mut Faults::default())
     }
 
-    /// Writes a value that its kind has read to the field of `AgentSettings`, if it has one.
-    pub(crate) fn set(&self, settings: &mut Map<String, Json>, value: Json) {
-        let path: Vec<&str> = self
-            .sets
-            .split('.')
-            .filter(|name| !name.is_empty())
-            .collect();
-        put(settings, &path, value);
+    /// Writes a value that was [read](Self::read) to the field of `AgentSettings`, if it has one.
+    pub(crate) fn set(&self, settings: &mut Json, value: Json) {
+        if !self.sets.is_empty() {
+            put(settings, self.sets.split('.'), value);
+        }
     }
 
     /// Returns the default, written as in a file, or its description.
@@ -139,18 +134,29 @@ impl SettingKey {
         }
     }
 
-    /// Converts a value, or reports why it is not accepted.
+    /// Converts a value to the form in which serde reads the field, or reports why it is not accepted.
     pub(crate) fn read(&self, given: &Located, faults: &mut Faults) -> Option<Json> {
-        let before = faults.faults.len();
-        if let Some(table) = self.kind.items() {
-            for item in given.items().unwrap_or_default() {
-                Layer::of_table(table, table, item, faults);
-            }
+        if let (Some(table), Some(items)) = (self.kind.items(), given.items()) {
+            let mut own = Faults::default();
+            let items = items.iter();
+            let items = items.map(|item| Layer::of_table(table, item, &mut own).object());
+            let items: Json = items.collect();
+            let is_good = own.faults.is_empty();
+            faults.extend(own);
+            return is_good.then_some(items);
         }
-        let value = self.convert(&given.value());
-        if value.is_none() && faults.faults.len() == before {
-            let accepts = |value| self.convert(&value).is_some();
-            let fault = self.kind.refuse(&self.name, given, &accepts);
+        if let (SettingKind::Rules, Some(lines)) = (&self.kind, given.text())
+            && let Some(rules) = Rule::tables_of(lines)
+        {
+            return self.read(&Located::new(rules, &given.origin), faults);
+        }
+        let value = self.kind.read(&given.value()).filter(|value| {
+            let mut settings = json!({});
+            self.set(&mut settings, value.clone());
+            AgentSettings::deserialize(settings).is_ok()
+        });
+        if value.is_none() {
+            let fault = self.kind.refuse(&self.name, given);
             faults.push(&fault.origin, fault.text);
         }
         value
@@ -170,17 +176,8 @@ impl SettingKey {
 pub(crate) const PREFIX: &str = "PLIMSOLL_";
 
 /// Writes a value into a table, or into a table within.
-pub(crate) fn put(table: &mut Map<String, Json>, path: &[&str], value: Json) {
-    match path {
-        [] => {}
-        [name] => _ = table.insert((*name).to_owned(), value),
-        [outer, path @ ..] => {
-            let inner = table.entry(*outer).or_insert_with(|| json!({}));
-            if let Some(inner) = inner.as_object_mut() {
-                put(inner, path, value);
-            }
-        }
-    }
+pub(crate) fn put<'p>(table: &mut Json, path: impl Iterator<Item = &'p str>, value: Json) {
+    *path.fold(table, |table, name| &mut table[name]) = value;
 }
 
 /// Joins the names of a table and a key.

@@ -9,10 +9,8 @@ use plimsoll_core::Window;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::document::Located;
-use super::fault::{ConfigFault, Faults, Origin};
-use super::layer::Layer;
-use super::permission::Rule;
+use super::document::{Located, OUT_OF_RANGE};
+use super::fault::ConfigFault;
 
 /// A day in seconds.
 const DAY: u64 = 24 * 60 * 60;
@@ -216,8 +214,7 @@ impl SettingKind {
             Self::Digest => match given.as_bool() {
                 Some(is_on) => json!(is_on.then(ArgumentDigest::default)),
                 None => {
-                    let digest = Some(given.clone()).filter(Json::is_object)?;
-                    let digest: ArgumentDigest = serde_json::from_value(digest).ok()?;
+                    let digest: ArgumentDigest = serde_json::from_value(given.clone()).ok()?;
                     json!(Some(digest).filter(|digest| digest.fault().is_none())?)
                 }
             },
@@ -226,10 +223,8 @@ impl SettingKind {
                 let mut tools = given.as_array()?.iter();
                 tools.all(has_type).then(|| given.clone())?
             }
-            Self::Rules | Self::Hooks => match given.as_str() {
-                Some(lines) => self.read(&Rule::tables_of(lines)?)?,
-                None => tables(self.items()?, given.as_array()?)?,
-            },
+            // Each item is a table that is read by itself.
+            Self::Rules | Self::Hooks => return None,
             Self::Secrets => {
                 let mut texts = given.as_object()?.values();
                 texts.all(Json::is_string).then(|| given.clone())?
@@ -241,51 +236,25 @@ impl SettingKind {
         })
     }
 
-    /// Returns the fault of a value that `accepts` does not take: of the item of a list, the entry of a
-    /// table, or the whole.
-    pub(crate) fn refuse(
-        &self,
-        name: &str,
-        given: &Located,
-        accepts: &dyn Fn(Json) -> bool,
-    ) -> ConfigFault {
+    /// Returns the fault of a value that is not accepted, or of an item of a list.
+    pub(crate) fn refuse(&self, name: &str, given: &Located) -> ConfigFault {
         let mut takes = self.takes();
         let items = given.items().filter(|_| takes.starts_with("a list"));
-        let mut items = items.unwrap_or_default().iter();
-        let item = items.find(|item| !accepts(Json::Array(vec![item.value()])));
-        let has_entries = matches!(self, Self::Digest | Self::Written(_) | Self::Secrets);
-        let entries = given.entries().filter(|_| has_entries);
-        let mut entries = entries.unwrap_or_default().iter();
-        let entry = entries.find(|(name, value)| !accepts(json!({ name: value.value() })));
-        let (name, wrong) = match (item, entry) {
-            (Some(item), _) => (format!("an item of `{name}`"), item),
-            (_, Some((entry, value))) => (format!("`{entry}` in `{name}`"), value),
-            (None, None) => (format!("`{name}`"), given),
-        };
+        let is_wrong = |item: &&Located| self.read(&json!([item.value()])).is_none();
+        let item = items.unwrap_or_default().iter().find(is_wrong);
+        let name = item.map_or_else(|| format!("`{name}`"), |_| format!("an item of `{name}`"));
         if let (Some(table), Some(_)) = (self.items(), given.entries()) {
             takes = format!("a list of tables, each {table}");
         }
+        let wrong = item.unwrap_or(given);
         // A key is never printed.
         let described = match self {
             Self::Secret | Self::Secrets => "wrong".to_owned(),
             _ => wrong.describe(),
         };
-        ConfigFault::new(
-            &wrong.origin,
-            format!("{name} is {described}; give {takes}"),
-        )
+        let text = format!("{name} is {described}; give {takes}");
+        ConfigFault::new(&wrong.origin, text)
     }
-}
-
-/// Reads a list of tables of this name.
-fn tables(name: &str, given: &[Json]) -> Option<Json> {
-    let mut faults = Faults::default();
-    let items = given.iter().map(|item| {
-        let item = Located::new(item.clone(), &Origin::Default);
-        Layer::of_table(name, name, &item, &mut faults).object()
-    });
-    let items: Json = items.collect();
-    faults.faults.is_empty().then_some(items)
 }
 
 /// Returns the chosen name, which may be written with hyphens or underscores.
@@ -326,9 +295,11 @@ pub fn parse_tokens(text: &str) -> Option<u64> {
     i64::try_from(tokens).is_ok().then_some(tokens)
 }
 
-/// Returns a number that is not negative.
+/// Returns a number that is neither negative nor out of range.
 pub(crate) fn number(given: &Json) -> Option<f64> {
-    given.as_f64().filter(|number| *number >= 0.0)
+    given
+        .as_f64()
+        .filter(|number| (0.0..OUT_OF_RANGE).contains(number))
 }
 
 fn share(given: &Json) -> Option<Ppm> {

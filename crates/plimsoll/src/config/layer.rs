@@ -19,7 +19,10 @@ pub(crate) const TABLES: [&str; 4] = ["agents", "mcp", "models", "providers"];
 #[derive(Debug, Clone)]
 pub(crate) struct FoundSetting {
     pub(crate) key: &'static SettingKey,
+    /// The value as it is written.
     pub(crate) given: Located,
+    /// The value as serde reads the field of the setting.
+    pub(crate) value: Json,
     /// The number of its layer among those that were merged, from the lowest.
     pub(crate) depth: usize,
 }
@@ -27,11 +30,15 @@ pub(crate) struct FoundSetting {
 impl FoundSetting {
     /// Returns the value, as the field of the setting has it.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
-        serde_json::from_value(self.value()?).ok()
+        serde_json::from_value(self.value.clone()).ok()
     }
 
-    pub(crate) fn value(&self) -> Option<Json> {
-        self.key.kind.read(&self.given.value())
+    /// Adds the items of another list behind its own.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.given.append(other.given);
+        if let (Some(own), Some(more)) = (self.value.as_array_mut(), other.value.as_array_mut()) {
+            own.append(more);
+        }
     }
 }
 
@@ -43,33 +50,41 @@ impl Layer {
     /// Reads settings of an agent, or of all agents.
     pub(crate) fn of<'a>(
         entries: impl IntoIterator<Item = &'a (String, Located)>,
+        is_of_one_agent: bool,
         faults: &mut Faults,
     ) -> Self {
         let mut layer = Self::default();
         for (name, given) in entries {
-            layer.read(["", ""], name, given, faults);
+            layer.read("", name, given, faults);
+        }
+        for FoundSetting { key, given, .. } in layer.0.values() {
+            let (there, name) = match key.table.as_str() {
+                _ if key.is_of_one_agent && !is_of_one_agent => ("one agent", "[[agents]]"),
+                "sessions" if is_of_one_agent => ("all agents", "[sessions]"),
+                _ => continue,
+            };
+            let text = format!("`{}` is of {there}; write it in {name}", key.name);
+            faults.push(&given.origin, text);
         }
         layer
     }
 
-    /// Reads a table that is not one of settings, such as `[[mcp]]`; `shown` is its name in faults.
-    pub(crate) fn of_table(table: &str, shown: &str, given: &Located, faults: &mut Faults) -> Self {
+    /// Reads a table that is not one of settings, such as `[[mcp]]`.
+    pub(crate) fn of_table(table: &str, given: &Located, faults: &mut Faults) -> Self {
         let mut layer = Self::default();
-        layer.table(table, shown, given, faults);
+        layer.table(table, given, faults);
         for key in key::fields(table).filter(|key| key.is_required) {
             if given.entries().is_some() && given.get(&key.name).is_none() {
-                let text = format!("{shown} needs `{}`", key.name);
-                faults.push(&given.origin, text);
+                faults.push(&given.origin, format!("{table} needs `{}`", key.name));
             }
         }
         layer
     }
 
     /// Returns the fields of a table in the form in which serde reads them.
-    pub(crate) fn object(&self) -> Json {
-        let fields = self.0.iter();
-        let fields = fields.filter_map(|(name, found)| Some((name.clone(), found.value()?)));
-        fields.collect()
+    pub(crate) fn object(self) -> Json {
+        let fields = self.0.into_iter();
+        fields.map(|(name, found)| (name, found.value)).collect()
     }
 
     /// Returns the value of a field.
@@ -83,35 +98,32 @@ impl Layer {
     }
 
     /// Reads a table of known fields.
-    fn table(&mut self, table: &str, shown: &str, given: &Located, faults: &mut Faults) {
+    fn table(&mut self, table: &str, given: &Located, faults: &mut Faults) {
         let Some(entries) = given.entries() else {
             // The value may be a key.
-            let text = format!("{shown} has to be a table of settings");
+            let text = format!("{} has to be a table of settings", shown(table));
             return faults.push(&given.origin, text);
         };
         for (name, given) in entries {
-            self.read([table, shown], name, given, faults);
+            self.read(table, name, given, faults);
         }
     }
 
-    /// Reads a field of a table, or a table of settings. Faults call the table `shown`.
-    pub(crate) fn read(
-        &mut self,
-        [table, shown]: [&str; 2],
-        name: &str,
-        given: &Located,
-        faults: &mut Faults,
-    ) {
+    /// Reads a field of a table, or a table of settings.
+    pub(crate) fn read(&mut self, table: &str, name: &str, given: &Located, faults: &mut Faults) {
         match key::field(&join(table, name)) {
             Some(key) => self.put(key, given, faults),
             None if table.is_empty() && key::is_table(name) => {
-                self.table(name, &format!("[{name}]"), given, faults);
-                // The presence of a table can have a meaning, even if it is empty.
-                if let (Some([]), Some(key)) = (given.entries(), key::fields(name).next()) {
-                    self.insert(format!("{name}."), key, given.clone());
+                self.table(name, given, faults);
+                // An empty table limits the context, too: by the default of its first setting.
+                if let ("context" | "compaction", Some([])) = (name, given.entries())
+                    && let Some(key) = key::fields(name).next()
+                {
+                    let default = key.value.clone().unwrap_or_default();
+                    self.put(key, &Located::new(default, &given.origin), faults);
                 }
             }
-            None => faults.push(&given.origin, unknown(table, shown, name)),
+            None => faults.push(&given.origin, unknown(table, name)),
         }
     }
 
@@ -119,15 +131,15 @@ impl Layer {
     /// are joined. Other spellings of a list become lists, and paths are relative to the folder of the file,
     /// so that layers can be merged.
     pub(crate) fn put(&mut self, key: &'static SettingKey, given: &Located, faults: &mut Faults) {
-        let Some(value) = key.read(given, faults) else {
-            return;
-        };
-        let mut given = match given.items() {
-            None if value.is_array() => Located::new(value, &given.origin),
-            _ => given.clone(),
-        };
+        let mut given = given.clone();
         if let SettingKind::Path | SettingKind::Paths = key.kind {
             given.put_beside_file();
+        }
+        let Some(value) = key.read(&given, faults) else {
+            return;
+        };
+        if value.is_array() && given.items().is_none() {
+            given = Located::new(value.clone(), &given.origin);
         }
         // A table that is not one of settings is read by itself.
         let path = match key.group.as_str() {
@@ -138,20 +150,31 @@ impl Layer {
             key.kind,
             SettingKind::Names | SettingKind::Texts | SettingKind::Rules
         );
-        if let (true, Some(before)) = (is_list, self.0.get(&path)) {
-            given = before.given.clone().joined(given);
-        }
-        self.insert(path, key, given);
-    }
-
-    fn insert(&mut self, path: String, key: &'static SettingKey, given: Located) {
         let depth = 0;
-        self.0.insert(path, FoundSetting { key, given, depth });
+        let found = FoundSetting {
+            key,
+            given,
+            value,
+            depth,
+        };
+        match self.0.get_mut(&path) {
+            Some(before) if is_list => before.append(found),
+            _ => _ = self.0.insert(path, found),
+        }
     }
 }
 
-/// Returns the fault of an unknown name in a table, which faults call `shown`.
-fn unknown(table: &str, shown: &str, name: &str) -> String {
+/// Returns the name of a table as in a file.
+fn shown(table: &str) -> String {
+    if table.starts_with('[') {
+        table.to_owned()
+    } else {
+        format!("[{table}]")
+    }
+}
+
+/// Returns the fault of an unknown name in a table.
+fn unknown(table: &str, name: &str) -> String {
     let outer = table.split('.').next().unwrap_or(table);
     if TABLES.contains(&outer) {
         return format!("[{outer}] can only be set in a file");
@@ -161,9 +184,9 @@ fn unknown(table: &str, shown: &str, name: &str) -> String {
     }
     let mut known = key::known_in(table);
     let what = match (table, known.as_slice()) {
-        (_, []) => format!("there is no table {shown}"),
+        (_, []) => format!("there is no table {}", shown(table)),
         ("", _) => format!("there is no `{name}`"),
-        _ => format!("there is no `{name}` in {shown}"),
+        _ => format!("there is no `{name}` in {}", shown(table)),
     };
     let as_flag = name.replace('_', "-");
     let is_meant = |key: &&SettingKey| {

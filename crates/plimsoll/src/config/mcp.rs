@@ -143,7 +143,7 @@ impl McpServer {
 
     /// Reads a server, and reports its faults. Returns `None` if it has no name.
     pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
-        let table = Layer::of_table("[[mcp]]", "[[mcp]]", given, faults);
+        let table = Layer::of_table("[[mcp]]", given, faults);
         let mut fault = |key: &str, text: &str| faults.push(given.origin_of(key), text);
         let has = |key: &str| given.get(key).is_some();
         if !has("command") && !has("url") {

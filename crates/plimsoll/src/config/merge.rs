@@ -15,7 +15,7 @@ const RIVALS: [(&[&str], &[&str]); 5] = [
     (&["max_parallel_tools"], &["tool_execution"]),
 ];
 /// A context that is limited by its size.
-pub(super) const CONTEXT: &[&str] = &["context.", "compaction."];
+const CONTEXT: &[&str] = &["context.", "compaction."];
 /// A group that one layer may set together with its rival, because a builder checks that they agree.
 const CHECKED: &[&str] = &["max_parallel_tools"];
 
@@ -76,14 +76,14 @@ impl Layer {
         for (path, mut found) in upper.0 {
             let lower = self.0.remove(&path);
             if let Some(lower) = lower.filter(|_| ADDED.contains(&path.as_str())) {
-                found.given = found.given.joined(lower.given);
+                found.append(lower);
             }
             self.0.insert(path, found);
         }
     }
 
     /// Returns a setting of a group, if one is set.
-    pub(super) fn first(&self, group: &[&str]) -> Option<&FoundSetting> {
+    fn first(&self, group: &[&str]) -> Option<&FoundSetting> {
         let mut found = self.0.iter();
         let found = found.find(|(path, _)| is_in(group, path));
         found.map(|(_, found)| found)
@@ -91,14 +91,6 @@ impl Layer {
 }
 
 impl FoundSetting {
-    /// Returns its full name as part of a fault.
-    fn name(&self) -> String {
-        match self.given.entries() {
-            Some([]) => format!("[{}]", self.key.table),
-            _ => format!("`{}`", self.key.path()),
-        }
-    }
-
     /// Returns the fault of two settings of one layer, at the lower one.
     fn contradicts(&self, other: &Self) -> ConfigFault {
         let is_first = self.given.origin.place() <= other.given.origin.place();
@@ -109,9 +101,9 @@ impl FoundSetting {
         };
         let origin = &lower.given.origin;
         let text = format!(
-            "{} and {} ({}) are two settings of one thing; keep the one you mean",
-            lower.name(),
-            upper.name(),
+            "`{}` and `{}` ({}) are two settings of one thing; keep the one you mean",
+            lower.key.path(),
+            upper.key.path(),
             upper.given.origin.beside(origin),
         );
         ConfigFault::new(origin, text)

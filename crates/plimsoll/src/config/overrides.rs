@@ -32,9 +32,7 @@ impl Overrides {
         // A table of a list, such as `[[mcp]]`, is not set by flags.
         let path = path.trim_matches(['[', ']']);
         let (table, name) = path.rsplit_once('.').unwrap_or(("", path));
-        let shown = format!("[{table}]");
-        let faults = &mut self.faults;
-        self.flags.read([table, &shown], name, &given, faults);
+        self.flags.read(table, name, &given, &mut self.faults);
         self
     }
 

@@ -1,25 +1,22 @@
 //! Reports faults at the places of the settings that cause them.
 
-use std::sync::Arc;
-
 use plimsoll_context::SettingFault;
-use plimsoll_core::{Error, Tool};
+use plimsoll_core::Error;
 
 use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults, Origin};
 use super::layer::FoundSetting;
 
 impl AgentConfig {
-    /// Converts the error of a builder with these tools. Each fault has the places of the settings that it
-    /// names.
+    /// Converts the error of a builder. Each fault has the places of the settings that it names.
     #[must_use]
-    pub fn place(&self, error: &Error, tools: &[Arc<dyn Tool>]) -> ConfigError {
+    pub fn place(&self, error: &Error) -> ConfigError {
         let Error::Build(found) = error else {
             return self.fault(error.to_string());
         };
         let mut faults = Faults::default();
         for fault in found {
-            match self.item_of(fault, tools) {
+            match self.item_of(fault) {
                 Some(item) => faults.push(item, &fault.text),
                 None => self.report(fault.settings, &fault.text, &mut faults),
             }
@@ -30,15 +27,10 @@ impl AgentConfig {
     }
 
     /// Returns the place of the item of a list that is at fault.
-    fn item_of(&self, fault: &SettingFault, tools: &[Arc<dyn Tool>]) -> Option<&Origin> {
+    fn item_of(&self, fault: &SettingFault) -> Option<&Origin> {
         let [path] = fault.settings else { return None };
-        let at = match *path {
-            // A builder gets the rules of this agent only.
-            "permissions" => self.rules(Some(tools)).nth(fault.item?)?.0,
-            _ => fault.item?,
-        };
         let items = self.layer.0.get(*path)?.given.items()?;
-        Some(&items.get(at)?.origin)
+        Some(&items.get(fault.item?)?.origin)
     }
 
     /// Reports a fault at the first of some settings. Names the places of all that are set.

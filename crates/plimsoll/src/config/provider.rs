@@ -49,7 +49,7 @@ impl ProviderSettings {
     /// Reads the settings of a provider. Reports their faults.
     pub(crate) fn of(name: &str, given: &Located, faults: &mut Faults) -> Self {
         let shown = format!("[providers.{name}]");
-        let table = Layer::of_table("[providers.NAME]", &shown, given, faults);
+        let table = Layer::of_table("[providers.NAME]", given, faults);
         let settings: Self = serde_json::from_value(table.object()).unwrap_or_default();
         if given.get("base_url").is_none() && Vendor::named(name).is_err() {
             let text =

@@ -12,13 +12,11 @@ use plimsoll_providers::Timeouts;
 use plimsoll_tools::SandboxMode;
 use plimsoll_wire::openai_chat::ToolStyle;
 use serde::Deserialize;
-use serde_json::{Map, Value as Json, json};
+use serde_json::json;
 use smart_default::SmartDefault;
 
 use super::fault::{Faults, Origin};
-use super::key::put;
 use super::layer::Layer;
-use super::merge::CONTEXT;
 use super::permission::Rule;
 
 /// The names of the token counters.
@@ -108,19 +106,12 @@ fn builder_settings() -> BuilderSettings {
 impl AgentSettings {
     /// Returns the settings of a layer, and the defaults of all others.
     pub(crate) fn of(layer: &Layer, faults: &mut Faults) -> Self {
-        let mut settings = Map::new();
-        let retry = ["builder", "driver", "retry", "max_attempts"];
-        put(&mut settings, &retry, ATTEMPTS.into());
-        if layer.first(CONTEXT).is_some() {
-            put(&mut settings, &["builder", "context_config"], json!({}));
-        }
+        let retry = json!({ "max_attempts": ATTEMPTS });
+        let mut settings = json!({ "builder": { "driver": { "retry": retry } } });
         for found in layer.0.values() {
-            if let Some(value) = found.value() {
-                found.key.set(&mut settings, value);
-            }
+            found.key.set(&mut settings, found.value.clone());
         }
-        let settings = Self::deserialize(Json::Object(settings));
-        settings.unwrap_or_else(|error| {
+        Self::deserialize(settings).unwrap_or_else(|error| {
             faults.push(&Origin::Default, error.to_string());
             Self::default()
         })

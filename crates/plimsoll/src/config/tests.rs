@@ -126,17 +126,6 @@ fn a_check_names_what_is_left_out_and_each_fault_once() {
                 [[agents]]\nname = \"b\"\n";
     let error = Config::of(text, None).check_runs().unwrap_err();
     assert_eq!(error.faults.len(), 1, "{error}");
-    // Two rules in one flag have one origin.
-    let origin = Origin::Flag("--set permissions".to_owned());
-    let mut faults = super::fault::Faults::default();
-    for text in [
-        "permission rule 1 is for `a1`",
-        "permission rule 2 is for `a2`",
-        "permission rule 3 is for `a1`",
-    ] {
-        faults.push(&origin, text);
-    }
-    assert_eq!(faults.check().unwrap_err().faults.len(), 2);
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn a_dated_name_has_its_own_row_or_that_without_the_date() {
 fn a_model_that_stands_there_twice_says_the_same_both_times() {
     let twice = |one: u64, other: u64| {
         let text =
-            format!("[\"openai/gpt-4o\"]\nwindow = {one}\n[openai.\"GPT-4o\"]\nwindow = {other}");
+            format!("[openai.\"gpt-4o\"]\nwindow = {one}\n[openai.\"GPT-4o\"]\nwindow = {other}");
         ModelBook::parse(&text, Origin::Configuration)
     };
     let error = twice(9_000, 8_000).unwrap_err().to_string();
@@ -222,7 +222,7 @@ fn a_users_rows_go_before_ours_figure_by_figure() {
     let local = both.facts(&model("ollama/qwen3:8b")).sheet().unwrap();
     assert_eq!(Some(local.rates.input), dollars(0.01));
     assert!(book("", Origin::Configuration).is_empty());
-    let short = book("[\"openai/gpt-9\"]\nwindow = 9000", Origin::Configuration);
+    let short = book("[openai.\"gpt-9\"]\nwindow = 9000", Origin::Configuration);
     assert_eq!(
         short.facts(&model("openai/gpt-9")).window.unwrap().value,
         Tokens(9_000)
@@ -244,17 +244,17 @@ fn each_invalid_row_is_refused_with_its_place() {
 /// model. Without its length the cost of a run would be unknown.
 #[test]
 fn own_prices_without_the_longer_life_have_its_usual_price() {
-    let mine = "[\"anthropic/claude-of-tomorrow\"]
+    let mine = "[anthropic.\"claude-of-tomorrow\"]
         input = 1.0
         output = 5.0
         cache_read = 0.1
         cache_write = 1.25
-        [\"openrouter/anthropic/claude-of-tomorrow\"]
+        [openrouter.\"anthropic/claude-of-tomorrow\"]
         input = 1.0
         output = 5.0
         cache_read = 0.1
         cache_write = 1.25
-        [\"openai/gpt-of-tomorrow\"]
+        [openai.\"gpt-of-tomorrow\"]
         input = 1.0
         output = 5.0
         cache_read = 0.1";

@@ -199,8 +199,9 @@ fn client(model: &str, options: &Options, fake: &Fake) -> ModelClient {
         builder = builder.header(name, Secret::new(value.as_str().unwrap()));
     }
     if let Some(row) = &options.facts {
-        let book =
-            ModelBook::parse(&format!("[\"{model}\"]\n{row}"), Origin::Configuration).unwrap();
+        let (vendor, name) = model.split_once('/').unwrap();
+        let row = format!("[{vendor}.\"{name}\"]\n{row}");
+        let book = ModelBook::parse(&row, Origin::Configuration).unwrap();
         builder = builder.facts(book.facts(&model.parse::<ModelRef>().unwrap()));
     }
     if options.hasty {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_context::{Bytes, clip, snake_case as snake};
 use plimsoll_providers::Vendor;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Value as Json, json};
 use toml::Table;
 
 use super::super::document::parse_value;
@@ -41,7 +41,7 @@ pub(super) struct Translation {
     /// The translation of each setting.
     pub(super) settings: Vec<ImportedSetting>,
     /// The settings of each agent by its number, and of the whole file.
-    tables: BTreeMap<Option<usize>, Map<String, Json>>,
+    tables: BTreeMap<Option<usize>, Json>,
 }
 
 /// Adds the settings of a table, from its top. Its path is given in snake case and as written.
@@ -207,10 +207,8 @@ impl Translation {
     /// Returns one of Plimsoll's settings, if it is set.
     fn get(&self, agent: Option<usize>, ours: &str) -> Option<&Json> {
         let table = self.tables.get(&agent)?;
-        match ours.split_once('.') {
-            Some((outer, name)) => table.get(outer)?.get(name),
-            None => table.get(ours),
-        }
+        ours.split('.')
+            .try_fold(table, |table, name| table.get(name))
     }
 
     /// Sets one of Plimsoll's settings. Returns its full name.
@@ -222,7 +220,11 @@ impl Translation {
     ) -> String {
         let path: Vec<&str> = path.into_iter().collect();
         let shown = path.join(".");
-        put(self.tables.entry(agent).or_default(), &path, value);
+        put(
+            self.tables.entry(agent).or_default(),
+            path.into_iter(),
+            value,
+        );
         match agent {
             Some(_) => format!("[[agents]] {shown}"),
             None => shown,
@@ -235,27 +237,27 @@ impl Translation {
         let mut called: Vec<Json> = Vec::new();
         for setting in theirs {
             let Some(agent) = setting.agent else { continue };
-            let own = self.tables.entry(Some(agent)).or_default();
-            let name = own.entry("name").or_insert(format!("agent-{agent}").into());
+            let name = self.name(agent, &format!("agent-{agent}"));
             let is_called = has_main || setting.name.starts_with("sub_agents.");
             if is_called && !called.contains(name) {
                 called.push(name.clone());
             }
         }
-        let main = self.tables.remove(&Some(MAIN));
-        if has_main && called.is_empty() {
-            // It calls nobody, so its settings are those of the file.
-            let all = self.tables.entry(None).or_default();
-            all.extend(main.unwrap_or_default());
-        } else if main.is_some() || !called.is_empty() {
-            let mut main = main.unwrap_or_default();
-            let name = if has_main { "orchestrator" } else { "main" };
-            main.entry("name").or_insert(name.into());
-            if !called.is_empty() {
-                main.insert("sub_agents".to_owned(), called.into());
-            }
-            self.tables.insert(Some(MAIN), main);
+        if !called.is_empty() || self.tables.contains_key(&Some(MAIN)) {
+            self.name(MAIN, if has_main { "orchestrator" } else { "main" });
         }
+        if !called.is_empty() {
+            self.set(Some(MAIN), ["sub_agents"], called.into());
+        }
+    }
+
+    /// Returns the name of an agent. One without a name gets this one.
+    fn name(&mut self, agent: usize, usual: &str) -> &Json {
+        let name = &mut self.tables.entry(Some(agent)).or_default()["name"];
+        if name.is_null() {
+            *name = usual.into();
+        }
+        name
     }
 
     /// Returns the text of the result.
@@ -263,8 +265,11 @@ impl Translation {
         let mut agents = self.tables.clone();
         let mut all = agents.remove(&None).unwrap_or_default();
         if !agents.is_empty() {
-            let agents = agents.into_values();
-            all.insert("agents".to_owned(), agents.collect());
+            put(
+                &mut all,
+                ["agents"].into_iter(),
+                agents.into_values().collect(),
+            );
         }
         let all = Table::try_from(all).unwrap_or_default();
         let mut text = format!("# Imported by `plimsoll config import`.\n{all}");
