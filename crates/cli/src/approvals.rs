@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use plimsoll::permissions::{CallTarget, Permission, PermissionRule, Permissions, Question};
+use plimsoll::tools::saved_files;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::diff::Previews;
 use crate::lock;
 use crate::terminal::text::clean;
-use crate::write::replace_private;
 
 /// The file in the data directory. No tool may write there.
 const FILE: &str = "approvals.json";
@@ -148,7 +148,7 @@ impl Approvals {
             let why = format!("too many are remembered; delete some in {file}");
             return Err(io::Error::other(why));
         }
-        replace_private(&self.file, &text)
+        saved_files::replace_private(&self.file, &text)
     }
 }
 

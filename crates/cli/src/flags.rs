@@ -1,6 +1,8 @@
 //! [`SettingFlags`]: the command-line flags of settings, generated from the structure of settings.
 //! `settings.rs` combines them with the file and the environment.
 
+use std::convert::Infallible;
+
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use plimsoll::config::{self, Overrides, SettingKey, SettingKind};
 use serde::{Deserialize, Serialize};
@@ -20,17 +22,18 @@ const COMMON: [&str; 10] = [
 ];
 /// The flag that sets any key.
 const SET: &str = "set";
-const SET_FLAG: &str = "--set";
 /// The heading of the flags of permission rules.
 const RULES_HEADING: &str = "Agent and tools";
+const DENY: &str = "deny";
+const ALLOW: &str = "allow";
 /// Flags of permission rules. Denying overrides allowing.
 const RULES: [(&str, &str); 2] = [
     (
-        "deny",
+        DENY,
         "Deny calls of TOOL, or only calls whose arguments match PATTERN (`*` matches anything)",
     ),
     (
-        "allow",
+        ALLOW,
         "Allow calls of TOOL without asking, or only calls whose arguments match PATTERN",
     ),
 ];
@@ -71,11 +74,7 @@ impl SettingFlags {
     pub(crate) fn overrides(&self) -> Overrides {
         let given = self.given.iter();
         given.fold(Overrides::default(), |over, Flag { flag, key, text }| {
-            if flag == SET_FLAG {
-                over.set(text)
-            } else {
-                over.flag(flag, key, text)
-            }
+            over.flag(flag, key, text)
         })
     }
 
@@ -116,37 +115,19 @@ impl SettingFlags {
 
 impl clap::FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let mut given: Vec<(usize, Flag)> = Vec::new();
-        for (key, name) in with_flags() {
-            let flag = format!("--{name}");
-            if key.kind != SettingKind::Flag {
-                given.extend(texts(matches, name).map(|(at, text)| {
-                    let flag = Flag::new(flag.clone(), key.path(), text);
-                    (at, flag)
-                }));
-            } else if matches.get_flag(name) {
-                let at = matches.index_of(name).unwrap_or_default();
-                given.push((at, Flag::new(flag, key.path(), "false")));
-            }
-        }
-        // The first rule that matches decides: one that denies stands before all others.
-        for (name, at) in [("deny", 0), ("allow", usize::MAX)] {
-            let flag = format!("--{name}");
-            given.extend(texts(matches, name).map(|(_, rule)| {
-                let rule = Flag::new(flag.clone(), "permissions", format!("{name} {rule}"));
-                (at, rule)
-            }));
-        }
-        given.extend(texts(matches, SET).map(|(at, text)| {
-            let flag = match text.split_once('=') {
-                Some((key, value)) => {
-                    let key = key.trim();
-                    Flag::new(format!("{SET_FLAG} {key}"), key, value.trim())
-                }
-                None => Flag::new(SET_FLAG, "", text),
-            };
-            (at, flag)
-        }));
+        let names = with_flags().map(|(_, name)| name);
+        let names = names.chain(RULES.map(|(name, _)| name)).chain([SET]);
+        let given = names.flat_map(|name| {
+            let flags = matches.get_many::<Flag>(name).into_iter().flatten();
+            let places = matches.indices_of(name).into_iter().flatten();
+            // The first rule that matches decides: one that denies stands before all others.
+            places.zip(flags).map(move |(at, flag)| match name {
+                DENY => (0, flag.clone()),
+                ALLOW => (usize::MAX, flag.clone()),
+                _ => (at, flag.clone()),
+            })
+        });
+        let mut given: Vec<(usize, Flag)> = given.collect();
         given.sort_by_key(|(at, _)| *at);
         let given = given.into_iter().map(|(_, flag)| flag).collect();
         Ok(Self { given })
@@ -167,12 +148,17 @@ impl clap::Args for SettingFlags {
         let command = RULES.iter().fold(command, |command, (name, help)| {
             let arg = Arg::new(*name).long(*name).value_name("TOOL[:PATTERN]");
             let arg = arg.action(ArgAction::Append).hide_short_help(true);
+            let arg = arg.value_parser(move |rule: &str| {
+                let rule = format!("{name} {rule}");
+                Ok::<_, Infallible>(Flag::new(format!("--{name}"), "permissions", rule))
+            });
             command.arg(arg.help_heading(RULES_HEADING).help(*help))
         });
         command.arg(
             Arg::new(SET)
                 .long(SET)
                 .value_name("KEY=VALUE")
+                .value_parser(set)
                 .action(ArgAction::Append)
                 .hide_short_help(true)
                 .help("Set any setting of plimsoll.toml; `plimsoll config show` lists them"),
@@ -184,11 +170,13 @@ impl clap::Args for SettingFlags {
     }
 }
 
-/// Returns the values of a flag, with their positions on the command line.
-fn texts<'a>(matches: &'a ArgMatches, name: &str) -> impl Iterator<Item = (usize, &'a String)> {
-    let texts = matches.get_many::<String>(name).into_iter().flatten();
-    let places = matches.indices_of(name).into_iter().flatten();
-    places.zip(texts)
+/// Parses `KEY=VALUE`, the argument of `--set`.
+fn set(text: &str) -> Result<Flag, &'static str> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or("write KEY=VALUE, as in max_turns=20")?;
+    let key = key.trim();
+    Ok(Flag::new(format!("--{SET} {key}"), key, value.trim()))
 }
 
 fn with_flags() -> impl Iterator<Item = (&'static SettingKey, &'static str)> {
@@ -196,7 +184,9 @@ fn with_flags() -> impl Iterator<Item = (&'static SettingKey, &'static str)> {
 }
 
 fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
-    let mut arg = Arg::new(name).long(name);
+    let flag =
+        move |text: &str| Ok::<_, Infallible>(Flag::new(format!("--{name}"), key.path(), text));
+    let mut arg = Arg::new(name).long(name).value_parser(flag);
     if let Some(alias) = key.alias.as_deref() {
         arg = arg.visible_alias(alias);
     }
@@ -204,7 +194,7 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
     if key.kind == SettingKind::Flag {
         // The only such flags turn something off.
         let help = format!("Do not {}", doc.to_lowercase());
-        return arg.action(ArgAction::SetTrue).help(help);
+        return arg.num_args(0).default_missing_value("false").help(help);
     }
     let default = match key.default().as_str() {
         "[]" | "{}" | "none" => String::new(),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use plimsoll_context::Part;
+use serde::Deserialize;
 
 use crate::process::{has_password, looks_secret};
 
@@ -20,7 +21,8 @@ const MIN_STRUCK: usize = 9;
 const NO_WORD: usize = 20;
 
 /// A key. It has no `Display`, cannot be serialized, and its `Debug` output does not contain it.
-#[derive(Clone)]
+#[derive(Clone, Deserialize)]
+#[serde(from = "String")]
 pub struct Secret(Arc<Spellings>);
 
 #[derive(Clone)]
@@ -35,6 +37,12 @@ struct Spellings {
 /// Secrets that are removed from tool results.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Secrets(Arc<[Secret]>);
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self::new(&text)
+    }
+}
 
 impl Secret {
     /// Creates a secret. Surrounding whitespace, for example from copying, is removed.

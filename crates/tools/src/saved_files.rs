@@ -1,10 +1,11 @@
-//! Reads and restores files that a session stores, without following links below the root.
+//! Reads and restores files that a session stores, without following links below the root, and replaces
+//! files of the user.
 //!
 //! The caller decides which files, and when.
 
-use std::fs;
-use std::io::{self, Read};
-use std::path::Path;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use plimsoll_context::Bytes;
 use plimsoll_core::MAX_KEPT_FILE;
@@ -59,4 +60,30 @@ pub fn restore(root: &Path, relative: &Path, content: Option<&[u8]>) -> io::Resu
         return Ok(());
     };
     safe_open::replace(root, relative, bytes)
+}
+
+/// Replaces a file at once by one that only the user may read. Missing directories are created.
+///
+/// Blocks.
+///
+/// # Errors
+/// If the file cannot be written; it is unchanged then.
+pub fn replace_private(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(format!(".{}", std::process::id()));
+    let beside = PathBuf::from(beside);
+    let mut file = options.write(true).create_new(true).open(&beside)?;
+    let written = file.write_all(text.as_bytes());
+    let written = written.and_then(|()| file.sync_all());
+    let replaced = written.and_then(|()| fs::rename(&beside, path));
+    if replaced.is_err() {
+        let _ = fs::remove_file(&beside);
+    }
+    replaced
 }

@@ -21,7 +21,7 @@ fn a_good_configuration_is_printed_with_its_thresholds() {
             "[context]\n",
             "compacts above 81,000 tokens without the system prompt, or earlier if that or the answer \
              takes more than is set aside; ends at 56,700\n\
-             stages: cap → lines → summarize → evict → fit\n",
+             stages: cap → lines → summarize → evict → fit\ncontext.max_context_tokens = 100000\n",
         ),
         (
             "[compaction]\ntrigger = 8_000\n[summary]\nauthor = \"extract\"\nmax_summary_tokens = 900\n",
@@ -116,7 +116,7 @@ fn everything_wrong_is_said_at_once() {
         "plimsoll: 5 settings are faulty",
         "- plimsoll.toml:1:1: `max_history_messages` is 0; give a whole number, 1 or more",
         "- plimsoll.toml:2:1: `argument_digest` is 3; give true, false or ",
-        "- plimsoll.toml:4:1: `compact_at_pct` is not a finite number; give a fraction from 0 to 1",
+        "- plimsoll.toml:4:1: `compact_at_pct` is a number out of range; give a fraction from 0 to 1",
         "- plimsoll.toml:5:1: there is no `keep_recnt_turns` in [compaction]; did you mean",
         "- plimsoll.toml:6:1: the trigger (81000) is not above the target (90000)",
     ];
@@ -288,5 +288,8 @@ fn the_last_flag_counts_however_it_is_written() {
     let rules = rules.unwrap();
     assert!(rules.find("deny") < rules.find("allow"), "{rules}");
     let said = home.run(["config", "show", "--set", "max_turns"]);
-    said.refused(2, &["--set: `max_turns` is not a setting; write KEY=VALUE"]);
+    said.refused(
+        2,
+        &["--set <KEY=VALUE>", "write KEY=VALUE, as in max_turns=20"],
+    );
 }

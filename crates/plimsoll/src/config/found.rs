@@ -9,6 +9,7 @@ use plimsoll_tools::project_files::{
     read_project_file,
 };
 
+use super::agent_file::AgentFileForm;
 use super::file::Config;
 use super::project::ProjectFiles;
 
@@ -43,9 +44,7 @@ pub(super) enum FoundKind {
     NamedPrompt,
     Instructions,
     Skill,
-    Agent,
-    /// An agent in the form of Claude Code.
-    ClaudeAgent,
+    Agent(AgentFileForm),
     /// A command of the chat.
     Prompt,
 }
@@ -134,26 +133,19 @@ impl FoundFiles {
             let mut names = INSTRUCTION_FILES.iter();
             names.find(|name| found.add(&folder.join(name), FoundKind::Instructions));
         }
+        let top = found.folder.clone();
         found.add_place(&root, project);
-        if found.folder != root {
-            found.add_place(&found.folder.clone(), project);
+        if top != root {
+            found.add_place(&top, project);
         }
         found
     }
 
     fn add_place(&mut self, place: &Path, project: &ProjectFiles) {
-        let mut folders = vec![
-            (PLIMSOLL_FOLDER, "skills", FoundKind::Skill),
-            (PLIMSOLL_FOLDER, "agents", FoundKind::Agent),
-            (PLIMSOLL_FOLDER, "prompts", FoundKind::Prompt),
-        ];
         // In the home directory, the folders of other programs are the user's own.
-        if project.home.as_deref().map(canonical) != Some(place.to_owned()) {
-            folders.extend(SKILL_FOLDERS.map(|folder| (folder, "skills", FoundKind::Skill)));
-            folders.extend(AGENT_FOLDERS.map(|folder| (folder, "agents", FoundKind::ClaudeAgent)));
-        }
-        for (folder, name, kind) in folders {
-            let folder = place.join(folder).join(name);
+        let is_home = project.home.as_deref().map(canonical).as_deref() == Some(place);
+        let ours = place.join(PLIMSOLL_FOLDER);
+        for (folder, kind) in folders(Some(&ours), Some(place).filter(|_| !is_home)) {
             let files = match kind {
                 FoundKind::Skill => entries(&folder)
                     .iter()
@@ -193,6 +185,31 @@ impl FoundFiles {
         self.files.push(FoundFile { path, kind, text });
         true
     }
+}
+
+/// Returns the folders of files of each kind: those of Plimsoll in a folder of its own, and those of other
+/// programs in folders in `others`.
+pub(super) fn folders(ours: Option<&Path>, others: Option<&Path>) -> Vec<(PathBuf, FoundKind)> {
+    let kinds = [
+        ("skills", FoundKind::Skill),
+        ("agents", FoundKind::Agent(AgentFileForm::Plimsoll)),
+        ("prompts", FoundKind::Prompt),
+    ];
+    let own = ours
+        .into_iter()
+        .flat_map(|ours| kinds.map(|(name, kind)| (ours.join(name), kind)));
+    let theirs = others.into_iter().flat_map(|others| {
+        let claude = FoundKind::Agent(AgentFileForm::ClaudeCode);
+        let skills = SKILL_FOLDERS
+            .iter()
+            .map(|folder| (folder, "skills", FoundKind::Skill));
+        let agents = AGENT_FOLDERS
+            .iter()
+            .map(move |folder| (folder, "agents", claude));
+        let all = skills.chain(agents);
+        all.map(|(folder, name, kind)| (others.join(folder).join(name), kind))
+    });
+    own.chain(theirs).collect()
 }
 
 /// Returns a path without links, or the path itself if it does not exist.

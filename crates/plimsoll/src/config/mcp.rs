@@ -1,6 +1,7 @@
 //! [`McpServer`]: the configuration of a tool server, from `[[mcp]]`. The client is the crate
 //! `plimsoll-mcp`, available with the feature `mcp`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use plimsoll_providers::Secret;
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use super::document::Located;
 use super::fault::Faults;
 use super::layer::Layer;
-use super::provider::{check_variable, keys_of, secrets};
+use super::provider::{check_variable, keys_of};
 use super::show::masked;
 
 /// The default timeout for a server's answers.
@@ -49,8 +50,8 @@ pub enum McpReach {
         /// The URL.
         url: String,
         /// Headers of every request.
-        #[serde(default, deserialize_with = "secrets")]
-        headers: Vec<(String, Secret)>,
+        #[serde(default)]
+        headers: BTreeMap<String, Secret>,
     },
     /// As a child process, by its standard input and output.
     Command {
@@ -61,8 +62,8 @@ pub enum McpReach {
         #[serde(default)]
         args: Vec<String>,
         /// Environment variables.
-        #[serde(default, deserialize_with = "secrets")]
-        env: Vec<(String, Secret)>,
+        #[serde(default)]
+        env: BTreeMap<String, Secret>,
     },
 }
 
@@ -106,7 +107,7 @@ impl McpServer {
                     command.env(name, value.expose())
                 });
                 let client = Client::command(&self.name, command);
-                let secrets = env.iter().map(|(_, value)| value.expose());
+                let secrets = env.values().map(Secret::expose);
                 secrets.fold(client, Client::secret)
             }
             McpReach::Url { url, headers } => {

@@ -26,7 +26,6 @@ impl Layer {
     /// Merges layers, uppermost first.
     pub(crate) fn merged(layers: &[&Self], faults: &mut Faults) -> Self {
         let mut merged = Self::default();
-        let mut owner = COMPATIBLE.to_owned();
         for (depth, layer) in layers.iter().rev().enumerate() {
             let mut layer = Self::clone(layer);
             layer.0.values_mut().for_each(|found| found.depth = depth);
@@ -44,11 +43,10 @@ impl Layer {
                     (None, None) => {}
                 }
             }
-            if layer.0.contains_key("base_url") {
-                let model = layer.text("model").or_else(|| merged.text("model"));
-                owner = model.unwrap_or_else(|| COMPATIBLE.to_owned());
-            } else if let Some(model) = layer.text("model") {
-                merged.keep_address(&owner, &model, faults);
+            if let Some(model) = layer.text("model")
+                && !layer.0.contains_key("base_url")
+            {
+                merged.keep_address(&model, faults);
             }
             merged.add(layer);
         }
@@ -58,9 +56,10 @@ impl Layer {
     /// Removes an address that was set for another model, because a key would be sent to its server.
     /// An address belongs to the model that is set in its layer or below (without one, to any compatible
     /// server), and to other models of the same provider.
-    fn keep_address(&mut self, owner: &str, model: &str, faults: &mut Faults) {
-        let vendor = |model: &str| model.split('/').next().unwrap_or_default().to_owned();
-        if vendor(owner) == vendor(model) {
+    fn keep_address(&mut self, model: &str, faults: &mut Faults) {
+        let owner = self.text("model");
+        let owner = owner.unwrap_or_else(|| COMPATIBLE.to_owned());
+        if owner.split('/').next() == model.split('/').next() {
             return;
         }
         if let Some(url) = self.0.remove("base_url") {

@@ -65,7 +65,7 @@ pub use provider::ProviderSettings;
 pub use schema::schema;
 pub use settings::{AgentSettings, COUNTERS, token_counter};
 pub use show::Effective;
-pub use trust::{MAX_TRUSTED, TRUST_FILE, TrustError, TrustStore};
+pub use trust::{TRUST_FILE, TrustError, TrustStore};
 
 #[cfg(test)]
 mod guard_tests;

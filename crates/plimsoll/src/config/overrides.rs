@@ -36,19 +36,6 @@ impl Overrides {
         self
     }
 
-    /// Adds `KEY=VALUE`, the argument of `--set`. An argument without `=` is a fault of the
-    /// configuration that is resolved with it.
-    #[must_use]
-    pub fn set(mut self, text: &str) -> Self {
-        let Some((path, value)) = text.split_once('=') else {
-            let text = format!("`{text}` is not a setting; write KEY=VALUE, as in max_turns=20");
-            self.faults.push(&Origin::Flag("--set".to_owned()), text);
-            return self;
-        };
-        let path = path.trim();
-        self.flag(format!("--set {path}"), path, value.trim())
-    }
-
     /// Adds the environment, which has a variable for each key, such as `PLIMSOLL_MAX_TURNS`.
     ///
     /// ```

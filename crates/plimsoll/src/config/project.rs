@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_tools::project_files::{AGENT_FOLDERS, CONFIG_FILE, SKILL_FOLDERS};
+use plimsoll_tools::project_files::CONFIG_FILE;
 
 use super::agent::AgentConfig;
 use super::agent_file::AgentFileForm;
 use super::file::Config;
-use super::found::{FoundFiles, FoundKind, canonical, markdown_files};
+use super::found::{FoundFiles, FoundKind, canonical, folders, markdown_files};
 
 /// Maximum number of folders above the root that are searched.
 const MAX_FOLDERS: usize = 16;
@@ -119,8 +119,9 @@ impl ProjectFiles {
     pub fn add_skills(&self, agent: &mut AgentConfig) {
         let skills = &mut agent.settings_mut().skills;
         if skills.is_none() {
-            let users = self.users_folders("skills", &SKILL_FOLDERS);
-            let users = users.into_iter().map(|(folder, _)| folder);
+            let users = self.users_folders().into_iter();
+            let users = users.filter(|(_, kind)| *kind == FoundKind::Skill);
+            let users = users.map(|(folder, _)| folder);
             let own = self.trusted.of_kind(FoundKind::Skill);
             let own = own.filter_map(|(path, _)| Some(path.parent()?.to_owned()));
             *skills = Some(own.chain(users).collect());
@@ -130,17 +131,16 @@ impl ProjectFiles {
     /// Adds the agents that are files. Those of the project take precedence over those of the user.
     #[must_use]
     pub fn add_agents(&self, mut config: Config) -> Config {
-        for (kind, form) in [
-            (FoundKind::Agent, AgentFileForm::Plimsoll),
-            (FoundKind::ClaudeAgent, AgentFileForm::ClaudeCode),
-        ] {
-            for (path, text) in self.trusted.of_kind(kind) {
+        for form in [AgentFileForm::Plimsoll, AgentFileForm::ClaudeCode] {
+            for (path, text) in self.trusted.of_kind(FoundKind::Agent(form)) {
                 config.add_agent_text(&path, text, form);
             }
         }
-        for (folder, form) in self.users_folders("agents", &AGENT_FOLDERS) {
-            for file in markdown_files(&folder).iter().filter(|file| file.is_file()) {
-                config = config.agent_file(file, form);
+        for (folder, kind) in self.users_folders() {
+            if let FoundKind::Agent(form) = kind {
+                for file in markdown_files(&folder).iter().filter(|file| file.is_file()) {
+                    config = config.agent_file(file, form);
+                }
             }
         }
         config
@@ -156,13 +156,8 @@ impl ProjectFiles {
         self.user.as_deref().map(canonical) == Some(folder.to_owned())
     }
 
-    /// Returns the user's folders of one kind. The first folder with a given name takes precedence.
-    fn users_folders(&self, kind: &str, others: &[&str]) -> Vec<(PathBuf, AgentFileForm)> {
-        let ours = self.user.iter();
-        let ours = ours.map(|folder| (folder.join(kind), AgentFileForm::Plimsoll));
-        let home = self.home.iter();
-        let others = home.flat_map(|home| others.iter().map(|other| home.join(other).join(kind)));
-        let others = others.map(|folder| (folder, AgentFileForm::ClaudeCode));
-        ours.chain(others).collect()
+    /// Returns the user's folders. The first one of a kind takes precedence.
+    fn users_folders(&self) -> Vec<(PathBuf, FoundKind)> {
+        folders(self.user.as_deref(), self.home.as_deref())
     }
 }

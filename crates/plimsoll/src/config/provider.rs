@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use plimsoll_providers::{BaseUrl, ModelClient, ModelClientBuilder, ModelRef, Secret, Vendor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::document::Located;
 use super::fault::Faults;
@@ -25,11 +25,9 @@ pub struct ProviderSettings {
     /// The environment variable with the key.
     pub api_key_env: Option<String>,
     /// The key, if it is in the file.
-    #[serde(deserialize_with = "secret")]
     pub api_key: Option<Secret>,
     /// Additional headers.
-    #[serde(deserialize_with = "secrets")]
-    pub headers: Vec<(String, Secret)>,
+    pub headers: BTreeMap<String, Secret>,
 }
 
 /// Checks that the setting `key` is the name of a variable.
@@ -124,25 +122,10 @@ impl ProviderSettings {
     }
 }
 
-fn secret<'de, D: Deserializer<'de>>(given: D) -> Result<Option<Secret>, D::Error> {
-    String::deserialize(given).map(|text| Some(Secret::new(&text)))
-}
-
-/// Reads secrets by name.
-pub(super) fn secrets<'de, D: Deserializer<'de>>(
-    given: D,
-) -> Result<Vec<(String, Secret)>, D::Error> {
-    let texts: BTreeMap<String, String> = Deserialize::deserialize(given)?;
-    let texts = texts.into_iter();
-    Ok(texts
-        .map(|(name, text)| (name, Secret::new(&text)))
-        .collect())
-}
-
 /// Returns the key in a variable, and those among values whose names suggest keys.
 pub(crate) fn keys_of(
     variable: Option<&str>,
-    named: &[(String, Secret)],
+    named: &BTreeMap<String, Secret>,
     variables: &dyn Fn(&str) -> Option<String>,
 ) -> Vec<Secret> {
     let key = variable.and_then(|name| Some(Secret::new(&variables(name)?).named(name)));

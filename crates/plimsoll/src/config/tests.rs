@@ -17,6 +17,14 @@ pub(super) fn good(text: &str) -> Config {
     Config::parse(text).unwrap_or_else(|error| panic!("{text}\n{error}"))
 }
 
+impl Overrides {
+    /// Adds `KEY=VALUE`, as `--set` of a program does.
+    pub(super) fn set(self, text: &str) -> Self {
+        let (path, value) = text.split_once('=').unwrap();
+        self.flag(format!("--set {path}"), path, value)
+    }
+}
+
 fn settings(text: &str) -> AgentSettings {
     let config = good(text);
     let name = config.agents().next().map(str::to_owned);

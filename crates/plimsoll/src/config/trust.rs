@@ -5,20 +5,18 @@
 //! this content. A changed or new file must be trusted again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Write};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use plimsoll_tools::saved_files::replace_private;
 
 use super::found::FoundFiles;
 
 /// The name of the store's file in Plimsoll's data directory.
 pub const TRUST_FILE: &str = "trusted.json";
-/// Maximum number of trusted folders. Beyond it, the one that was trusted first is forgotten.
-pub const MAX_TRUSTED: usize = 1_000;
-/// Maximum size of the store. A larger one is damaged.
-const MAX_STORE: u64 = 16 * 1024 * 1024;
+/// Maximum size of the store.
+const MAX_STORE: usize = 16 * 1024 * 1024;
 
 /// The files that a person trusts.
 #[derive(Debug, Clone, Default)]
@@ -44,13 +42,8 @@ pub enum TrustError {
     NoStore,
 }
 
-/// A folder with the trusted files below it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct TrustedFolder {
-    folder: PathBuf,
-    /// The hash of each file's content, by its path below the folder.
-    files: BTreeMap<PathBuf, String>,
-}
+/// The trusted folders, with the hash of the content of each trusted file by its path below the folder.
+type Folders = BTreeMap<PathBuf, BTreeMap<PathBuf, String>>;
 
 impl TrustStore {
     /// Creates a store with the list in this file, which need not exist.
@@ -65,35 +58,23 @@ impl TrustStore {
     /// list cannot be read, these are all files.
     #[must_use]
     pub fn untrusted<'a>(&self, found: &'a FoundFiles) -> Vec<&'a Path> {
-        let folders = self.folders().unwrap_or_default();
-        let trusted = folders.iter().find(|it| it.folder == found.folder());
-        let is_trusted = |path: &Path, text: &str| {
-            let hash = trusted.and_then(|folder| folder.files.get(path));
-            hash.is_some_and(|trusted| *trusted == hash_of(text))
-        };
+        let mut folders = self.folders().unwrap_or_default();
+        let trusted = folders.remove(found.folder()).unwrap_or_default();
         let files = found.files();
-        let new = files.filter(|(path, text)| !is_trusted(path, text));
+        let new = files.filter(|(path, text)| trusted.get(*path) != Some(&hash_of(text)));
         new.map(|(path, _)| path).collect()
     }
 
     /// Trusts these files with their current content.
     ///
     /// # Errors
-    /// If the list cannot be written.
+    /// If the list cannot be written, or is too long.
     pub fn trust(&self, found: &FoundFiles) -> Result<(), TrustError> {
         let mut folders = self.folders()?;
-        let known = folders.iter().position(|it| it.folder == found.folder());
-        let known = known.map(|at| folders.remove(at));
-        let mut folder = known.unwrap_or_else(|| TrustedFolder {
-            folder: found.folder().to_owned(),
-            files: BTreeMap::new(),
-        });
+        let folder = folders.entry(found.folder().to_owned()).or_default();
         let files = found.files();
-        let new = files.map(|(path, text)| (path.to_owned(), hash_of(text)));
-        folder.files.extend(new);
-        folders.push(folder);
-        let over = folders.len().saturating_sub(MAX_TRUSTED);
-        self.write(folders.get(over..).unwrap_or_default())
+        folder.extend(files.map(|(path, text)| (path.to_owned(), hash_of(text))));
+        self.write(&folders)
     }
 
     /// Revokes the trust in a folder. Returns `true` if there was any.
@@ -102,45 +83,33 @@ impl TrustStore {
     /// If the list cannot be read or written.
     pub fn revoke(&self, found: &FoundFiles) -> Result<bool, TrustError> {
         let mut folders = self.folders()?;
-        let before = folders.len();
-        folders.retain(|it| it.folder != found.folder());
-        if folders.len() < before {
+        let was_trusted = folders.remove(found.folder()).is_some();
+        if was_trusted {
             self.write(&folders)?;
         }
-        Ok(folders.len() < before)
+        Ok(was_trusted)
     }
 
-    fn folders(&self) -> Result<Vec<TrustedFolder>, TrustError> {
+    fn folders(&self) -> Result<Folders, TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoStore)?;
         let file = match File::open(path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Ok(file) => file.take(MAX_STORE as u64),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Folders::new()),
             Err(error) => return Err(self.fault(error)),
         };
-        let text = io::read_to_string(file.take(MAX_STORE)).map_err(|error| self.fault(error))?;
+        let text = io::read_to_string(file).map_err(|error| self.fault(error))?;
         serde_json::from_str(&text)
             .map_err(|error| self.fault(format!("{error}; delete the file and start anew")))
     }
 
     /// Writes the list completely or not at all, readable for its owner only.
-    fn write(&self, folders: &[TrustedFolder]) -> Result<(), TrustError> {
+    fn write(&self, folders: &Folders) -> Result<(), TrustError> {
         let path = self.path.as_ref().ok_or(TrustError::NoStore)?;
-        let written = || -> io::Result<()> {
-            let text = serde_json::to_string(folders)?;
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder)?;
-            }
-            let new = path.with_extension(format!("new-{}", std::process::id()));
-            let mut options = OpenOptions::new();
-            options.write(true).create_new(true);
-            #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            let mut file = options.open(&new)?;
-            file.write_all(text.as_bytes())?;
-            file.sync_all()?;
-            fs::rename(&new, path)
-        };
-        written().map_err(|error| self.fault(error))
+        let text = serde_json::to_string(folders).map_err(|error| self.fault(error))?;
+        if text.len() > MAX_STORE {
+            return Err(self.fault("too many files are trusted; revoke the trust in a folder"));
+        }
+        replace_private(path, &text).map_err(|error| self.fault(error))
     }
 
     fn fault(&self, why: impl ToString) -> TrustError {
@@ -157,6 +126,8 @@ fn hash_of(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::config::ProjectFiles;
 
@@ -267,17 +238,14 @@ mod tests {
     fn the_list_is_bounded_and_a_damaged_one_trusts_nothing() {
         let project = Project::new();
         project.put("AGENTS.md", "x");
-        let others = (0..MAX_TRUSTED).map(|number| TrustedFolder {
-            folder: format!("/no/{number}").into(),
-            files: BTreeMap::new(),
-        });
         let store = &project.store;
-        store.write(&others.collect::<Vec<_>>()).unwrap();
-        store.trust(&project.found()).unwrap();
-        let folders = store.folders().unwrap();
-        assert_eq!(folders.len(), MAX_TRUSTED);
-        assert_eq!(folders[0].folder, Path::new("/no/1"));
-        for damaged in ["{", "[{}]", "[1]"] {
+        let long = format!("/{}", "x".repeat(MAX_STORE - 100));
+        let many = Folders::from([(long.into(), BTreeMap::new())]);
+        store.write(&many).unwrap();
+        let error = store.trust(&project.found()).unwrap_err().to_string();
+        assert!(error.contains("too many files are trusted"), "{error}");
+        assert_eq!(store.folders().unwrap(), many);
+        for damaged in ["{", "[]", "{\"/\": 1}"] {
             fs::write(project.home.path().join("data/trusted.json"), damaged).unwrap();
             assert_eq!(project.untrusted(), ["AGENTS.md"]);
             let error = store.trust(&project.found()).unwrap_err().to_string();

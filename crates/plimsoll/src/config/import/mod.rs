@@ -16,7 +16,6 @@ use serde_json::Value as Json;
 use super::document::Located;
 use super::fault::{ConfigError, Faults, Origin};
 use super::file::{self, Config};
-use translate::Translation;
 pub(super) use translate::own_tools;
 
 /// The translated configuration of another system.
@@ -71,21 +70,19 @@ impl Import {
 
     fn translated(text: &str, path: Option<&Path>) -> Result<Self, ConfigError> {
         let wrong = |text: &str| ConfigError::of(&Origin::start(path), text);
-        let Some(translation) = Translation::of(&parse(text, path)?) else {
+        let Some(import) = translate::translated(&parse(text, path)?) else {
             return Err(wrong(&format!(
                 "it has no setting of Heartbit or phi-core; {GIVE}"
             )));
         };
-        let toml = translation.toml();
-        if let Err(error) = Config::parse(&toml) {
+        if let Err(error) = Config::parse(&import.toml) {
             let faults = error.faults.into_iter().map(|fault| fault.text);
             let faults = faults.collect::<Vec<_>>().join("; ");
             return Err(wrong(&format!(
                 "it cannot become a plimsoll.toml: {faults}"
             )));
         }
-        let settings = translation.settings;
-        Ok(Self { toml, settings })
+        Ok(import)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Tests the translation of other systems' configurations, and the notes on untranslated settings.
 
 use super::rows::{ImportRow, SETTINGS, rows};
-use super::translate::OF_MODELS;
 use super::*;
 use crate::config::tests::{good, with_cases};
 
@@ -70,6 +69,9 @@ fn what_cannot_be_imported_gets_one_sentence() {
     assert!(read("a.bin", &[0xff, 0xfe, 0x80]).contains("a.bin cannot be read: it is not text"));
     assert!(read("a.json", &vec![b' '; 50_000_000]).contains("larger than 1 MiB"));
 }
+
+/// The conversions of the parts of a model. Several settings of the other system make one of them.
+const OF_MODELS: [&str; 6] = ["provider", "api", "model", "base_url", "key", "price"];
 
 /// Returns the rows that are settings.
 fn settings() -> impl Iterator<Item = (&'static str, ImportRow)> {
