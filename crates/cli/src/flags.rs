@@ -194,7 +194,8 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
     if key.kind == SettingKind::Flag {
         // The only such flags turn something off.
         let help = format!("Do not {}", doc.to_lowercase());
-        return arg.num_args(0).default_missing_value("false").help(help);
+        let arg = arg.action(ArgAction::Set).num_args(0);
+        return arg.default_missing_value("false").help(help);
     }
     let default = match key.default().as_str() {
         "[]" | "{}" | "none" => String::new(),

@@ -91,14 +91,7 @@ fn add(args: &AddArgs) -> Result<u8, CliError> {
     })?;
     let shown = path.display();
     let text = read(&path)?;
-    let had =
-        Config::parse(&text).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
-    if had.mcp().iter().any(|server| server.name == args.name) {
-        let name = &args.name;
-        return Err(CliError::usage(format!(
-            "{shown} has a server {name} already; choose another name"
-        )));
-    }
+    Config::parse(&text).map_err(|error| CliError::failed(format!("{shown}: {error}")))?;
     let separator = match text.as_str() {
         "" => "",
         text if text.ends_with('\n') => "\n",

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use plimsoll::config::{Config, FoundFiles, ProjectFiles, TRUST_FILE, TrustError, TrustStore};
+use plimsoll::config::{Config, FoundFiles, ProjectFiles, TRUST_FILE, TrustStore};
 
 use crate::ask;
 use crate::error::{CliError, DONE};
@@ -84,7 +84,7 @@ pub(crate) async fn ask(root: &Path) -> Result<(), CliError> {
                     );
                 }
             }
-            "y" | "yes" => return Ok(store.trust(&found)?),
+            "y" | "yes" => return store.trust(&found).map_err(CliError::failed),
             _ => {
                 ignore(&found);
                 return Ok(());
@@ -98,9 +98,8 @@ pub(crate) fn run(folder: Option<&Path>, revoke: bool) -> Result<u8, CliError> {
     let root = folder.unwrap_or(Path::new("."));
     let found = paths::project(root).found();
     let folder = shown(&found);
-    let wrong = |error: TrustError| CliError::failed(error);
     if revoke {
-        if store().revoke(&found).map_err(wrong)? {
+        if store().revoke(&found).map_err(CliError::failed)? {
             out!("{folder} is no longer trusted")
         } else {
             out!("{folder} was not trusted")
@@ -120,7 +119,7 @@ pub(crate) fn run(folder: Option<&Path>, revoke: bool) -> Result<u8, CliError> {
     let config = paths::project(&root).trusting(found.clone()).config();
     let checked = config.map(Config::checked).transpose();
     checked.map_err(CliError::failed)?;
-    store().trust(&found).map_err(wrong)?;
+    store().trust(&found).map_err(CliError::failed)?;
     out!("trusted as they are now; after a change, trust them again:");
     for (path, _) in found.files() {
         out!("{}", clean(&path.display().to_string()));

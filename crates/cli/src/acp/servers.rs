@@ -2,7 +2,7 @@
 //! need approval.
 
 use agent_client_protocol::v1::schema::McpServer as Given;
-use plimsoll::config::{MCP_TIMEOUT, McpReach, McpServer};
+use plimsoll::config::McpServer;
 use plimsoll::providers::Secret;
 
 use crate::error::CliError;
@@ -14,23 +14,20 @@ pub(super) fn servers(given: Vec<Given>) -> Result<Vec<McpServer>, CliError> {
 
 fn server(given: Given) -> Result<McpServer, CliError> {
     let secret = |value: String| Secret::new(&value);
-    let (name, reach) = match given {
-        Given::Stdio(server) => {
-            let env = server.env.into_iter();
-            let reach = McpReach::Command {
-                command: server.command.to_string_lossy().into_owned(),
-                args: server.args,
-                env: env.map(|of| (of.name, secret(of.value))).collect(),
-            };
-            (server.name, reach)
+    let mut server = McpServer::default();
+    let name = match given {
+        Given::Stdio(given) => {
+            let env = given.env.into_iter();
+            server.command = given.command.to_string_lossy().into_owned();
+            server.args = given.args;
+            server.env = env.map(|of| (of.name, secret(of.value))).collect();
+            given.name
         }
-        Given::Http(server) => {
-            let headers = server.headers.into_iter();
-            let reach = McpReach::Url {
-                url: server.url,
-                headers: headers.map(|of| (of.name, secret(of.value))).collect(),
-            };
-            (server.name, reach)
+        Given::Http(given) => {
+            let headers = given.headers.into_iter();
+            server.url = Some(given.url);
+            server.headers = headers.map(|of| (of.name, secret(of.value))).collect();
+            given.name
         }
         _ => {
             return Err(CliError::usage(
@@ -41,16 +38,10 @@ fn server(given: Given) -> Result<McpServer, CliError> {
     };
     let is_good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name = name.trim().replace(|c| !is_good(c), "_");
-    Ok(McpServer {
-        name: if name.is_empty() {
-            "client".to_owned()
-        } else {
-            name
-        },
-        reach,
-        timeout: MCP_TIMEOUT,
-        bearer_env: None,
-        trusted: false,
-        required: false,
-    })
+    server.name = if name.is_empty() {
+        "client".to_owned()
+    } else {
+        name
+    };
+    Ok(server)
 }

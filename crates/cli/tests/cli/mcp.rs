@@ -217,7 +217,8 @@ fn a_server_is_added_and_tried() {
         said.err
     );
     let text = std::fs::read_to_string(&users).unwrap();
-    home.run(add).refused(2, &["has a server ship already"]);
+    home.run(add)
+        .refused(2, &["nothing was added: two of [[mcp]] are named `ship`"]);
     assert_eq!(std::fs::read_to_string(&users).unwrap(), text);
     let words = "command = \"sh\"\nargs = [\"ship.sh\", 'a \"b\" \\ c']\n";
     assert!(text.ends_with(words), "{text}");

@@ -18,7 +18,6 @@ use super::fault::{ConfigError, ConfigFault, Origin};
 use super::file::{Config, MAX_PROMPT, SharedSettings, text};
 use super::guards::Guards;
 use super::layer::Layer;
-use super::mcp::McpServer;
 use super::settings::AgentSettings;
 
 /// The configuration of one agent, or the settings that apply to all agents.
@@ -150,7 +149,9 @@ impl AgentConfig {
         let prompts = [&self.settings.system_file, &self.settings.summary_prompt];
         let prompts = prompts.into_iter().flatten().cloned();
         let hooks = self.settings.hooks.iter().flat_map(|hook| &hook.command);
-        let servers = self.shared().mcp.iter().flat_map(McpServer::words);
+        let servers = self.shared().mcp.iter();
+        let servers =
+            servers.flat_map(|server| std::iter::once(&server.command).chain(&server.args));
         let root = &self.settings.root;
         let commands = hooks.chain(servers).map(|word| root.join(word));
         let files = self

@@ -12,7 +12,6 @@ use serde_json::Value as Json;
 
 use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults};
-use super::file::AgentPart;
 use super::layer::FoundSetting;
 use super::mcp::McpServer;
 use super::permission::Rule;
@@ -73,12 +72,12 @@ impl AgentConfig {
     /// If one of them, or of the agents that they may call, cannot be created. Each is created once
     /// in advance, so that a missing key is reported before the run begins.
     pub fn sub_agents(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
-        for agent in self.reached() {
+        for agent in self.users().iter().skip(1) {
             let cannot = |why: &dyn fmt::Display| {
                 let name = agent.settings.name.as_deref().unwrap_or_default();
                 self.fault(format!("the agent `{name}` cannot be made: {why}"))
             };
-            let builder = make(&agent).map_err(|error| cannot(&error))?;
+            let builder = make(agent).map_err(|error| cannot(&error))?;
             let built = builder.tools(agent.called(make)?).build();
             built.map_err(|error| cannot(&error))?;
         }
@@ -86,18 +85,17 @@ impl AgentConfig {
     }
 
     fn called(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
-        let names = self.settings.sub_agents.iter();
-        let tools = names.filter_map(|name| self.part(name)).map(|part| {
-            let config = self.sibling(part)?;
+        let tools = self.settings.sub_agents.iter().map(|name| {
+            let config = self.sibling(name)?;
             let description = config.settings.description.clone();
-            let description = description.unwrap_or_else(|| format!("The agent {}.", part.name));
+            let description = description.unwrap_or_else(|| format!("The agent {name}."));
             let make = Arc::clone(make);
             // Created anew for each call, because agents may call each other and themselves.
             let agent = move || {
                 let own = config.called(&make).ok()?;
                 make(&config).ok()?.tools(own).build().ok()
             };
-            let tool = sub_agent(part.name.as_str(), description, agent);
+            let tool = sub_agent(name.as_str(), description, agent);
             Ok(Arc::new(tool) as Arc<dyn Tool>)
         });
         tools.collect()
@@ -131,33 +129,31 @@ impl AgentConfig {
     /// Returns the servers whose tools it uses, and those used by the agents that it may call.
     #[must_use]
     pub fn mcp(&self) -> Vec<&McpServer> {
-        let users: Vec<Self> = std::iter::once(self.clone())
-            .chain(self.reached())
-            .collect();
+        let users = self.users();
         let servers = self.shared().mcp.iter();
         servers
             .filter(|server| users.iter().any(|user| user.uses_mcp(&server.name)))
             .collect()
     }
 
-    /// Returns the agents that it may call, and those that they may call, each once. The agent
-    /// itself is not among them.
-    fn reached(&self) -> Vec<Self> {
-        let mut users = vec![self.clone()];
-        let mut at = 0;
-        while let Some(user) = users.get(at) {
-            let called = user.settings.sub_agents.iter();
-            let called = called.filter_map(|name| self.sibling(self.part(name)?).ok());
-            let called: Vec<Self> = called.collect();
-            for agent in called {
-                let is_new = |user: &Self| user.settings.name != agent.settings.name;
-                if users.iter().all(is_new) {
-                    users.push(agent);
-                }
+    /// Returns the agent, those that it may call, and those that they may call, each once.
+    fn users(&self) -> Vec<Self> {
+        let mut users = Vec::new();
+        self.add_to(&mut users);
+        users
+    }
+
+    fn add_to(&self, users: &mut Vec<Self>) {
+        if users
+            .iter()
+            .all(|user| user.settings.name != self.settings.name)
+        {
+            users.push(self.clone());
+            let called = self.settings.sub_agents.iter();
+            for agent in called.filter_map(|name| self.sibling(name).ok()) {
+                agent.add_to(users);
             }
-            at += 1;
         }
-        users.split_off(1)
     }
 
     /// Returns a builder with the model, its prices, the tools and the prompts. The model's key is
@@ -269,14 +265,10 @@ impl AgentConfig {
         Ok(builder)
     }
 
-    pub(super) fn part(&self, name: &str) -> Option<&AgentPart> {
-        let mut agents = self.shared().agents.iter();
-        agents.find(|part| part.name == name)
-    }
-
     /// Returns another agent of the same file.
-    pub(super) fn sibling(&self, part: &AgentPart) -> Result<Self, ConfigError> {
+    pub(super) fn sibling(&self, name: &str) -> Result<Self, ConfigError> {
         let mut faults = Faults::default();
+        let part = self.shared().agent(name)?;
         let mut called = self.config.agent_of(&[], Some(part), &mut faults);
         faults.check()?;
         // A called agent must not do more than its caller, and than the command line allowed that.

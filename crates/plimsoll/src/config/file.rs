@@ -224,13 +224,10 @@ impl Config {
     ) -> Result<AgentConfig, ConfigError> {
         let mut faults = self.faults.clone();
         faults.extend(over.faults.clone());
-        let part = name.and_then(|name| {
-            let part = self.shared.agents.iter().find(|part| part.name == name);
-            if part.is_none() {
-                let known: Vec<&str> = self.shared.agent_names().collect();
-                faults.push(&Origin::Default, no_such("agent", name, &known));
-            }
-            part
+        let part = name.map(|name| self.shared.agent(name));
+        let part = part.transpose().unwrap_or_else(|error| {
+            faults.add(error);
+            None
         });
         let layers = [&over.flags, &over.variables];
         let mut agent = self.agent_of(&layers, part, &mut faults);
@@ -310,6 +307,15 @@ impl SharedSettings {
         layers.filter_map(move |layer| layer.0.get(path))
     }
 
+    /// Returns an agent.
+    pub(crate) fn agent(&self, name: &str) -> Result<&AgentPart, ConfigError> {
+        let agent = self.agents.iter().find(|agent| agent.name == name);
+        agent.ok_or_else(|| {
+            let known: Vec<&str> = self.agent_names().collect();
+            ConfigError::of(&Origin::Default, no_such("agent", name, &known))
+        })
+    }
+
     /// Returns the names of all agents.
     pub(crate) fn agent_names(&self) -> impl Iterator<Item = &str> {
         self.agents.iter().map(|agent| agent.name.as_str())
@@ -318,9 +324,7 @@ impl SharedSettings {
     fn read(document: &Located, faults: &mut Faults) -> Self {
         let mut shared = Self::default();
         let servers = list("mcp", document, faults).iter();
-        shared.mcp = servers
-            .filter_map(|given| McpServer::of(given, faults))
-            .collect();
+        shared.mcp = servers.map(|given| McpServer::of(given, faults)).collect();
         for (name, given) in entries("providers", document, faults) {
             let settings = ProviderSettings::of(name, given, faults);
             shared.providers.insert(name.clone(), settings);
@@ -371,13 +375,14 @@ fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> &'a [Loca
     let Some(given) = document.get(name) else {
         return &[];
     };
-    let tables = given.items().unwrap_or_default();
-    if tables.is_empty() || tables.iter().any(|table| table.entries().is_none()) {
+    let is_table = |item: &Located| item.entries().is_some();
+    let tables = given.items().filter(|items| items.iter().all(is_table));
+    let Some(tables) = tables else {
         let value = given.describe();
         let text = format!("[[{name}]] is {value}; give a list of tables, each [[{name}]]");
         faults.push(&given.origin, text);
         return &[];
-    }
+    };
     let mut named: BTreeMap<&str, &Origin> = BTreeMap::new();
     for given in tables.iter().filter_map(|table| table.get("name")) {
         let Some(own) = given.text() else { continue };

@@ -190,26 +190,20 @@ impl FoundFiles {
 /// Returns the folders of files of each kind: those of Plimsoll in a folder of its own, and those of other
 /// programs in folders in `others`.
 pub(super) fn folders(ours: Option<&Path>, others: Option<&Path>) -> Vec<(PathBuf, FoundKind)> {
-    let kinds = [
-        ("skills", FoundKind::Skill),
-        ("agents", FoundKind::Agent(AgentFileForm::Plimsoll)),
-        ("prompts", FoundKind::Prompt),
-    ];
-    let own = ours
-        .into_iter()
-        .flat_map(|ours| kinds.map(|(name, kind)| (ours.join(name), kind)));
-    let theirs = others.into_iter().flat_map(|others| {
-        let claude = FoundKind::Agent(AgentFileForm::ClaudeCode);
-        let skills = SKILL_FOLDERS
-            .iter()
-            .map(|folder| (folder, "skills", FoundKind::Skill));
-        let agents = AGENT_FOLDERS
-            .iter()
-            .map(move |folder| (folder, "agents", claude));
-        let all = skills.chain(agents);
-        all.map(|(folder, name, kind)| (others.join(folder).join(name), kind))
-    });
-    own.chain(theirs).collect()
+    let agents = FoundKind::Agent;
+    let mut folders = Vec::new();
+    if let Some(ours) = ours {
+        folders.push((ours.join("skills"), FoundKind::Skill));
+        folders.push((ours.join("agents"), agents(AgentFileForm::Plimsoll)));
+        folders.push((ours.join("prompts"), FoundKind::Prompt));
+    }
+    if let Some(others) = others {
+        let skills = SKILL_FOLDERS.map(|folder| others.join(folder).join("skills"));
+        folders.extend(skills.map(|folder| (folder, FoundKind::Skill)));
+        let claudes = AGENT_FOLDERS.map(|folder| others.join(folder).join("agents"));
+        folders.extend(claudes.map(|folder| (folder, agents(AgentFileForm::ClaudeCode))));
+    }
+    folders
 }
 
 /// Returns a path without links, or the path itself if it does not exist.

@@ -99,9 +99,9 @@ fn what_the_configuration_obeys_or_runs_is_protected() {
 /// Returns an agent at the end of a chain of calls, with flags.
 fn called(config: &Config, over: &Overrides) -> AgentConfig {
     let captain = config.resolve(Some("captain"), over).unwrap();
-    let mate = captain.sibling(captain.part("mate").unwrap()).unwrap();
+    let mate = captain.sibling("mate").unwrap();
     // Restrictions of a called agent apply to the agents that it calls.
-    mate.sibling(mate.part("boy").unwrap()).unwrap()
+    mate.sibling("boy").unwrap()
 }
 
 #[test]

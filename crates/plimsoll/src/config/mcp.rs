@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use plimsoll_providers::Secret;
 use serde::Deserialize;
+use smart_default::SmartDefault;
 
 use super::document::Located;
 use super::fault::Faults;
@@ -16,74 +17,40 @@ use super::show::masked;
 /// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The configuration of a tool server.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+/// The configuration of a tool server: one with a URL, or a command that is started.
+#[derive(Debug, Clone, SmartDefault, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct McpServer {
     /// The name.
     pub name: String,
-    /// How it is reached.
-    #[serde(flatten)]
-    pub reach: McpReach,
-    /// The timeout for each of its answers.
-    #[serde(default = "usual_timeout")]
-    pub timeout: Duration,
-    /// The environment variable with its bearer token.
+    /// The program, as a child process that is reached by its standard input and output.
+    pub command: String,
+    /// The arguments of the program.
+    pub args: Vec<String>,
+    /// Environment variables of the program.
+    pub env: BTreeMap<String, Secret>,
+    /// The URL, in place of a program.
+    pub url: Option<String>,
+    /// Headers of every request to the URL.
+    pub headers: BTreeMap<String, Secret>,
+    /// The environment variable with the bearer token for the URL.
     pub bearer_env: Option<String>,
+    /// The timeout for each of its answers.
+    #[default(MCP_TIMEOUT)]
+    pub timeout: Duration,
     /// Trust its hints about its tools. Without that, each call needs approval.
-    #[serde(default, rename = "trust")]
+    #[serde(rename = "trust")]
     pub trusted: bool,
     /// Let a run fail without it.
-    #[serde(default)]
     pub required: bool,
-}
-
-const fn usual_timeout() -> Duration {
-    MCP_TIMEOUT
-}
-
-/// How a server is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(untagged)]
-pub enum McpReach {
-    /// By URL.
-    Url {
-        /// The URL.
-        url: String,
-        /// Headers of every request.
-        #[serde(default)]
-        headers: BTreeMap<String, Secret>,
-    },
-    /// As a child process, by its standard input and output.
-    Command {
-        /// The program.
-        #[serde(default)]
-        command: String,
-        /// The arguments.
-        #[serde(default)]
-        args: Vec<String>,
-        /// Environment variables.
-        #[serde(default)]
-        env: BTreeMap<String, Secret>,
-    },
 }
 
 impl McpServer {
     /// Describes how it is reached in a few words, without secrets.
     #[must_use]
     pub fn place(&self) -> String {
-        match &self.reach {
-            McpReach::Command { command, .. } => command.clone(),
-            McpReach::Url { url, .. } => masked(url),
-        }
-    }
-
-    /// Returns the program and its arguments.
-    pub(super) fn words(&self) -> impl Iterator<Item = &String> {
-        let words = match &self.reach {
-            McpReach::Command { command, args, .. } => Some(std::iter::once(command).chain(args)),
-            McpReach::Url { .. } => None,
-        };
-        words.into_iter().flatten()
+        let url = self.url.as_deref().map(masked);
+        url.unwrap_or_else(|| self.command.clone())
     }
 
     /// Returns the client for the server. A command is started in `root` with the `inherited`
@@ -99,24 +66,24 @@ impl McpServer {
         inherited: &plimsoll_core::process::InheritedVariables,
     ) -> Result<plimsoll_mcp::McpServer, plimsoll_mcp::McpError> {
         use plimsoll_mcp::McpServer as Client;
-        let mut client = match &self.reach {
-            McpReach::Command { command, args, env } => {
-                let command = plimsoll_core::process::Command::new(command);
-                let command = command.args(args).cwd(root).inherit(inherited);
-                let command = env.iter().fold(command, |command, (name, value)| {
-                    command.env(name, value.expose())
-                });
-                let client = Client::command(&self.name, command);
-                let secrets = env.values().map(Secret::expose);
-                secrets.fold(client, Client::secret)
-            }
-            McpReach::Url { url, headers } => {
-                let client = Client::url(&self.name, url);
-                headers.iter().fold(client, |client, (name, value)| {
-                    client.header(name, value.expose())
-                })
+        let mut client = match &self.url {
+            Some(url) => Client::url(&self.name, url),
+            None => {
+                let command = plimsoll_core::process::Command::new(&self.command);
+                let command = command.args(&self.args).cwd(root).inherit(inherited);
+                let env = self.env.iter();
+                let command = env.fold(command, |it, (name, value)| it.env(name, value.expose()));
+                Client::command(&self.name, command)
             }
         };
+        client = self
+            .env
+            .values()
+            .map(Secret::expose)
+            .fold(client, Client::secret);
+        for (name, value) in &self.headers {
+            client = client.header(name, value.expose());
+        }
         if let Some(name) = &self.bearer_env {
             let token = variables(name).filter(|token| !token.trim().is_empty());
             let token = token.ok_or_else(|| plimsoll_mcp::McpError {
@@ -137,13 +104,13 @@ impl McpServer {
     /// Returns its keys, if they are set: the token, and the headers and variables whose names
     /// suggest keys.
     pub(crate) fn secrets(&self, variables: &dyn Fn(&str) -> Option<String>) -> Vec<Secret> {
-        let (McpReach::Command { env: named, .. } | McpReach::Url { headers: named, .. }) =
-            &self.reach;
-        keys_of(self.bearer_env.as_deref(), named, variables)
+        let mut keys = keys_of(self.bearer_env.as_deref(), &self.env, variables);
+        keys.extend(keys_of(None, &self.headers, variables));
+        keys
     }
 
-    /// Reads a server, and reports its faults. Returns `None` if it has no name.
-    pub(crate) fn of(given: &Located, faults: &mut Faults) -> Option<Self> {
+    /// Reads a server, and reports its faults.
+    pub(crate) fn of(given: &Located, faults: &mut Faults) -> Self {
         let table = Layer::of_table("[[mcp]]", given, faults);
         let mut fault = |key: &str, text: &str| faults.push(given.origin_of(key), text);
         let has = |key: &str| given.get(key).is_some();
@@ -161,20 +128,19 @@ impl McpServer {
         for name in others.iter().filter(|name| has(name)) {
             fault(name, &format!("`{name}` {why}"));
         }
-        let server: Self = serde_json::from_value(table.object()).ok()?;
+        let server: Self = serde_json::from_value(table.object()).unwrap_or_default();
         let name = &server.name;
         let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if !name.chars().all(good) {
             let text = format!("`{name}` cannot name a server; use letters, digits, `_` or `-`");
             fault("name", &text);
         }
-        if let McpReach::Url { url, .. } = &server.reach
-            && !(url.starts_with("http://") || url.starts_with("https://"))
-        {
+        let is_http = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        if server.url.as_ref().is_some_and(|url| !is_http(url)) {
             // It may contain a key.
             fault("url", "`url` must start with http:// or https://");
         }
         check_variable(server.bearer_env.as_deref(), "bearer_env", given, faults);
-        Some(server)
+        server
     }
 }

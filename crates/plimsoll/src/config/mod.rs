@@ -56,7 +56,7 @@ pub use found::FoundFiles;
 pub use import::{Import, ImportedSetting};
 pub use key::{SettingKey, key, keys};
 pub use kind::{SettingKind, parse_tokens};
-pub use mcp::{MCP_TIMEOUT, McpReach, McpServer};
+pub use mcp::{MCP_TIMEOUT, McpServer};
 pub use overrides::Overrides;
 pub use permission::Rule;
 pub use plimsoll_tools::project_files::CONFIG_FILE;
@@ -65,7 +65,7 @@ pub use provider::ProviderSettings;
 pub use schema::schema;
 pub use settings::{AgentSettings, COUNTERS, token_counter};
 pub use show::Effective;
-pub use trust::{TRUST_FILE, TrustError, TrustStore};
+pub use trust::{TRUST_FILE, TrustStore};
 
 #[cfg(test)]
 mod guard_tests;

@@ -5,12 +5,14 @@
 //! this content. A changed or new file must be trusted again.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use plimsoll_tools::saved_files::replace_private;
 
+use super::fault::{ConfigError, Origin};
 use super::found::FoundFiles;
 
 /// The name of the store's file in Plimsoll's data directory.
@@ -23,23 +25,6 @@ const MAX_STORE: usize = 16 * 1024 * 1024;
 pub struct TrustStore {
     /// The file with the list. Without a path nothing is trusted.
     path: Option<PathBuf>,
-}
-
-/// The reason why files cannot be trusted.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TrustError {
-    /// The list of trusted files cannot be read or written.
-    #[error("the list of trusted files, {path}, cannot be used: {why}", path = path.display())]
-    Store {
-        /// The list.
-        path: PathBuf,
-        /// The fault.
-        why: String,
-    },
-    /// There is no place for the list.
-    #[error("there is no place to remember it; set PLIMSOLL_HOME to a directory")]
-    NoStore,
 }
 
 /// The trusted folders, with the hash of the content of each trusted file by its path below the folder.
@@ -69,7 +54,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If the list cannot be written, or is too long.
-    pub fn trust(&self, found: &FoundFiles) -> Result<(), TrustError> {
+    pub fn trust(&self, found: &FoundFiles) -> Result<(), ConfigError> {
         let mut folders = self.folders()?;
         let folder = folders.entry(found.folder().to_owned()).or_default();
         let files = found.files();
@@ -81,7 +66,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If the list cannot be read or written.
-    pub fn revoke(&self, found: &FoundFiles) -> Result<bool, TrustError> {
+    pub fn revoke(&self, found: &FoundFiles) -> Result<bool, ConfigError> {
         let mut folders = self.folders()?;
         let was_trusted = folders.remove(found.folder()).is_some();
         if was_trusted {
@@ -90,34 +75,40 @@ impl TrustStore {
         Ok(was_trusted)
     }
 
-    fn folders(&self) -> Result<Folders, TrustError> {
-        let path = self.path.as_ref().ok_or(TrustError::NoStore)?;
+    fn folders(&self) -> Result<Folders, ConfigError> {
+        let path = self.path()?;
         let file = match File::open(path) {
             Ok(file) => file.take(MAX_STORE as u64),
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Folders::new()),
-            Err(error) => return Err(self.fault(error)),
+            Err(error) => return Err(unusable(path, error)),
         };
-        let text = io::read_to_string(file).map_err(|error| self.fault(error))?;
+        let text = io::read_to_string(file).map_err(|error| unusable(path, error))?;
         serde_json::from_str(&text)
-            .map_err(|error| self.fault(format!("{error}; delete the file and start anew")))
+            .map_err(|error| unusable(path, format!("{error}; delete the file and start anew")))
     }
 
     /// Writes the list completely or not at all, readable for its owner only.
-    fn write(&self, folders: &Folders) -> Result<(), TrustError> {
-        let path = self.path.as_ref().ok_or(TrustError::NoStore)?;
-        let text = serde_json::to_string(folders).map_err(|error| self.fault(error))?;
+    fn write(&self, folders: &Folders) -> Result<(), ConfigError> {
+        let path = self.path()?;
+        let text = serde_json::to_string(folders).map_err(|error| unusable(path, error))?;
         if text.len() > MAX_STORE {
-            return Err(self.fault("too many files are trusted; revoke the trust in a folder"));
+            let why = "too many files are trusted; revoke the trust in a folder";
+            return Err(unusable(path, why));
         }
-        replace_private(path, &text).map_err(|error| self.fault(error))
+        replace_private(path, &text).map_err(|error| unusable(path, error))
     }
 
-    fn fault(&self, why: impl ToString) -> TrustError {
-        TrustError::Store {
-            path: self.path.clone().unwrap_or_default(),
-            why: why.to_string(),
-        }
+    fn path(&self) -> Result<&Path, ConfigError> {
+        let none = "there is no place to remember it; set PLIMSOLL_HOME to a directory";
+        let path = self.path.as_deref();
+        path.ok_or_else(|| ConfigError::of(&Origin::Default, none))
     }
+}
+
+fn unusable(path: &Path, why: impl Display) -> ConfigError {
+    let path = path.display();
+    let text = format!("the list of trusted files, {path}, cannot be used: {why}");
+    ConfigError::of(&Origin::Default, text)
 }
 
 fn hash_of(text: &str) -> String {
