@@ -70,15 +70,14 @@ impl Config {
     /// Reads a file whose faults are reported later, together with those of its agents.
     #[must_use]
     pub fn draft(path: &Path) -> Self {
-        let mut faults = Faults::default();
-        match config_text(path) {
-            Ok(text) => return Self::of(&text, Some(path)),
-            Err(error) => faults.add(error),
-        }
-        Self {
-            faults,
-            ..Self::default()
-        }
+        config_text(path).map_or_else(
+            |error| {
+                let mut config = Self::default();
+                config.faults.add(error);
+                config
+            },
+            |text| Self::of(&text, Some(path)),
+        )
     }
 
     /// Reads a text.

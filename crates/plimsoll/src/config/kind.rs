@@ -65,8 +65,6 @@ pub enum SettingKind {
     Written(String),
     /// Whether long texts in the arguments of old calls become digests, or from which length on.
     Digest,
-    /// Tools that run at the provider, as a list of tables.
-    HostedTools,
     /// Permission rules: a list of tables, or lines of the form `allow TOOL:PATTERN`.
     Rules,
     /// Commands for events of a run, as a list of tables.
@@ -110,14 +108,7 @@ impl SettingKind {
             ),
             Self::Choice(_) | Self::Strategy(_) => ("choice", ""),
             Self::Written(takes) => ("choice", takes),
-            Self::Digest => (
-                "choice",
-                "true, false or `{ over_chars = 2000 }`, 500 or more",
-            ),
-            Self::HostedTools => (
-                "choice",
-                "a list of tables with a `type`, such as { type = \"web_search\" }",
-            ),
+            Self::Digest => ("choice", "true, false or `{ over_chars = 2000 }`"),
             Self::Rules => (
                 "rules",
                 "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", then = \"allow\" }",
@@ -213,16 +204,8 @@ impl SettingKind {
             Self::Written(_) => Some(given.clone()).filter(|given| !given.is_null())?,
             Self::Digest => match given.as_bool() {
                 Some(is_on) => json!(is_on.then(ArgumentDigest::default)),
-                None => {
-                    let digest: ArgumentDigest = serde_json::from_value(given.clone()).ok()?;
-                    json!(Some(digest).filter(|digest| digest.fault().is_none())?)
-                }
+                None => Some(given.clone()).filter(Json::is_object)?,
             },
-            Self::HostedTools => {
-                let has_type = |tool: &Json| tool["type"].as_str().is_some_and(|it| !it.is_empty());
-                let mut tools = given.as_array()?.iter();
-                tools.all(has_type).then(|| given.clone())?
-            }
             // Each item is a table that is read by itself.
             Self::Rules | Self::Hooks => return None,
             Self::Secrets => {
