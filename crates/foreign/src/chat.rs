@@ -298,14 +298,14 @@ impl<'a> Chat<'a> {
     }
 
     /// Returns the JSON text of the system prompt beside the list.
-    fn beside(&self) -> Option<Cow<'a, str>> {
+    fn beside(&self) -> Option<Cow<'_, str>> {
         let first = self.units.first();
         let beside = first.filter(|unit| unit.is_beside() && unit.is_left());
         beside.map(Unit::json)
     }
 
     /// Returns the JSON texts of the entries of the list.
-    fn texts(&self, entries: &[Range<usize>]) -> Vec<Cow<'a, str>> {
+    fn texts(&self, entries: &[Range<usize>]) -> Vec<Cow<'_, str>> {
         entries.iter().map(|at| self.entry(at)).collect()
     }
 
@@ -328,7 +328,7 @@ impl<'a> Chat<'a> {
         entries
     }
 
-    fn entry(&self, at: &Range<usize>) -> Cow<'a, str> {
+    fn entry(&self, at: &Range<usize>) -> Cow<'_, str> {
         let units = self.units.get(at.clone()).unwrap_or_default();
         let units: Vec<&Unit<'a>> = units.iter().filter(|unit| unit.is_left()).collect();
         let Some(first) = units.first() else {
@@ -347,7 +347,7 @@ impl<'a> Chat<'a> {
         if let Some(turn) = turn.filter(is_whole) {
             return Cow::Borrowed(turn.raw);
         }
-        let content: Vec<Cow<'a, str>> = units.iter().map(|unit| unit.json()).collect();
+        let content: Vec<Cow<'_, str>> = units.iter().map(|unit| unit.json()).collect();
         let role = first.role.name();
         let keys: Option<RawObject<'_>> = turn.and_then(|turn| parse(turn.raw).ok());
         Cow::Owned(keys.unwrap_or_default().with(&[

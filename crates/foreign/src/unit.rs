@@ -93,8 +93,8 @@ pub struct Unit<'a> {
     /// The number of its message. Neighbors with the same number are written as one message of Messages; the
     /// other protocols do not use it. Numbers need not ascend.
     pub turn: usize,
-    /// The text in the input, if it is unchanged.
-    raw: Option<&'a str>,
+    /// The JSON text: that of the input, if the unit is unchanged.
+    raw: Option<Cow<'a, str>>,
     /// The content of that text, as long as it is needed.
     parsed: OnceLock<Value>,
     /// The content, if there is no text.
@@ -121,7 +121,7 @@ impl<'a> Unit<'a> {
             place: Some(place),
             role,
             turn,
-            raw,
+            raw: raw.map(Cow::Borrowed),
             parsed,
             own,
             change: Change::Unchanged,
@@ -159,13 +159,15 @@ impl<'a> Unit<'a> {
     #[must_use]
     pub fn value(&self) -> &Value {
         let own = self.own.as_ref();
-        own.unwrap_or_else(|| self.parsed.get_or_init(|| parsed(self.raw)))
+        own.unwrap_or_else(|| self.parsed.get_or_init(|| parsed(self.raw.as_deref())))
     }
 
-    /// Drops the content of an unchanged unit, which is parsed again if it is needed. It takes more memory than
-    /// its text.
+    /// Keeps only the JSON text, which takes less memory than the content. That is parsed again if it is needed.
     pub(crate) fn forget_value(&mut self) {
         self.parsed.take();
+        if let Some(own) = self.own.take() {
+            self.raw = Some(own.to_string().into());
+        }
     }
 
     /// Returns the content to be changed. The unit is no longer unchanged.
@@ -176,7 +178,7 @@ impl<'a> Unit<'a> {
         }
         let value = self.parsed.take();
         self.own
-            .get_or_insert_with(|| value.unwrap_or_else(|| parsed(raw)))
+            .get_or_insert_with(|| value.unwrap_or_else(|| parsed(raw.as_deref())))
     }
 
     /// Removes the unit. It stays in the list of its chat, without being written.
@@ -204,8 +206,8 @@ impl<'a> Unit<'a> {
 
     /// Returns the JSON text: the bytes of the input, if there are any and the unit is unchanged.
     #[must_use]
-    pub fn json(&self) -> Cow<'a, str> {
-        match self.raw {
+    pub fn json(&self) -> Cow<'_, str> {
+        match &self.raw {
             Some(raw) => Cow::Borrowed(raw),
             None => Cow::Owned(self.value().to_string()),
         }
