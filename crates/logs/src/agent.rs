@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
+use plimsoll_foreign::Protocol;
 use serde::Deserialize;
 
 /// An agent that writes session logs.
@@ -113,6 +114,15 @@ impl Agent {
     #[must_use]
     pub fn title(self) -> &'static str {
         &self.facts().title
+    }
+
+    /// Returns the protocol of the units of the agent's logs.
+    pub(crate) fn protocol(self) -> Protocol {
+        match self {
+            Self::Codex | Self::CodexExec => Protocol::Responses,
+            Self::OpenHands | Self::SweAgent | Self::MiniSweAgent => Protocol::Chat,
+            _ => Protocol::Messages,
+        }
     }
 
     /// Checks whether the agent's logs have a result in the same entry as its call.

@@ -19,7 +19,7 @@ use crate::codex::copy::CodexWriter;
 use crate::error::LogError;
 use crate::gemini::copy::GeminiWriter;
 use crate::ids::Ids;
-use crate::input::{EntryPlace, Source, for_each_again};
+use crate::input::EntryPlace;
 use crate::opencode::copy::OpencodeWriter;
 use crate::pi::copy::PiWriter;
 use crate::session::{BranchEntry, SessionLog, estimated, text};
@@ -104,44 +104,27 @@ impl Copy<'_> {
             Agent::Opencode => Box::new(OpencodeWriter::new(self.log)),
             _ => Box::new(ClaudeCodeWriter),
         };
-        let groups = groups(self.log, self.units);
-        let places: Vec<EntryPlace> = groups.iter().filter_map(|group| group.place).collect();
-        let mut groups = groups.iter();
-        let mut near: Option<String> = None;
-        let (mut has_begun, mut written) = (false, Ok(()));
-        let read = for_each_again(&Source::of(self.log), &places, |_, entry| {
-            let own = entry.map(|entry| String::from_utf8_lossy(entry.text).into_owned());
-            if !has_begun {
-                writer.begin(&mut self, &keys(own.as_deref()));
-                near.clone_from(&own);
-                has_begun = true;
-            }
-            for group in groups.by_ref() {
-                // A new entry resembles the one before it, or the first one.
-                let own = own.as_deref().filter(|_| group.place.is_some());
-                let near = keys(own.or(near.as_deref()));
-                let own = keys(own);
-                writer.entry(&mut self, &CopiedEntry { group, own, near });
-                if group.place.is_some() {
-                    break;
-                }
-            }
-            near = own.or(near.take());
-            if written.is_ok() {
-                written = out.write_all(self.text.as_bytes());
-            }
-            self.text.clear();
-        });
-        read.map_err(io::Error::other).and(written)?;
-        let near = keys(near.as_deref());
-        if !has_begun {
-            writer.begin(&mut self, &near);
-        }
-        for group in groups {
-            let (own, near) = (RawObject::default(), near.clone());
+        let (log, groups) = (self.log, groups(self.log, self.units));
+        let read = |group: &Group<'_>| -> io::Result<Option<String>> {
+            let text = group.place.map(|place| log.file.text(place)).transpose()?;
+            Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
+        };
+        // A new entry resembles the one before it, or the first one.
+        let first = groups.iter().find(|group| group.place.is_some());
+        let mut near = first.map(read).transpose()?.flatten();
+        writer.begin(&mut self, &keys(near.as_deref()));
+        for group in &groups {
+            near = read(group)?.or(near);
+            let near = keys(near.as_deref());
+            let own = match group.place {
+                Some(_) => near.clone(),
+                None => RawObject::default(),
+            };
             writer.entry(&mut self, &CopiedEntry { group, own, near });
+            out.write_all(self.text.as_bytes())?;
+            self.text.clear();
         }
-        writer.end(&mut self, &near);
+        writer.end(&mut self, &keys(near.as_deref()));
         out.write_all(self.text.as_bytes())
     }
 

@@ -1,11 +1,11 @@
-//! Reads the entries of a log, plain or compressed with gzip or zstd, up to a size limit: the lines of a file, and
-//! messages in the list of a document or in the rows of a database.
+//! [`LogFile`]: the entries of a log, plain or compressed with gzip or zstd, up to a size limit. They are the lines of
+//! a file, and messages in the list of a document or in the rows of a database. Each can be read again by its place.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 use plimsoll_foreign::replace_half_characters;
@@ -38,13 +38,17 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 ///
 /// [`LogError::Read`], also for a directory or a file over [`MAX_LOG`]. Reading ends with an error if the decompressed
 /// bytes exceed that limit.
-pub fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
+pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
+    unpack(BufReader::new(file(path)?)).map_err(LogError::read(path))
+}
+
+fn file(path: &Path) -> Result<File, LogError> {
     let failed = LogError::read(path);
     let file = File::open(path).map_err(&failed)?;
     if file.metadata().map_err(&failed)?.len() > MAX_LOG {
         return Err(failed(too_large()));
     }
-    unpack(BufReader::new(file)).map_err(failed)
+    Ok(file)
 }
 
 /// Decompresses an input if its first bytes indicate a compression format.
@@ -111,35 +115,42 @@ fn cut(error: &dyn std::fmt::Display) -> io::Error {
 }
 
 /// The place of an entry in a log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EntryPlace {
-    /// The line number, from 1. A document is one line.
-    line: u32,
-    /// The number of the object on its line, from 0.
-    nth: u32,
-    /// The number of the message in a list of that object, from 1, or 0 for the object itself.
-    message: u32,
+    /// The position of its first byte in the file.
+    offset: u64,
+    bytes: usize,
+    /// The number of the line, or of the message in a list, from 1. A document is one line.
+    number: u32,
+    is_listed: bool,
 }
 
 impl EntryPlace {
     /// Returns the number by which a reader of the log finds the entry: that of the message or the line.
     pub(crate) fn number(self) -> usize {
-        match self.message {
-            0 => self.line as usize,
-            message => message as usize,
-        }
+        self.number as usize
     }
 
     /// Checks whether the entry is in a list of messages.
     pub(crate) fn is_listed(self) -> bool {
-        self.message > 0
+        self.is_listed
+    }
+
+    /// Returns the place of a part of the text that begins here.
+    fn of_part(self, text: &[u8], part: &[u8]) -> Self {
+        let offset = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
+        Self {
+            offset: self.offset + offset as u64,
+            bytes: part.len(),
+            ..self
+        }
     }
 }
 
 impl fmt::Display for EntryPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = if self.is_listed() { "message" } else { "line" };
-        write!(f, "{name} {}", self.number())
+        let name = if self.is_listed { "message" } else { "line" };
+        write!(f, "{name} {}", self.number)
     }
 }
 
@@ -151,6 +162,12 @@ pub(crate) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
+    /// Parses the text of an entry.
+    pub(crate) fn parse(place: EntryPlace, text: &'a [u8]) -> serde_json::Result<Self> {
+        let keys = serde_json::from_slice(text)?;
+        Ok(Self { place, text, keys })
+    }
+
     /// Returns the raw text of a value.
     pub(crate) fn raw(&self, key: &str) -> Option<&'a str> {
         self.keys.get(key)
@@ -176,170 +193,167 @@ impl<'a> Entry<'a> {
 /// A piece of a log.
 enum Piece<'a> {
     Entry(Entry<'a>),
-    /// A part that is no entry, with its size in bytes, and why.
-    Damage(EntryPlace, usize, String),
+    /// A part that is no entry, and why.
+    Damage(EntryPlace, String),
     /// The number of halves of characters that were replaced in a place.
     Halves(String, usize),
 }
 
-/// The file of a session.
-pub(crate) struct Source {
+/// The file of a session, not compressed.
+#[derive(Debug)]
+pub(crate) struct LogFile {
     agent: Agent,
-    path: PathBuf,
-    /// The id in a database. Empty for the newest session.
-    session: String,
+    file: File,
+    /// Whether its lines are a session of a database: its data, and then its messages.
+    is_session: bool,
 }
 
-impl Source {
-    pub(crate) fn of(log: &SessionLog) -> Self {
-        Self {
-            agent: log.agent,
-            path: log.path.clone(),
-            session: log.id.clone(),
+impl LogFile {
+    /// Opens a log. A compressed log, and a session in a database, become a temporary file without a name.
+    pub(crate) fn open(agent: Agent, path: &Path, session: Option<&str>) -> Result<Self, LogError> {
+        let failed = LogError::read(path);
+        let is_session = agent == Agent::Opencode && opencode::is_database(path)?;
+        let mut file = file(path)?;
+        let mut head = [0; ZSTD.len()];
+        let read = file.read(&mut head).and_then(|_| file.rewind());
+        read.map_err(&failed)?;
+        if is_session || head.starts_with(&GZIP) || head == ZSTD {
+            let copy = tempfile::tempfile().map_err(&failed)?;
+            let mut out = BufWriter::new(&copy);
+            if is_session {
+                opencode::write_rows(path, session.unwrap_or_default(), &mut out)?;
+            } else {
+                let input = unpack(BufReader::new(file));
+                let copied = input.and_then(|mut input| io::copy(&mut input, &mut out));
+                copied.map_err(&failed)?;
+            }
+            out.flush().map_err(&failed)?;
+            drop(out);
+            file = copy;
         }
+        Ok(Self {
+            agent,
+            file,
+            is_session,
+        })
     }
 
-    /// Calls `each` with every piece, in the order of the file. Lines that are not wanted are skipped.
-    fn for_each(
-        &self,
-        is_wanted: impl Fn(u32) -> bool,
-        each: &mut dyn FnMut(Piece<'_>),
-    ) -> Result<(), LogError> {
-        if self.agent == Agent::Opencode && opencode::is_database(&self.path)? {
-            return opencode::for_each_row(&self.path, &self.session, &mut |message, text| {
-                let (line, nth) = (1, 0);
-                let place = EntryPlace { line, nth, message };
-                each(self.piece(place, text.as_bytes()));
-            });
-        }
+    /// Reads the text of an entry again.
+    pub(crate) fn text(&self, place: EntryPlace) -> io::Result<Vec<u8>> {
+        let mut text = vec![0; place.bytes];
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(place.offset))?;
+        file.read_exact(&mut text)?;
+        replace_half_characters(&mut text);
+        Ok(text)
+    }
+
+    /// Calls `each` with every piece, in the order of the file. A line above [`MAX_LINE`] is damage.
+    fn for_each(&self, each: &mut dyn FnMut(Piece<'_>)) -> io::Result<()> {
+        let mut place = EntryPlace::default();
         if let Some(mut text) = self.document()? {
+            place.number = 1;
             let halves = replace_half_characters(&mut text);
             each(Piece::Halves("the file".to_owned(), halves));
-            self.objects(1, &text, each);
+            self.objects(place, &text, each);
             return Ok(());
         }
-        self.for_each_line(&is_wanted, each)
-    }
-
-    /// Returns the text of a log that is one JSON document over several lines. `None` for other logs.
-    fn document(&self) -> Result<Option<Vec<u8>>, LogError> {
-        let facts = self.agent.facts();
-        if facts.lists.is_empty() {
-            return Ok(None);
-        }
-        let failed = LogError::read(&self.path);
-        let mut input = open(&self.path)?;
-        let mut text = Vec::new();
-        let first = input
-            .by_ref()
-            .take(MAX_LINE + 1)
-            .read_until(b'\n', &mut text);
-        first.map_err(&failed)?;
-        let is_json = |text: &[u8]| serde_json::from_slice::<IgnoredAny>(text).is_ok();
-        without_mark(&mut text);
-        if is_json(&text) {
-            return Ok(None);
-        }
-        input
-            .take(MAX_LOG + 1)
-            .read_to_end(&mut text)
-            .map_err(&failed)?;
-        if text.len() as u64 > MAX_LOG {
-            return Err(failed(too_large()));
-        }
-        Ok((facts.is_document || is_json(&text)).then_some(text))
-    }
-
-    /// Calls `each` with the pieces of each line. A line above [`MAX_LINE`] is damage.
-    fn for_each_line(
-        &self,
-        is_wanted: &dyn Fn(u32) -> bool,
-        each: &mut dyn FnMut(Piece<'_>),
-    ) -> Result<(), LogError> {
-        let failed = LogError::read(&self.path);
-        let mut input = open(&self.path)?;
+        let mut input = self.input()?;
         let mut text = Vec::new();
         for line in 1.. {
             text.clear();
+            place.offset += place.bytes as u64;
+            place.number = line - u32::from(self.is_session);
+            place.is_listed = self.is_session && line > 1;
             let mut bounded = input.by_ref().take(MAX_LINE + 1);
-            if bounded.read_until(b'\n', &mut text).map_err(&failed)? == 0 {
+            place.bytes = bounded.read_until(b'\n', &mut text)?;
+            if place.bytes == 0 {
                 break;
             }
             if text.len() as u64 > MAX_LINE && text.last() != Some(&b'\n') {
-                let place = EntryPlace {
-                    line,
-                    ..EntryPlace::default()
-                };
-                let bytes = text.len() + input.skip_until(b'\n').map_err(&failed)?;
+                place.bytes += input.skip_until(b'\n')?;
                 let what = format!("longer than {MAX_LINE} bytes");
-                each(Piece::Damage(place, bytes, what));
+                each(Piece::Damage(place, what));
                 continue;
-            }
-            if !is_wanted(line) {
-                continue;
-            }
-            if line == 1 {
-                without_mark(&mut text);
             }
             let halves = replace_half_characters(&mut text);
             if halves > 0 {
                 each(Piece::Halves(format!("line {line}"), halves));
             }
-            self.objects(line, &text, each);
+            self.objects(place, &text, each);
         }
         Ok(())
     }
 
-    /// Calls `each` with the objects on a line, and the messages in their lists: usually one object, and several if a
-    /// crash lost the line end between them.
-    fn objects(&self, line: u32, text: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    fn input(&self) -> io::Result<BufReader<&File>> {
+        let mut file = &self.file;
+        file.rewind()?;
+        Ok(BufReader::new(file))
+    }
+
+    /// Returns the text of a log that is one JSON document over several lines. `None` for other logs.
+    fn document(&self) -> io::Result<Option<Vec<u8>>> {
+        let facts = self.agent.facts();
+        if facts.lists.is_empty() {
+            return Ok(None);
+        }
+        let mut input = self.input()?;
+        let mut text = Vec::new();
+        let mut first = input.by_ref().take(MAX_LINE + 1);
+        first.read_until(b'\n', &mut text)?;
+        let is_json =
+            |text: &[u8]| serde_json::from_slice::<IgnoredAny>(without_mark(text)).is_ok();
+        if is_json(&text) {
+            return Ok(None);
+        }
+        input.take(MAX_LOG).read_to_end(&mut text)?;
+        Ok((facts.is_document || is_json(&text)).then_some(text))
+    }
+
+    /// Calls `each` with the objects in a text, and the messages in their lists. A line is usually one object, and
+    /// several if a crash lost the line end between them.
+    fn objects(&self, place: EntryPlace, whole: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
         let lists = &self.agent.facts().lists;
-        let mut rest = text;
-        for nth in 0.. {
+        let mut rest = without_mark(whole);
+        loop {
             let text = trimmed(rest);
             let mut objects = serde_json::Deserializer::from_slice(text).into_iter();
             let Some(keys) = objects.next() else { return };
+            let keys: serde_json::Result<RawObject<'_>> = keys;
             let behind = match keys {
                 Ok(_) => text.get(objects.byte_offset()..),
                 Err(_) => entry_behind(text),
             };
             rest = behind.unwrap_or_default();
             let text = text.get(..text.len() - rest.len()).unwrap_or_default();
-            let message = 0;
-            let place = EntryPlace { line, nth, message };
-            let keys: serde_json::Result<RawObject<'_>> = keys;
             let list = keys.as_ref().ok().and_then(|keys| {
                 let mut lists = lists.iter().filter_map(|list| nested(keys, list));
                 lists.find_map(|list| serde_json::from_str(list).ok())
             });
             let list: Vec<&RawValue> = list.unwrap_or_default();
-            each(self.parsed(place, text, keys));
-            for (message, raw) in (1..).zip(list) {
-                let place = EntryPlace { message, ..place };
-                each(self.piece(place, raw.get().as_bytes()));
+            let place = place.of_part(whole, text);
+            each(self.piece(place, keys.map(|keys| Entry { place, text, keys })));
+            for (number, raw) in (1..).zip(list) {
+                let raw = raw.get().as_bytes();
+                let place = EntryPlace {
+                    number,
+                    is_listed: true,
+                    ..place.of_part(text, raw)
+                };
+                each(self.piece(place, Entry::parse(place, raw)));
             }
         }
     }
 
-    fn piece<'t>(&self, place: EntryPlace, text: &'t [u8]) -> Piece<'t> {
-        self.parsed(place, text, serde_json::from_slice(text))
-    }
-
-    fn parsed<'t>(
-        &self,
-        place: EntryPlace,
-        text: &'t [u8],
-        keys: serde_json::Result<RawObject<'t>>,
-    ) -> Piece<'t> {
-        match keys {
-            Ok(keys) => Piece::Entry(Entry { place, text, keys }),
+    fn piece<'t>(&self, place: EntryPlace, entry: serde_json::Result<Entry<'t>>) -> Piece<'t> {
+        match entry {
+            Ok(entry) => Piece::Entry(entry),
             Err(error) if error.is_eof() => {
-                Piece::Damage(place, text.len(), "cut off in the middle".to_owned())
+                Piece::Damage(place, "cut off in the middle".to_owned())
             }
             Err(error) => {
                 let agent = self.agent.title();
-                let what = format!("not an entry of {agent}: {error}");
-                Piece::Damage(place, text.len(), what)
+                Piece::Damage(place, format!("not an entry of {agent}: {error}"))
             }
         }
     }
@@ -350,11 +364,13 @@ pub(crate) fn for_each_entry(
     log: &mut SessionLog,
     mut each: impl FnMut(&mut SessionLog, &Entry<'_>),
 ) -> Result<(), LogError> {
-    Source::of(log).for_each(|_| true, &mut |piece| match piece {
+    let file = Arc::clone(&log.file);
+    let read = file.for_each(&mut |piece| match piece {
         Piece::Entry(entry) => each(log, &entry),
         Piece::Halves(place, count) => log.replaced(count, place),
-        Piece::Damage(place, bytes, why) => log.damaged(place, bytes, why),
-    })
+        Piece::Damage(place, why) => log.damaged(place, place.bytes, why),
+    });
+    read.map_err(LogError::read(&log.path))
 }
 
 /// Returns the place of the last entry of this kind.
@@ -363,57 +379,12 @@ pub(crate) fn newest_place(
     is_wanted: impl Fn(&Entry<'_>) -> bool,
 ) -> Result<Option<EntryPlace>, LogError> {
     let mut newest = None;
-    Source::of(log).for_each(|_| true, &mut |piece| match piece {
+    let read = log.file.for_each(&mut |piece| match piece {
         Piece::Entry(entry) if is_wanted(&entry) => newest = Some(entry.place),
         _ => {}
-    })?;
+    });
+    read.map_err(LogError::read(&log.path))?;
     Ok(newest)
-}
-
-/// Reads entries again, in the order of `places`, in which one may occur several times. Calls `each` with the number
-/// of the place, and the entry, or `None` if it is not there any more. Keeps only entries whose turn has not come.
-pub(crate) fn for_each_again(
-    source: &Source,
-    places: &[EntryPlace],
-    mut each: impl FnMut(usize, Option<&Entry<'_>>),
-) -> Result<(), LogError> {
-    let mut last_uses: HashMap<EntryPlace, usize> = HashMap::new();
-    last_uses.extend(places.iter().enumerate().map(|(at, place)| (*place, at)));
-    let mut waiting: HashMap<EntryPlace, Vec<u8>> = HashMap::new();
-    let lines: HashSet<u32> = places.iter().map(|place| place.line).collect();
-    let mut next = 0;
-    source.for_each(|line| lines.contains(&line), &mut |piece| {
-        let Piece::Entry(entry) = piece else { return };
-        let Some(last) = last_uses.get(&entry.place) else {
-            return;
-        };
-        while places.get(next) == Some(&entry.place) {
-            each(next, Some(&entry));
-            next += 1;
-        }
-        if next <= *last {
-            waiting.insert(entry.place, entry.text.to_vec());
-        }
-        while let Some(place) = places.get(next)
-            && let Some(text) = waiting.get(place)
-        {
-            each(next, entry_of(*place, text).as_ref());
-            if last_uses.get(place) == Some(&next) {
-                waiting.remove(place);
-            }
-            next += 1;
-        }
-    })?;
-    for (at, place) in places.iter().enumerate().skip(next) {
-        let text = waiting.get(place);
-        each(at, text.and_then(|text| entry_of(*place, text)).as_ref());
-    }
-    Ok(())
-}
-
-fn entry_of(place: EntryPlace, text: &[u8]) -> Option<Entry<'_>> {
-    let keys = serde_json::from_slice(text).ok()?;
-    Some(Entry { place, text, keys })
 }
 
 /// Returns the raw text of a value. `a.b` is a key of an object.
@@ -425,10 +396,8 @@ fn nested<'a>(keys: &RawObject<'a>, path: &str) -> Option<&'a str> {
     outer.get(key)
 }
 
-fn without_mark(text: &mut Vec<u8>) {
-    if text.starts_with(BYTE_ORDER_MARK) {
-        text.drain(..BYTE_ORDER_MARK.len());
-    }
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
 /// Returns the entry behind one that was cut off: it begins with the same key, and ends with the line.

@@ -36,6 +36,6 @@ pub use detect::{HEAD, detect};
 pub use error::LogError;
 pub use find::{Candidate, MAX_CANDIDATES, find, folders, place_of_copy};
 pub use ids::Ids;
-pub use input::{MAX_LINE, MAX_LOG, open, unpack};
+pub use input::{MAX_LINE, MAX_LOG, unpack};
 pub use read::agent_of;
 pub use session::{Damage, MAX_DAMAGE, ReportedSize, SessionLog};

@@ -1,8 +1,8 @@
-//! [`SessionLog`]: the active messages of one session as [`Unit`]s, with data about the session. It does
-//! not access files.
+//! [`SessionLog`]: the active messages of one session as [`Unit`]s, with data about the session.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use plimsoll_context::typed_words;
 use plimsoll_foreign::{Chat, Protocol, Repair, Role, Unit, half_characters_repair};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::EntryPlace;
+use crate::input::{Entry, EntryPlace, LogFile};
 
 /// The maximum number of descriptions of damaged lines; further ones are only counted.
 pub const MAX_DAMAGE: usize = 100;
@@ -66,6 +66,7 @@ pub struct SessionLog {
     pub(crate) begin: usize,
     /// The entries of the active branch that a copy contains.
     pub(crate) branch: Vec<BranchEntry>,
+    pub(crate) file: Arc<LogFile>,
 }
 
 /// An entry of the active branch.
@@ -97,7 +98,7 @@ pub struct Damage {
 }
 
 impl SessionLog {
-    pub(crate) fn new(agent: Agent, path: &Path, protocol: Protocol) -> Self {
+    pub(crate) fn new(agent: Agent, path: &Path, file: LogFile) -> Self {
         Self {
             agent,
             path: path.to_owned(),
@@ -111,13 +112,14 @@ impl SessionLog {
             damage: Vec::new(),
             damaged: 0,
             repairs: Vec::new(),
-            protocol,
+            protocol: agent.protocol(),
             instructions: None,
             units: Vec::new(),
             metadata: json!({}),
             began: None,
             begin: 0,
             branch: Vec::new(),
+            file: Arc::new(file),
         }
     }
 
@@ -207,6 +209,12 @@ impl SessionLog {
             let (line, what) = (place.number(), what.into());
             self.damage.push(Damage { line, what, bytes });
         }
+    }
+
+    /// Records that an entry, or this part of it, cannot be read.
+    pub(crate) fn unread(&mut self, entry: &Entry<'_>, part: &str, error: &serde_json::Error) {
+        let what = format!("{part} cannot be read: {error}");
+        self.damaged(entry.place, entry.text.len(), what);
     }
 
     /// Records that this many halves of characters were replaced.

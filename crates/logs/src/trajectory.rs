@@ -1,9 +1,7 @@
 //! Trajectories of OpenHands (event histories), SWE-agent (`.traj`) and mini-SWE-agent
 //! (`.traj.json`): read only, since none of them can resume from a file.
 
-use std::path::Path;
-
-use plimsoll_foreign::{Protocol, Role};
+use plimsoll_foreign::Role;
 use plimsoll_wire::__internals::set;
 use serde_json::{Value, json};
 
@@ -13,10 +11,9 @@ use crate::input::for_each_entry;
 use crate::session::{SessionLog, text};
 
 /// Reads the first history of a file. OpenHands writes one on each line.
-pub(crate) fn read(path: &Path, agent: Agent) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(agent, path, Protocol::Chat);
+pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let mut is_over = false;
-    for_each_entry(&mut log, |log, entry| {
+    for_each_entry(log, |log, entry| {
         let value = |key: &str| entry.value(key).unwrap_or_default();
         is_over |= !entry.place.is_listed() && !log.units.is_empty();
         if is_over {
@@ -29,20 +26,19 @@ pub(crate) fn read(path: &Path, agent: Agent) -> Result<SessionLog, LogError> {
             log.model = model.or(of_events);
             return;
         }
-        let read = entry.object().map(Value::from).map(|entry| match agent {
-            Agent::OpenHands => event_message(&entry),
-            _ => message(&entry),
-        });
+        let read = entry
+            .object()
+            .map(Value::from)
+            .map(|entry| match log.agent {
+                Agent::OpenHands => event_message(&entry),
+                _ => message(&entry),
+            });
         match read {
             Ok(message) => log.push(entry.place, message.map(|one| (0, Role::Own, one))),
-            Err(error) => log.damaged(
-                entry.place,
-                entry.text.len(),
-                format!("it cannot be read: {error}"),
-            ),
+            Err(error) => log.unread(entry, "it", &error),
         }
     })?;
-    log.checked("its history is empty")
+    Ok("its history is empty")
 }
 
 /// Converts an entry to a message of Chat Completions. Returns `None` for others, such as the note `exit` at the end.

@@ -6,8 +6,7 @@ use std::collections::{HashMap, HashSet};
 use plimsoll_foreign::Role;
 use serde_json::Value;
 
-use crate::error::LogError;
-use crate::input::{Entry, EntryPlace, Source, for_each_again};
+use crate::input::{Entry, EntryPlace};
 use crate::session::SessionLog;
 
 /// The id of an entry, an answer or a call: a hash of its text, since the links of a large log have to fit into
@@ -114,18 +113,18 @@ pub(crate) fn push_again<T>(
     log: &mut SessionLog,
     nodes: &[&Node<T>],
     mut read: impl FnMut(&Entry<'_>, &T) -> serde_json::Result<EntryContent>,
-) -> Result<(), LogError> {
-    let places: Vec<EntryPlace> = nodes.iter().map(|node| node.place).collect();
-    for_each_again(&Source::of(log), &places, |at, entry| {
-        let Some(node) = nodes.get(at) else { return };
-        let Some(entry) = entry else {
-            return log.damaged(node.place, 0, "it changed while it was read");
+) {
+    for node in nodes {
+        let text = log.file.text(node.place).unwrap_or_default();
+        let Ok(entry) = Entry::parse(node.place, &text) else {
+            log.damaged(node.place, 0, "it changed while it was read");
+            continue;
         };
-        let content = match read(entry, &node.data) {
+        let content = match read(&entry, &node.data) {
             Ok(content) => content,
             Err(error) => {
-                let what = format!("its message cannot be read: {error}");
-                return log.damaged(node.place, entry.text.len(), what);
+                log.unread(&entry, "its message", &error);
+                continue;
             }
         };
         if content.is_kept || !content.blocks.is_empty() {
@@ -136,5 +135,5 @@ pub(crate) fn push_again<T>(
             log.last_error = error;
             log.report(tokens);
         }
-    })
+    }
 }

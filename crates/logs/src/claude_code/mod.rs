@@ -6,17 +6,16 @@
 pub(crate) mod copy;
 
 use std::collections::HashMap;
-use std::path::Path;
 
-use plimsoll_foreign::{Protocol, Role};
+use plimsoll_foreign::Role;
 use plimsoll_wire::__internals::RawObject;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
+use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, sum, text};
 use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
 
@@ -59,12 +58,11 @@ struct Segment {
 }
 
 /// Reads a log and returns its active branch.
-pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::ClaudeCode, path, Protocol::Messages);
+pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let mut tree = Tree::default();
     let mut segments = Vec::new();
     let mut titles = TITLES.map(|_| None);
-    for_each_entry(&mut log, |log, entry| {
+    for_each_entry(log, |log, entry| {
         if log.id.is_empty() {
             log.id = entry.text("sessionId").unwrap_or_default();
         }
@@ -81,17 +79,16 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
     let is_leaf =
         |node: &Node<Links>| !node.is_side && (node.data.is_message || node.data.is_boundary);
     let leaf = tree.nodes.iter().rposition(is_leaf);
-    let chain = with_parallel(&tree, &tree.branch(leaf, &mut log));
+    let chain = with_parallel(&tree, &tree.branch(leaf, log));
     let nodes: Vec<&Node<Links>> = chain.iter().filter_map(|at| tree.nodes.get(*at)).collect();
     log.begin = nodes.first().map_or(0, |node| node.place.number());
-    push_again(&mut log, &nodes, content)?;
+    push_again(log, &nodes, content);
     log.title = titles.into_iter().flatten().next();
     let is_side = |node: &Node<Links>| node.is_side && node.data.is_message;
-    let why = match tree.nodes.iter().any(is_side) {
+    Ok(match tree.nodes.iter().any(is_side) {
         true => "it is the log of a sub-agent; name the session that started it",
-        false => "it contains no messages; choose another session with --list",
-    };
-    log.checked(why)
+        false => NO_MESSAGE,
+    })
 }
 
 /// Adds an entry to the tree. Returns the messages that a compaction kept.
@@ -117,13 +114,7 @@ fn take(
     if let ("user" | "assistant", Some(message)) = (kind, entry.raw("message")) {
         match data.message(message, kind == "assistant") {
             Ok(()) => data.is_message = true,
-            Err(error) => {
-                log.damaged(
-                    entry.place,
-                    entry.text.len(),
-                    format!("its message cannot be read: {error}"),
-                );
-            }
+            Err(error) => log.unread(entry, "its message", &error),
         }
     }
     // An entry without an id cannot be a parent, and is not part of the tree.

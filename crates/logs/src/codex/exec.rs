@@ -1,13 +1,10 @@
 //! The output of `codex exec --json`: JSONL with events of a thread, its turns and their items. It
 //! contains the texts and calls of the agent, but no messages of the user.
 
-use std::path::Path;
-
-use plimsoll_foreign::{Protocol, Role};
+use plimsoll_foreign::Role;
 use plimsoll_wire::__internals::{set, unset};
 use serde_json::{Value, json};
 
-use crate::agent::Agent;
 use crate::error::LogError;
 use crate::input::{EntryPlace, for_each_entry};
 use crate::session::{SessionLog, text};
@@ -22,10 +19,9 @@ const RESULT: [&str; 5] = [
 ];
 
 /// Reads the output of a run, with items that did not end as calls without a result.
-pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::CodexExec, path, Protocol::Responses);
+pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let mut open: Vec<(EntryPlace, Value)> = Vec::new();
-    for_each_entry(&mut log, |log, entry| {
+    for_each_entry(log, |log, entry| {
         let value = |key: &str| entry.value(key).unwrap_or_default();
         let item = value("item");
         let is_same = |other: &Value| other.get("id") == item.get("id");
@@ -50,9 +46,9 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
         }
     })?;
     for (place, item) in open {
-        push(&mut log, place, &item, false);
+        push(log, place, &item, false);
     }
-    log.checked("it contains no items; name the file with the whole output of the run")
+    Ok("it contains no items; name the file with the whole output of the run")
 }
 
 /// Adds an item: a message, or a call with the name of the item's type and, if it `ended`, its result.

@@ -4,32 +4,29 @@
 pub(crate) mod copy;
 pub(crate) mod exec;
 
-use std::path::Path;
-
-use plimsoll_foreign::{Protocol, Role, Unit};
+use plimsoll_foreign::{Role, Unit};
 use serde_json::{Value, json};
 
-use crate::agent::Agent;
 use crate::copy::keys;
 use crate::error::LogError;
 use crate::input::{EntryPlace, for_each_entry, newest_place};
+use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, text};
 
 /// Events that describe the old history or its failure. Other events are displayed, and copied.
 const NOT_COPIED: [&str; 4] = ["token_count", "error", "stream_error", "context_compacted"];
 
 /// Reads a log and returns the history that Codex would send next.
-pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::Codex, path, Protocol::Responses);
+pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     // Items before it were replaced. A log may have a thousand times as many as the history. Turns that the user took
     // back are counted by the messages of the user.
-    let replaced = newest_place(&log, |entry| {
+    let replaced = newest_place(log, |entry| {
         let payload = entry.raw("payload");
         let payload = payload.filter(|_| entry.raw("type") == Some("\"compacted\""));
         let history = keys(payload).get("replacement_history");
         history.is_some_and(|history| history.starts_with('['))
     })?;
-    for_each_entry(&mut log, |log, entry| {
+    for_each_entry(log, |log, entry| {
         let kind = entry.text("type").unwrap_or_default();
         match entry.value("payload") {
             Ok(Value::Null) => log.damaged(entry.place, 0, format!("its {kind} is missing")),
@@ -39,16 +36,10 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
                 log.began = log.began.take().or_else(|| entry.text("timestamp"));
                 take(log, entry.place, &kind, payload);
             }
-            Err(error) => {
-                log.damaged(
-                    entry.place,
-                    entry.text.len(),
-                    format!("its {kind} cannot be read: {error}"),
-                );
-            }
+            Err(error) => log.unread(entry, &format!("its {kind}"), &error),
         }
     })?;
-    log.checked("it contains no messages; choose another session with --list")
+    Ok(NO_MESSAGE)
 }
 
 fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value) {

@@ -5,15 +5,14 @@
 pub(crate) mod copy;
 
 use std::collections::HashSet;
-use std::path::Path;
 
-use plimsoll_foreign::{Protocol, Role};
+use plimsoll_foreign::Role;
 use serde_json::Value;
 
-use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
+use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, text};
 use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
 
@@ -24,16 +23,15 @@ const FILES: &str = "--- Content from referenced files ---";
 const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
 
 /// Reads a log and returns the messages that Gemini CLI would send next.
-pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::Gemini, path, Protocol::Messages);
+pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let mut tree: Tree<()> = Tree::default();
-    for_each_entry(&mut log, |log, entry| take(log, &mut tree, entry))?;
+    for_each_entry(log, |log, entry| take(log, &mut tree, entry))?;
     let known = |key: &str| text(&log.metadata, key).map(str::to_owned);
     let (id, title) = (known("/sessionId"), known("/summary"));
     (log.id, log.title) = (id.unwrap_or_default(), title);
     let mut known = HashSet::new();
     let nodes: Vec<&Node<()>> = tree.nodes.iter().collect();
-    push_again(&mut log, &nodes, |entry, ()| {
+    push_again(log, &nodes, |entry, ()| {
         let mut read = content(&entry.object()?.into());
         // A chat that was resumed may have a call and its result in both forms.
         read.blocks.retain(|(.., block)| {
@@ -44,8 +42,8 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
             })
         });
         Ok(read)
-    })?;
-    log.checked("it contains no messages; choose another session with --list")
+    });
+    Ok(NO_MESSAGE)
 }
 
 /// Takes a record in the same way as Gemini CLI: a message, which is written again whenever it is extended, data of the
@@ -77,11 +75,7 @@ fn take(log: &mut SessionLog, tree: &mut Tree<()>, entry: &Entry<'_>) {
                 }
                 metadata.extend(update);
             }
-            Err(error) => log.damaged(
-                entry.place,
-                entry.text.len(),
-                format!("it cannot be read: {error}"),
-            ),
+            Err(error) => log.unread(entry, "it", &error),
         }
     }
 }

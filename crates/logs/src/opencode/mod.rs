@@ -3,21 +3,22 @@
 
 pub(crate) mod copy;
 
-use std::io::Read;
+use std::error::Error;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_foreign::{Protocol, Role};
+use plimsoll_foreign::Role;
 use plimsoll_wire::__internals::{RawObject, unset};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
-use crate::agent::Agent;
 use crate::blocks;
 use crate::detect::SQLITE;
 use crate::error::LogError;
 use crate::find::MAX_CANDIDATES;
 use crate::input::{for_each_entry, open};
+use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, sum, text};
 use crate::tree::{EntryContent, Node, push_again};
 
@@ -86,25 +87,17 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 }
 
 /// Reads a session and returns the messages that opencode would send next.
-pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::Opencode, path, Protocol::Messages);
-    log.id = session.unwrap_or_default().to_owned();
+pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let mut nodes: Vec<Node<Links>> = Vec::new();
     let mut summarized = None;
-    for_each_entry(&mut log, |log, entry| {
+    for_each_entry(log, |log, entry| {
         if !entry.place.is_listed() {
             log.metadata = entry.value("info").unwrap_or_default();
             return;
         }
         let message = match OpencodeMessage::parse(&entry.keys) {
             Ok(message) => message,
-            Err(error) => {
-                return log.damaged(
-                    entry.place,
-                    entry.text.len(),
-                    format!("its message cannot be read: {error}"),
-                );
-            }
+            Err(error) => return log.unread(entry, "its message", &error),
         };
         if message.is_damaged {
             log.damaged(entry.place, 0, "a row of it is no JSON");
@@ -142,15 +135,15 @@ pub(crate) fn read(path: &Path, session: Option<&str>) -> Result<SessionLog, Log
     let open = nodes.iter().filter(|node| node.data.is_request);
     let open = open.filter_map(|node| node.data.id.as_ref());
     let open: Vec<&String> = open.filter(|id| Some(*id) != summarized.as_ref()).collect();
-    push_again(&mut log, &active, |entry, links| {
+    push_again(log, &active, |entry, links| {
         let mut message = OpencodeMessage::parse(&entry.keys)?;
         let mut ids = links.id.iter().chain(&links.parent);
         if ids.any(|id| open.contains(&id)) {
             message.parts.clear();
         }
         Ok(content(&message))
-    })?;
-    log.checked("it contains no messages; choose another session with --list")
+    });
+    Ok(NO_MESSAGE)
 }
 
 /// The key that a row of the database has instead of data that is no JSON.
@@ -180,32 +173,28 @@ pub(crate) fn is_database(path: &Path) -> Result<bool, LogError> {
     Ok(head == SQLITE)
 }
 
-/// Calls `each` with the number and the text of each message of a session in a database, in the form of an export.
-/// Number 0 is the session. An empty id is that of the newest session.
-pub(crate) fn for_each_row(
-    path: &Path,
-    session: &str,
-    each: &mut dyn FnMut(u32, &str),
-) -> Result<(), LogError> {
-    let mut read = || -> rusqlite::Result<()> {
+/// Writes a session in a database as lines: its data, and then its messages in the form of an export. An empty id is
+/// that of the newest session.
+pub(crate) fn write_rows(path: &Path, session: &str, out: &mut dyn Write) -> Result<(), LogError> {
+    let mut write = || -> Result<(), Box<dyn Error>> {
         let database = connect(path)?;
         let two = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let (id, info): (String, String) = database.query_row(SESSION, [session], two)?;
-        each(0, &format!(r#"{{"info":{info}}}"#));
+        writeln!(out, r#"{{"info":{info}}}"#)?;
         let (mut query, mut parts) = (database.prepare(MESSAGES)?, database.prepare(PARTS)?);
-        for (number, row) in (1..).zip(query.query_map([&id], two)?) {
+        for row in query.query_map([&id], two)? {
             let (message, info): (String, String) = row?;
             let parts = parts.query_map([&message, &id], |row| row.get(0))?;
             let parts = parts.collect::<rusqlite::Result<Vec<String>>>()?.join(",");
-            each(number, &format!(r#"{{"info":{info},"parts":[{parts}]}}"#));
+            writeln!(out, r#"{{"info":{info},"parts":[{parts}]}}"#)?;
         }
         Ok(())
     };
-    read().map_err(|error| LogError::Database {
+    write().map_err(|error| LogError::Database {
         path: path.to_owned(),
-        why: match error {
-            rusqlite::Error::QueryReturnedNoRows => "there is no such session in it".to_owned(),
-            error => error.to_string(),
+        why: match error.downcast_ref() {
+            Some(rusqlite::Error::QueryReturnedNoRows) => "there is no such session in it".into(),
+            _ => error.to_string(),
         },
     })
 }

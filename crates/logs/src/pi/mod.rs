@@ -5,15 +5,13 @@
 
 pub(crate) mod copy;
 
-use std::path::Path;
-
-use plimsoll_foreign::{Protocol, Role};
+use plimsoll_foreign::Role;
 use serde_json::{Value, json};
 
-use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
 use crate::input::{Entry, for_each_entry};
+use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, sum, text};
 use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
 
@@ -29,10 +27,9 @@ struct Links {
 }
 
 /// Reads a log and returns the messages that pi would send next.
-pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
-    let mut log = SessionLog::new(Agent::Pi, path, Protocol::Messages);
+pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let mut tree: Tree<Links> = Tree::default();
-    for_each_entry(&mut log, |log, entry| {
+    for_each_entry(log, |log, entry| {
         log.began = log.began.take().or_else(|| entry.text("timestamp"));
         let kind = entry.text("type").unwrap_or_default();
         match kind.as_str() {
@@ -68,11 +65,11 @@ pub(crate) fn read(path: &Path) -> Result<SessionLog, LogError> {
         };
         tree.push(LinkId::of(own.unwrap_or_else(|| format!("#{index}"))), node);
     })?;
-    let path = tree.branch(tree.nodes.len().checked_sub(1), &mut log);
+    let path = tree.branch(tree.nodes.len().checked_sub(1), log);
     let nodes = active(&tree, &path);
     log.begin = nodes.first().map_or(0, |node| node.place.number());
-    push_again(&mut log, &nodes, |entry, _| content(entry))?;
-    log.checked("it contains no messages; choose another session with --list")
+    push_again(log, &nodes, |entry, _| content(entry));
+    Ok(NO_MESSAGE)
 }
 
 /// Returns the active entries of a branch: the newest summary first, then the entries that it kept
