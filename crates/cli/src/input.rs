@@ -5,7 +5,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use plimsoll::foreign::{Protocol, Repair, Target, without_half_characters};
-use plimsoll::logs::{self, SessionLog};
+use plimsoll::logs::{self, LogError, SessionLog};
 
 use crate::error::CliError;
 
@@ -92,12 +92,11 @@ pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, CliError> {
     if !path.is_file() {
         return Ok(None);
     }
-    match logs::agent_of(path) {
-        Ok(Some(_)) => {}
+    let log = match SessionLog::read(path, None) {
         // Such a file is read, or rejected, as a chat.
-        Ok(None) | Err(_) => return Ok(None),
-    }
-    let log = SessionLog::read(path, None)?;
+        Err(LogError::Unknown { .. } | LogError::Read { .. }) => return Ok(None),
+        log => log?,
+    };
     for damage in &log.damage {
         say!("skipped line {}: {}", damage.line, damage.what);
     }

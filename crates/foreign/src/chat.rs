@@ -14,9 +14,6 @@ use serde_json::{Value, json};
 use crate::protocol::Protocol;
 use crate::unit::{Change, Place, Role, Unit};
 
-/// The turn of a system prompt beside the list.
-const BESIDE: usize = usize::MAX;
-
 /// A chat as units, in the order in which they are written.
 #[derive(Debug, Clone)]
 pub struct Chat<'a> {
@@ -39,7 +36,7 @@ pub(crate) struct Source<'a> {
     changed_keys: BTreeMap<&'static str, Option<String>>,
     /// The places of the entries of a log. `None` for a body.
     log: Option<Vec<String>>,
-    /// The messages of a Messages body, by their turn.
+    /// The messages of a Messages body, by their entry, which is their turn.
     turns: BTreeMap<usize, Turn<'a>>,
     /// The next turn without units.
     next_turn: usize,
@@ -49,10 +46,8 @@ pub(crate) struct Source<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Turn<'a> {
     raw: &'a str,
-    /// Its place in the list.
-    entry: usize,
     /// The number of its units.
-    blocks: usize,
+    count: usize,
 }
 
 /// A request, or a bare list of its messages or items, that was parsed before its protocol is known.
@@ -102,15 +97,16 @@ impl<'a> ParsedRequest<'a> {
         };
         if let Some((key, value)) = beside.filter(|(_, value)| !value.is_null()) {
             let raw = chat.source.keys.as_ref().and_then(|keys| keys.get(key));
-            let unit = Unit::of_body(Place::Beside, Role::System, BESIDE, raw, value);
-            chat.units.push(unit);
+            chat.units.push(Unit::beside(raw, value));
         }
         match (list.map(str::trim), values) {
             // It is written as a message of the user if anything changes.
             (Some(_), text @ Value::String(_)) if is_text => {
+                chat.source.next_turn = 1;
                 chat.own_entry(0, None, json!({"role": "user", "content": text}));
             }
             (Some(raw), Value::Array(values)) => {
+                chat.source.next_turn = values.len();
                 let raws: Vec<&'a RawValue> = parse(raw)?;
                 for (entry, (raw, value)) in raws.into_iter().zip(values).enumerate() {
                     match protocol {
@@ -159,8 +155,7 @@ impl<'a> Chat<'a> {
             unit.turn = turn;
         }
         if let (Some(value), Some(_)) = (instructions, protocol.beside()) {
-            let unit = Unit::of_body(Place::Beside, Role::System, BESIDE, None, value);
-            units.insert(0, unit);
+            units.insert(0, Unit::beside(None, value));
         }
         let source = Source {
             keys: Some(RawObject::default()),
@@ -233,13 +228,14 @@ impl<'a> Chat<'a> {
     #[must_use]
     pub fn place(&self, unit: usize) -> String {
         let rest = self.units.get(unit..).unwrap_or_default();
-        match rest.iter().find_map(|unit| unit.place) {
-            Some(Place::Beside) => self.protocol.beside().unwrap_or("system").to_owned(),
-            Some(Place::Entry { entry, .. }) => match &self.source.log {
-                Some(places) => places.get(entry).cloned().unwrap_or_default(),
-                None => format!("{}[{entry}]", self.protocol.list()),
-            },
-            None => "the end".to_owned(),
+        if rest.first().is_some_and(Unit::is_beside) {
+            return self.protocol.beside().unwrap_or("system").to_owned();
+        }
+        let place = rest.iter().find_map(|unit| unit.place);
+        match (place, &self.source.log) {
+            (None, _) => "the end".to_owned(),
+            (Some(Place { entry, .. }), None) => format!("{}[{entry}]", self.protocol.list()),
+            (Some(place), Some(places)) => places.get(place.entry).cloned().unwrap_or_default(),
         }
     }
 
@@ -314,7 +310,7 @@ impl<'a> Chat<'a> {
         let mut entries: Vec<Range<usize>> = Vec::new();
         let mut open = None;
         for (at, unit) in self.units.iter().enumerate() {
-            if !unit.is_left() || unit.turn == BESIDE {
+            if !unit.is_left() || unit.is_beside() {
                 continue;
             }
             let joins = self.protocol == Protocol::Messages && unit.role != Role::Own;
@@ -339,8 +335,8 @@ impl<'a> Chat<'a> {
         }
         let turn = self.source.turns.get(&first.turn);
         let is_whole = |turn: &&Turn<'_>| {
-            let entry = turn.entry;
-            let places = (0..turn.blocks).map(|block| Some(Place::Entry { entry, block }));
+            let entry = first.turn;
+            let places = (0..turn.count).map(|block| Some(Place { entry, block }));
             units.iter().map(|unit| unit.place).eq(places)
                 && units.iter().all(|unit| unit.change() == Change::Unchanged)
         };
@@ -358,10 +354,8 @@ impl<'a> Chat<'a> {
 
     /// Adds an entry that is one unit.
     fn own_entry(&mut self, entry: usize, raw: Option<&'a str>, value: Value) {
-        let place = Place::Entry { entry, block: 0 };
-        let turn = self.new_turn();
-        let unit = Unit::of_body(place, Role::Own, turn, raw, value);
-        self.units.push(unit);
+        let place = Place { entry, block: 0 };
+        self.units.push(Unit::of_body(place, Role::Own, raw, value));
     }
 
     /// Adds the blocks of a message of Messages.
@@ -377,7 +371,6 @@ impl<'a> Chat<'a> {
             self.own_entry(entry, Some(raw), value);
             return Ok(());
         };
-        let turn = self.new_turn();
         let blocks: Vec<(Option<&'a str>, Value)> = match content.take() {
             Value::Array(blocks) => {
                 let keys: RawObject<'a> = parse(raw)?;
@@ -387,16 +380,11 @@ impl<'a> Chat<'a> {
             }
             text => vec![(None, json!({"type": "text", "text": text}))],
         };
-        let read = Turn {
-            raw,
-            entry,
-            blocks: blocks.len(),
-        };
-        self.source.turns.insert(turn, read);
+        let count = blocks.len();
+        self.source.turns.insert(entry, Turn { raw, count });
         for (block, (raw, value)) in blocks.into_iter().enumerate() {
-            let place = Place::Entry { entry, block };
-            self.units
-                .push(Unit::of_body(place, role, turn, raw, value));
+            let place = Place { entry, block };
+            self.units.push(Unit::of_body(place, role, raw, value));
         }
         Ok(())
     }

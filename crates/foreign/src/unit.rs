@@ -7,32 +7,17 @@ use std::sync::OnceLock;
 use plimsoll_wire::__internals::parse;
 use serde_json::Value;
 
-/// The place of a unit in its input.
-///
-/// `entry` counts the entries, from 0: of the list of messages or items in a request body, or of the active branch
-/// of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
-    /// The system prompt beside the list: `system` of Messages, `instructions` of Responses.
-    Beside,
-    /// A unit of the list.
-    Entry {
-        /// The number of the entry.
-        entry: usize,
-        /// The number of the unit within its entry, from 0.
-        block: usize,
-    },
-}
+/// The turn of the system prompt beside the list.
+const BESIDE: usize = usize::MAX;
 
-impl Place {
-    /// Returns the number of the entry. `None` for a prompt beside the list.
-    #[must_use]
-    pub fn entry(self) -> Option<usize> {
-        match self {
-            Self::Beside => None,
-            Self::Entry { entry, .. } => Some(entry),
-        }
-    }
+/// The place of a unit in its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The number of the entry, from 0: in the list of messages or items of a request body, or on the active branch of
+    /// a log.
+    pub entry: usize,
+    /// The number of the unit within its entry, from 0.
+    pub block: usize,
 }
 
 /// The role in which a unit is sent.
@@ -72,10 +57,8 @@ impl Role {
 pub enum Change {
     /// The unit is as it was in the input. Writers copy its bytes.
     Unchanged,
-    /// The unit has another content, and is written anew in its place.
+    /// The unit has another content, or was added. It is written anew.
     Changed,
-    /// The unit was added. It has no place in the input.
-    Inserted,
     /// The unit is not written. It stays in the list, so that a report can name it.
     Removed,
 }
@@ -86,7 +69,8 @@ pub enum Change {
 /// body that is no message with a content is one unit, with [`Role::Own`].
 #[derive(Debug, Clone)]
 pub struct Unit<'a> {
-    /// Its place in the input. `None` for an inserted unit. It does not change if the unit is moved.
+    /// Its place in the list of the input. `None` for an inserted unit, and for the system prompt beside the list. It
+    /// does not change if the unit is moved.
     pub place: Option<Place>,
     /// The role in which it is sent.
     pub role: Role,
@@ -103,22 +87,15 @@ pub struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    /// Creates a unit of a request body. `raw` is the text that `value` was parsed from, which is copied as
-    /// long as the unit is unchanged.
-    #[must_use]
-    pub fn of_body(
-        place: Place,
-        role: Role,
-        turn: usize,
-        raw: Option<&'a str>,
-        value: Value,
-    ) -> Self {
+    /// Creates a unit of the input. `raw` is the text that `value` was parsed from, which is copied as long as the unit
+    /// is unchanged.
+    fn read(role: Role, turn: usize, raw: Option<&'a str>, value: Value) -> Self {
         let (parsed, own) = match raw {
             Some(_) => (OnceLock::from(value), None),
             None => (OnceLock::new(), Some(value)),
         };
         Self {
-            place: Some(place),
+            place: None,
             role,
             turn,
             raw: raw.map(Cow::Borrowed),
@@ -128,21 +105,32 @@ impl<'a> Unit<'a> {
         }
     }
 
+    /// Creates a unit of an entry of a body, which is also the number of its message.
+    pub(crate) fn of_body(place: Place, role: Role, raw: Option<&'a str>, value: Value) -> Self {
+        Self {
+            place: Some(place),
+            ..Self::read(role, place.entry, raw, value)
+        }
+    }
+
     /// Creates a unit of a log. `entry` is the number of its entry, `block` its number within that, and `value` its
     /// content in the form of the chat's protocol. [`Chat::of_log`](crate::Chat::of_log) sets its turn.
     #[must_use]
     pub fn of_log(entry: usize, block: usize, role: Role, value: Value) -> Self {
-        let place = Place::Entry { entry, block };
-        Self::of_body(place, role, 0, None, value)
+        Self::of_body(Place { entry, block }, role, None, value)
+    }
+
+    /// Creates the system prompt beside the list.
+    pub(crate) fn beside(raw: Option<&'a str>, value: Value) -> Self {
+        Self::read(Role::System, BESIDE, raw, value)
     }
 
     /// Creates a unit that was not in the input.
     #[must_use]
     pub fn inserted(role: Role, turn: usize, value: Value) -> Self {
         Self {
-            place: None,
-            change: Change::Inserted,
-            ..Self::of_body(Place::Beside, role, turn, None, value)
+            change: Change::Changed,
+            ..Self::read(role, turn, None, value)
         }
     }
 
@@ -195,7 +183,7 @@ impl<'a> Unit<'a> {
     /// Checks whether the unit is the system prompt beside the list.
     #[must_use]
     pub fn is_beside(&self) -> bool {
-        self.place == Some(Place::Beside)
+        self.turn == BESIDE
     }
 
     /// Checks whether the unit is written.

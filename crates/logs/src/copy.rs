@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use plimsoll_foreign::{Change, Place, Role, Unit};
+use plimsoll_foreign::{Change, Role, Unit};
 use plimsoll_wire::__internals::RawObject;
 use serde_json::Value;
 
@@ -231,22 +231,19 @@ impl<'u> Group<'u> {
 }
 
 fn entry_of(unit: &Unit<'_>) -> Option<usize> {
-    unit.place.and_then(Place::entry)
+    unit.place.map(|place| place.entry)
 }
 
 /// Returns the number of a unit in the content of its entry, or `None` if it is new.
 pub(crate) fn block_of(unit: &Unit<'_>) -> Option<usize> {
-    match unit.place? {
-        Place::Entry { block, .. } => Some(block),
-        Place::Beside => None,
-    }
+    unit.place.map(|place| place.block)
 }
 
 /// Returns the units that are written. A system prompt beside the list is not part of a log's messages.
 fn written<'u>(units: &'u [Unit<'u>]) -> impl Iterator<Item = &'u Unit<'u>> {
     units
         .iter()
-        .filter(|unit| unit.is_left() && unit.place != Some(Place::Beside))
+        .filter(|unit| unit.is_left() && !unit.is_beside())
 }
 
 /// Returns the entries of the copy: neighbors of one entry together. If a result is part of its call's entry, it

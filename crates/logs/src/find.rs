@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::agent::Agent;
+use crate::copy::stem;
 use crate::opencode;
 use crate::session::{SessionLog, text};
 
@@ -27,8 +28,14 @@ pub struct Candidate {
     pub session: Option<String>,
     /// The time of the last change.
     pub modified: SystemTime,
-    /// The size of the file in bytes.
-    pub bytes: u64,
+}
+
+impl Candidate {
+    /// Returns the id by which a session can be named: its id in a database, or its file name.
+    #[must_use]
+    pub fn id(&self) -> String {
+        self.session.clone().unwrap_or_else(|| stem(&self.path))
+    }
 }
 
 /// Returns the sessions of one agent, or of all agents, the newest first. `variable` reads
@@ -140,7 +147,6 @@ fn collect(agent: Agent, folder: &Path, depth: usize, found: &mut Vec<Candidate>
             path: path.clone(),
             session,
             modified,
-            bytes: metadata.len(),
         }));
     }
 }

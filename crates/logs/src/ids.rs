@@ -18,27 +18,21 @@ impl Ids {
         }
     }
 
-    fn next<const LEN: usize>(&mut self) -> [u8; LEN] {
+    fn next(&mut self) -> blake3::Hash {
         self.count += 1;
-        let mut bytes = [0; LEN];
-        blake3::Hasher::new_keyed(self.seed.as_bytes())
-            .update(&self.count.to_le_bytes())
-            .finalize_xof()
-            .fill(&mut bytes);
-        bytes
+        blake3::keyed_hash(self.seed.as_bytes(), &self.count.to_le_bytes())
     }
 
     /// Returns the next id as hexadecimal digits, at most 64.
     pub fn hex(&mut self, digits: usize) -> String {
-        let hex = blake3::Hash::from_bytes(self.next()).to_hex();
-        hex.as_str().chars().take(digits).collect()
+        self.next().to_hex().chars().take(digits).collect()
     }
 
     /// Returns the next id in the form of a random UUID (version 4).
     pub fn uuid(&mut self) -> String {
-        uuid::Builder::from_random_bytes(self.next())
-            .into_uuid()
-            .to_string()
+        let random = self.next().as_bytes().first_chunk().copied();
+        let id = uuid::Builder::from_random_bytes(random.unwrap_or_default());
+        id.into_uuid().to_string()
     }
 }
 

@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::agent::Agent;
+use crate::detect::{HEAD, SQLITE, detect};
 use crate::error::LogError;
 use crate::opencode;
 use crate::session::SessionLog;
@@ -32,39 +33,20 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Editors of Windows put it before the text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
-/// Opens a file and decompresses it if its first bytes indicate a compression format.
+/// Decompresses an input if its first bytes indicate a compression format. A small input may become a very large one.
 ///
 /// # Errors
 ///
-/// [`LogError::Read`], also for a directory or a file over [`MAX_LOG`]. Reading ends with an error if the decompressed
-/// bytes exceed that limit.
-pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>, LogError> {
-    unpack(BufReader::new(file(path)?)).map_err(LogError::read(path))
-}
-
-fn file(path: &Path) -> Result<File, LogError> {
-    let failed = LogError::read(path);
-    let file = File::open(path).map_err(&failed)?;
-    if file.metadata().map_err(&failed)?.len() > MAX_LOG {
-        return Err(failed(too_large()));
-    }
-    Ok(file)
-}
-
-/// Decompresses an input if its first bytes indicate a compression format.
-///
-/// # Errors
-///
-/// Those of the input. Reading ends with [`ErrorKind::UnexpectedEof`] where a compressed input is cut off or
-/// damaged, and with another error after [`MAX_LOG`] bytes.
+/// Those of the input. Reading ends with [`ErrorKind::UnexpectedEof`] where a compressed input is cut off or damaged.
 pub fn unpack(mut input: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>> {
     let head = input.fill_buf()?;
     if head.starts_with(&GZIP) {
-        return Ok(bounded(MultiGzDecoder::new(input)));
+        let unpacked = Unpacked(MultiGzDecoder::new(input));
+        return Ok(Box::new(BufReader::new(unpacked)));
     }
     if head.starts_with(&ZSTD) {
-        let decoder = StreamingDecoder::new(input);
-        return Ok(bounded(decoder.map_err(|error| cut(&error))?));
+        let decoder = StreamingDecoder::new(input).map_err(|error| cut(&error))?;
+        return Ok(Box::new(BufReader::new(Unpacked(decoder))));
     }
     Ok(Box::new(input))
 }
@@ -77,34 +59,19 @@ fn too_large() -> io::Error {
     ))
 }
 
-fn bounded(unpacked: impl Read + 'static) -> Box<dyn BufRead> {
-    Box::new(BufReader::new(Bounded {
-        unpacked,
-        left: MAX_LOG,
-    }))
-}
+/// A decoder whose errors name their cause.
+struct Unpacked<R>(R);
 
-/// A reader that fails after [`MAX_LOG`] bytes, since a small compressed file may contain a very
-/// large one.
-struct Bounded<R> {
-    unpacked: R,
-    left: u64,
-}
-
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.unpacked.read(buffer);
-        let read = read.map_err(|error| match error.kind() {
+        self.0.read(buffer).map_err(|error| match error.kind() {
             // Those of the decoders. The file itself fails with other kinds.
             ErrorKind::UnexpectedEof
             | ErrorKind::InvalidInput
             | ErrorKind::InvalidData
             | ErrorKind::Other => cut(&error),
             _ => error,
-        })?;
-        let left = self.left.checked_sub(read as u64);
-        self.left = left.ok_or_else(too_large)?;
-        Ok(read)
+        })
     }
 }
 
@@ -115,11 +82,11 @@ fn cut(error: &dyn std::fmt::Display) -> io::Error {
 }
 
 /// The place of an entry in a log.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EntryPlace {
     /// The position of its first byte in the file.
     offset: u64,
-    bytes: usize,
+    pub(crate) bytes: usize,
     /// The number of the line, or of the message in a list, from 1. A document is one line.
     number: u32,
     is_listed: bool,
@@ -190,19 +157,13 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A piece of a log.
-enum Piece<'a> {
-    Entry(Entry<'a>),
-    /// A part that is no entry, and why.
-    Damage(EntryPlace, String),
-    /// The number of halves of characters that were replaced in a place.
-    Halves(String, usize),
-}
+/// Takes an entry of a log.
+type Each<'e> = &'e mut dyn FnMut(&mut SessionLog, &Entry<'_>);
 
 /// The file of a session, not compressed.
 #[derive(Debug)]
 pub(crate) struct LogFile {
-    agent: Agent,
+    pub(crate) agent: Agent,
     file: File,
     /// Whether its lines are a session of a database: its data, and then its messages.
     is_session: bool,
@@ -210,26 +171,37 @@ pub(crate) struct LogFile {
 
 impl LogFile {
     /// Opens a log. A compressed log, and a session in a database, become a temporary file without a name.
-    pub(crate) fn open(agent: Agent, path: &Path, session: Option<&str>) -> Result<Self, LogError> {
+    pub(crate) fn open(path: &Path, session: Option<&str>) -> Result<Self, LogError> {
         let failed = LogError::read(path);
-        let is_session = agent == Agent::Opencode && opencode::is_database(path)?;
-        let mut file = file(path)?;
-        let mut head = [0; ZSTD.len()];
-        let read = file.read(&mut head).and_then(|_| file.rewind());
+        let mut file = File::open(path).map_err(&failed)?;
+        if file.metadata().map_err(&failed)?.len() > MAX_LOG {
+            return Err(failed(too_large()));
+        }
+        let mut packed = BufReader::new(file.try_clone().map_err(&failed)?);
+        let start = packed.fill_buf().map_err(&failed)?;
+        let is_packed = start.starts_with(&GZIP) || start.starts_with(&ZSTD);
+        let mut input = unpack(packed).map_err(&failed)?.take(MAX_LOG + 1);
+        let mut head = Vec::new();
+        let read = input.by_ref().take(HEAD as u64).read_to_end(&mut head);
         read.map_err(&failed)?;
-        if is_session || head.starts_with(&GZIP) || head == ZSTD {
-            let copy = tempfile::tempfile().map_err(&failed)?;
-            let mut out = BufWriter::new(&copy);
+        let agent = detect(&head).ok_or_else(|| LogError::Unknown {
+            path: path.to_owned(),
+        })?;
+        let is_session = head.starts_with(SQLITE);
+        if is_session || is_packed {
+            file = tempfile::tempfile().map_err(&failed)?;
+            let mut out = BufWriter::new(&file);
             if is_session {
                 opencode::write_rows(path, session.unwrap_or_default(), &mut out)?;
             } else {
-                let input = unpack(BufReader::new(file));
-                let copied = input.and_then(|mut input| io::copy(&mut input, &mut out));
-                copied.map_err(&failed)?;
+                let written = out.write_all(&head);
+                let written = written.and_then(|()| io::copy(&mut input, &mut out));
+                written.map_err(&failed)?;
+                if input.limit() == 0 {
+                    return Err(failed(too_large()));
+                }
             }
             out.flush().map_err(&failed)?;
-            drop(out);
-            file = copy;
         }
         Ok(Self {
             agent,
@@ -248,14 +220,13 @@ impl LogFile {
         Ok(text)
     }
 
-    /// Calls `each` with every piece, in the order of the file. A line above [`MAX_LINE`] is damage.
-    fn for_each(&self, each: &mut dyn FnMut(Piece<'_>)) -> io::Result<()> {
+    /// Reads the entries in the order of the file. A line above [`MAX_LINE`] is damage.
+    fn read(&self, log: &mut SessionLog, each: Each<'_>) -> io::Result<()> {
         let mut place = EntryPlace::default();
         if let Some(mut text) = self.document()? {
             place.number = 1;
-            let halves = replace_half_characters(&mut text);
-            each(Piece::Halves("the file".to_owned(), halves));
-            self.objects(place, &text, each);
+            log.replaced(replace_half_characters(&mut text), "the file");
+            self.objects(place, &text, log, each);
             return Ok(());
         }
         let mut input = self.input()?;
@@ -273,14 +244,14 @@ impl LogFile {
             if text.len() as u64 > MAX_LINE && text.last() != Some(&b'\n') {
                 place.bytes += input.skip_until(b'\n')?;
                 let what = format!("longer than {MAX_LINE} bytes");
-                each(Piece::Damage(place, what));
+                log.damaged(place, place.bytes, what);
                 continue;
             }
             let halves = replace_half_characters(&mut text);
             if halves > 0 {
-                each(Piece::Halves(format!("line {line}"), halves));
+                log.replaced(halves, format!("line {line}"));
             }
-            self.objects(place, &text, each);
+            self.objects(place, &text, log, each);
         }
         Ok(())
     }
@@ -310,9 +281,9 @@ impl LogFile {
         Ok((facts.is_document || is_json(&text)).then_some(text))
     }
 
-    /// Calls `each` with the objects in a text, and the messages in their lists. A line is usually one object, and
-    /// several if a crash lost the line end between them.
-    fn objects(&self, place: EntryPlace, whole: &[u8], each: &mut dyn FnMut(Piece<'_>)) {
+    /// Reads the objects in a text, and the messages in their lists. A line is usually one object, and several if a
+    /// crash lost the line end between them.
+    fn objects(&self, place: EntryPlace, whole: &[u8], log: &mut SessionLog, each: Each<'_>) {
         let lists = &self.agent.facts().lists;
         let mut rest = without_mark(whole);
         loop {
@@ -332,7 +303,7 @@ impl LogFile {
             });
             let list: Vec<&RawValue> = list.unwrap_or_default();
             let place = place.of_part(whole, text);
-            each(self.piece(place, keys.map(|keys| Entry { place, text, keys })));
+            log.take(place, keys.map(|keys| Entry { place, text, keys }), each);
             for (number, raw) in (1..).zip(list) {
                 let raw = raw.get().as_bytes();
                 let place = EntryPlace {
@@ -340,20 +311,7 @@ impl LogFile {
                     is_listed: true,
                     ..place.of_part(text, raw)
                 };
-                each(self.piece(place, Entry::parse(place, raw)));
-            }
-        }
-    }
-
-    fn piece<'t>(&self, place: EntryPlace, entry: serde_json::Result<Entry<'t>>) -> Piece<'t> {
-        match entry {
-            Ok(entry) => Piece::Entry(entry),
-            Err(error) if error.is_eof() => {
-                Piece::Damage(place, "cut off in the middle".to_owned())
-            }
-            Err(error) => {
-                let agent = self.agent.title();
-                Piece::Damage(place, format!("not an entry of {agent}: {error}"))
+                log.take(place, Entry::parse(place, raw), each);
             }
         }
     }
@@ -364,27 +322,8 @@ pub(crate) fn for_each_entry(
     log: &mut SessionLog,
     mut each: impl FnMut(&mut SessionLog, &Entry<'_>),
 ) -> Result<(), LogError> {
-    let file = Arc::clone(&log.file);
-    let read = file.for_each(&mut |piece| match piece {
-        Piece::Entry(entry) => each(log, &entry),
-        Piece::Halves(place, count) => log.replaced(count, place),
-        Piece::Damage(place, why) => log.damaged(place, place.bytes, why),
-    });
+    let read = Arc::clone(&log.file).read(log, &mut each);
     read.map_err(LogError::read(&log.path))
-}
-
-/// Returns the place of the last entry of this kind.
-pub(crate) fn newest_place(
-    log: &SessionLog,
-    is_wanted: impl Fn(&Entry<'_>) -> bool,
-) -> Result<Option<EntryPlace>, LogError> {
-    let mut newest = None;
-    let read = log.file.for_each(&mut |piece| match piece {
-        Piece::Entry(entry) if is_wanted(&entry) => newest = Some(entry.place),
-        _ => {}
-    });
-    read.map_err(LogError::read(&log.path))?;
-    Ok(newest)
 }
 
 /// Returns the raw text of a value. `a.b` is a key of an object.

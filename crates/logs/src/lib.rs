@@ -37,5 +37,4 @@ pub use error::LogError;
 pub use find::{Candidate, MAX_CANDIDATES, find, folders, place_of_copy};
 pub use ids::Ids;
 pub use input::{MAX_LINE, MAX_LOG, unpack};
-pub use read::agent_of;
 pub use session::{Damage, MAX_DAMAGE, ReportedSize, SessionLog};

@@ -1,13 +1,11 @@
 //! [`SessionLog::read`]: reads logs of all formats. Each format has its own module, whose `read` returns the likely
 //! cause if there is no message.
 
-use std::io::Read;
 use std::path::Path;
 
 use crate::agent::Agent;
-use crate::detect::{HEAD, detect};
 use crate::error::LogError;
-use crate::input::{LogFile, open};
+use crate::input::LogFile;
 use crate::session::SessionLog;
 use crate::{claude_code, codex, gemini, opencode, pi, trajectory};
 
@@ -23,12 +21,8 @@ impl SessionLog {
     /// [`LogError`] with the remedy. Damage inside a log is no error; see
     /// [`damage`](SessionLog::damage).
     pub fn read(path: &Path, session: Option<&str>) -> Result<Self, LogError> {
-        let agent = agent_of(path)?.ok_or_else(|| LogError::Unknown {
-            path: path.to_owned(),
-        })?;
-        let file = LogFile::open(agent, path, session)?;
-        let mut log = Self::new(agent, path, file);
-        let why = match agent {
+        let mut log = Self::new(path, LogFile::open(path, session)?);
+        let why = match log.agent {
             Agent::ClaudeCode => claude_code::read(&mut log)?,
             Agent::Codex => codex::read(&mut log)?,
             Agent::Opencode => opencode::read(&mut log)?,
@@ -39,16 +33,4 @@ impl SessionLog {
         };
         log.checked(why)
     }
-}
-
-/// Returns the agent that wrote a file, or `None` if it is no session log.
-///
-/// # Errors
-///
-/// [`LogError::Read`], also for a directory or a file over [`MAX_LOG`](crate::MAX_LOG).
-pub fn agent_of(path: &Path) -> Result<Option<Agent>, LogError> {
-    let mut head = Vec::new();
-    let read = open(path)?.take(HEAD as u64).read_to_end(&mut head);
-    read.map_err(LogError::read(path))?;
-    Ok(detect(&head))
 }

@@ -98,7 +98,8 @@ pub struct Damage {
 }
 
 impl SessionLog {
-    pub(crate) fn new(agent: Agent, path: &Path, file: LogFile) -> Self {
+    pub(crate) fn new(path: &Path, file: LogFile) -> Self {
+        let agent = file.agent;
         Self {
             agent,
             path: path.to_owned(),
@@ -158,7 +159,7 @@ impl SessionLog {
     #[must_use]
     pub fn lost_tokens(&self, units: usize) -> u64 {
         let units = self.units.get(..units).unwrap_or(&self.units);
-        let last = units.last().and_then(|unit| unit.place?.entry());
+        let last = units.last().and_then(|unit| Some(unit.place?.entry));
         let last = last.and_then(|entry| self.branch.get(entry));
         let last = last.map_or(usize::MAX, |entry| entry.place.number());
         let damage = self.damage.iter();
@@ -208,6 +209,25 @@ impl SessionLog {
         if self.damage.len() < MAX_DAMAGE {
             let (line, what) = (place.number(), what.into());
             self.damage.push(Damage { line, what, bytes });
+        }
+    }
+
+    /// Takes an entry. One that is no JSON object is damage.
+    pub(crate) fn take(
+        &mut self,
+        place: EntryPlace,
+        entry: serde_json::Result<Entry<'_>>,
+        each: &mut dyn FnMut(&mut Self, &Entry<'_>),
+    ) {
+        match entry {
+            Ok(entry) => each(self, &entry),
+            Err(error) if error.is_eof() => {
+                self.damaged(place, place.bytes, "cut off in the middle");
+            }
+            Err(error) => {
+                let what = format!("not an entry of {}: {error}", self.agent.title());
+                self.damaged(place, place.bytes, what);
+            }
         }
     }
 

@@ -40,29 +40,23 @@ impl FoundSession {
     fn of(candidate: Candidate) -> Self {
         let modified = candidate.modified.duration_since(SystemTime::UNIX_EPOCH);
         let log = SessionLog::read(&candidate.path, candidate.session.as_deref());
-        let mut found = Self {
+        let log = log.map(|log| Diagnosis::of(log, Reasoning::Keep).0);
+        let read = log.as_ref().ok();
+        Self {
             agent: candidate.agent.name(),
-            id: id_of(&candidate),
+            id: candidate.id(),
             path: candidate.path.clone(),
             modified: modified.unwrap_or_default().as_secs(),
-            title: String::new(),
-            directory: None,
-            tokens: None,
-            wrong: Vec::new(),
-            is_copy: false,
+            tokens: read.and_then(|read| read.used),
+            wrong: read.map(Diagnosis::wrong).unwrap_or_default(),
+            is_copy: read.is_some_and(|read| read.log.is_copy()),
+            directory: read.and_then(|read| read.log.directory.clone()),
+            title: match log {
+                Ok(read) => read.log.title.unwrap_or_default(),
+                Err(error) => error.to_string(),
+            },
             candidate,
-        };
-        match log.map(|log| Diagnosis::of(log, Reasoning::Keep).0) {
-            Ok(read) => {
-                found.tokens = read.used;
-                found.wrong = read.wrong();
-                found.is_copy = read.log.is_copy();
-                found.title = read.log.title.unwrap_or_default();
-                found.directory = read.log.directory;
-            }
-            Err(error) => found.title = error.to_string(),
         }
-        found
     }
 
     /// Describes the session on a few lines.
@@ -102,8 +96,8 @@ pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
 
 /// Chooses the session to rescue among the newest ones: those of this folder, if there are any, and of
 /// these the one with something wrong. If there are several, the user chooses at the terminal, and the
-/// newest is taken without one. Never chooses a copy with nothing wrong.
-pub(super) async fn broken(from: Option<Agent>) -> Result<Candidate, CliError> {
+/// newest is taken without one. Never chooses a copy with nothing wrong. Reads it.
+pub(super) async fn broken(from: Option<Agent>) -> Result<SessionLog, CliError> {
     let found = logs::find(&paths::variable, from).into_iter().take(LISTED);
     let mut sessions: Vec<FoundSession> = found.map(FoundSession::of).collect();
     if sessions.is_empty() {
@@ -130,47 +124,42 @@ pub(super) async fn broken(from: Option<Agent>) -> Result<Candidate, CliError> {
         for (number, session) in (1..).zip(&sessions) {
             note!("{number:>2}  {}", session.lines().join("\n    "));
         }
-        let chosen = ask::number(sessions).await;
-        return chosen.map(|session| session.candidate).ok_or_else(|| {
+        let chosen = ask::number(sessions).await.ok_or_else(|| {
             CliError::usage("no session was chosen; `plimsoll rescue --list` lists them")
-        });
+        })?;
+        return read(&chosen.candidate);
     }
     if count > 1 {
         note!("the newest of {count} sessions with faults; `plimsoll rescue --list` lists them");
     }
-    let newest = sessions.into_iter().next();
-    newest.map(|session| session.candidate).ok_or_else(|| {
-        CliError::failed(
+    match sessions.first() {
+        Some(newest) => read(&newest.candidate),
+        None => Err(CliError::failed(
             "there are only copies that Plimsoll wrote, and nothing is wrong with them; to rescue one \
              again, name it: `plimsoll rescue --list` lists them",
-        )
-    })
+        )),
+    }
 }
 
-/// Returns the newest session, to import it.
-pub(crate) fn newest(from: Option<Agent>) -> Result<Candidate, CliError> {
+/// Reads the newest session, to import it.
+pub(crate) fn newest(from: Option<Agent>) -> Result<SessionLog, CliError> {
     let found = logs::find(&paths::variable, from);
-    let newest = found.into_iter().next();
-    newest.ok_or_else(|| none_found(from, "sessions import"))
+    let newest = found.first();
+    read(newest.ok_or_else(|| none_found(from, "sessions import"))?)
 }
 
-/// Finds a session by its file or its id.
-pub(super) fn named(path: &Path, from: Option<Agent>) -> Result<Candidate, CliError> {
+/// Reads a session, which is named by its file or its id.
+pub(super) fn named(path: &Path, from: Option<Agent>) -> Result<SessionLog, CliError> {
     if path.exists() || path.components().count() > 1 {
-        return Ok(Candidate {
-            agent: from.unwrap_or(Agent::ClaudeCode),
-            // The command that resumes the copy runs in the folder of the session.
-            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-            session: None,
-            modified: SystemTime::UNIX_EPOCH,
-            bytes: 0,
-        });
+        // The command that resumes the copy runs in the folder of the session.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        return Ok(SessionLog::read(&path, None)?);
     }
     let id = path.to_string_lossy();
     let found = logs::find(&paths::variable, from).into_iter();
-    let mut named = found.filter(|one| id_of(one).contains(id.as_ref()));
+    let mut named = found.filter(|one| one.id().contains(id.as_ref()));
     match (named.next(), named.next()) {
-        (Some(one), None) => Ok(one),
+        (Some(one), None) => read(&one),
         (Some(_), Some(_)) => Err(CliError::usage(format!(
             "`{id}` is part of several session names; give more of it, or the file"
         ))),
@@ -180,13 +169,8 @@ pub(super) fn named(path: &Path, from: Option<Agent>) -> Result<Candidate, CliEr
     }
 }
 
-/// Returns the id by which a session can be named: its id in a database, or its file name.
-fn id_of(one: &Candidate) -> String {
-    let name = || {
-        let name = one.path.file_stem().unwrap_or_default().to_string_lossy();
-        name.trim_end_matches(".jsonl").to_owned()
-    };
-    one.session.clone().unwrap_or_else(name)
+fn read(one: &Candidate) -> Result<SessionLog, CliError> {
+    Ok(SessionLog::read(&one.path, one.session.as_deref())?)
 }
 
 /// Returns the error that there is no session, with the command that takes a file.

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use plimsoll::ContextStrategy;
-use plimsoll::logs::{self, Agent, SessionLog};
+use plimsoll::logs::{self, Agent};
 
 use crate::chat_file;
 use crate::compact::filter;
@@ -81,11 +81,10 @@ pub(crate) async fn run(args: &RescueArgs) -> Result<u8, CliError> {
             "`unlimited` removes nothing, so --budget has no effect; choose another policy, or leave it out",
         ));
     }
-    let chosen = match &args.session {
+    let log = match &args.session {
         Some(name) => choose::named(name, args.from)?,
         None => choose::broken(args.from).await?,
     };
-    let log = SessionLog::read(&chosen.path, chosen.session.as_deref())?;
     let (diagnosis, chat) = Diagnosis::of(log, chat_file::reasoning(args.drop_thinking));
     let mut treatment = Treatment::begin(diagnosis, chat)?;
     if !args.json {

@@ -80,10 +80,7 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
 /// Reads the session log of another agent. Returns `None` if the file is something else.
 fn log(args: &ImportArgs) -> Result<Option<SessionLog>, CliError> {
     let mut log = match &args.file {
-        None => {
-            let found = crate::rescue::newest(args.from)?;
-            Some(SessionLog::read(&found.path, found.session.as_deref())?)
-        }
+        None => Some(crate::rescue::newest(args.from)?),
         Some(path) => input::session_log(path)?,
     };
     if let Some(log) = &mut log {

@@ -76,9 +76,8 @@ fn join(patient: &mut Patient<'_, '_>, to: usize, from: usize) {
         return;
     };
     let content = joined(&said(first.value()), &said(&second));
-    let calls = list(first.value(), "tool_calls").iter();
-    let calls = calls.chain(list(&second, "tool_calls"));
-    let calls: Vec<Value> = calls.cloned().collect();
+    let calls = [first.value(), &second].map(|message| list(message, "tool_calls"));
+    let calls = calls.concat();
     let first = first.edit();
     set(first, "content", content);
     unset(first, &["refusal"]);

@@ -11,7 +11,7 @@ use super::piece::{
     as_text, convert, is_file, kind, name_call, part_as_text, said_part, text_part,
 };
 use super::shapes::reshape;
-use crate::unit::{Place, Role, Unit};
+use crate::unit::{Role, Unit};
 
 /// The longest name of a tool.
 const MAX_NAME: usize = 128;
@@ -102,8 +102,7 @@ pub(super) fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) 
     let units = &mut patient.chat.units;
     let is_prompt = |unit: &Unit<'_>| unit.is_beside() && unit.is_left();
     if !units.first().is_some_and(is_prompt) {
-        let unit = Unit::of_body(Place::Beside, Role::System, usize::MAX, None, json!([]));
-        units.insert(0, unit);
+        units.insert(0, Unit::beside(None, json!([])));
     }
     if let Some(unit) = units.first_mut() {
         let mut blocks = match unit.value() {

@@ -2,6 +2,8 @@
 //! from the beginning of its tool loop on, reasoning that a server of Chat Completions requires is there, and a
 //! request asks for thinking only if its current tool loop began with it.
 
+use std::mem;
+
 use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::__internals::{list, set, text, unset};
 use plimsoll_wire::Target;
@@ -128,7 +130,7 @@ fn is_last_of_turn(units: &[Unit<'_>], at: usize) -> bool {
     rest.all(is_thinking)
 }
 
-/// The tool loops of a chat. A message of the user's without results begins another one.
+/// The tool loops of a chat. A message of the user's without results, which would come first, begins another one.
 #[derive(Default)]
 struct ToolLoops {
     /// The first unit of each of these messages.
@@ -139,20 +141,19 @@ struct ToolLoops {
 
 impl ToolLoops {
     fn of(units: &[Unit<'_>]) -> Self {
-        let left = units.iter().enumerate().filter(|(_, unit)| unit.is_left());
-        let left: Vec<(usize, &Unit<'_>)> = left.collect();
-        let message = |unit: &Unit<'_>| (unit.turn, unit.role);
         let (mut loops, mut is_after_answer) = (Self::default(), false);
-        for message in left.chunk_by(|(_, one), (_, next)| message(one) == message(next)) {
-            let Some((at, first)) = message.first() else {
+        let mut last = None;
+        let left = units.iter().enumerate().filter(|(_, unit)| unit.is_left());
+        for (at, unit) in left {
+            let message = Some((unit.turn, unit.role));
+            if mem::replace(&mut last, message) == message {
                 continue;
-            };
-            let is_answer = first.role == Role::Assistant;
-            let mut own = message.iter();
+            }
+            let is_answer = unit.role == Role::Assistant;
             if is_answer && (is_after_answer || loops.start.is_none()) {
-                loops.start = Some(*at);
-            } else if !is_answer && !own.any(|(_, unit)| kind(unit.value()) == "tool_result") {
-                loops.begins.push(*at);
+                loops.start = Some(at);
+            } else if !is_answer && kind(unit.value()) != "tool_result" {
+                loops.begins.push(at);
                 loops.start = None;
             }
             is_after_answer = is_answer;

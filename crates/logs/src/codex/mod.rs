@@ -7,9 +7,8 @@ pub(crate) mod exec;
 use plimsoll_foreign::{Role, Unit};
 use serde_json::{Value, json};
 
-use crate::copy::keys;
 use crate::error::LogError;
-use crate::input::{EntryPlace, for_each_entry, newest_place};
+use crate::input::{EntryPlace, for_each_entry};
 use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, text};
 
@@ -18,20 +17,10 @@ const NOT_COPIED: [&str; 4] = ["token_count", "error", "stream_error", "context_
 
 /// Reads a log and returns the history that Codex would send next.
 pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
-    // Items before it were replaced. A log may have a thousand times as many as the history. Turns that the user took
-    // back are counted by the messages of the user.
-    let replaced = newest_place(log, |entry| {
-        let payload = entry.raw("payload");
-        let payload = payload.filter(|_| entry.raw("type") == Some("\"compacted\""));
-        let history = keys(payload).get("replacement_history");
-        history.is_some_and(|history| history.starts_with('['))
-    })?;
     for_each_entry(log, |log, entry| {
         let kind = entry.text("type").unwrap_or_default();
         match entry.value("payload") {
             Ok(Value::Null) => log.damaged(entry.place, 0, format!("its {kind} is missing")),
-            Ok(item)
-                if kind == "response_item" && Some(entry.place) < replaced && !is_users(&item) => {}
             Ok(payload) => {
                 log.began = log.began.take().or_else(|| entry.text("timestamp"));
                 take(log, entry.place, &kind, payload);
@@ -69,6 +58,7 @@ fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value)
             let items = payload.get_mut("replacement_history").map(Value::take);
             if let Some(Value::Array(items)) = items {
                 log.units.clear();
+                log.branch.retain(|entry| entry.units == 0);
                 let items = items.into_iter().enumerate();
                 log.push(place, items.map(|(at, item)| (at, Role::Own, item)));
                 return;
@@ -86,10 +76,7 @@ fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value)
 }
 
 fn is_of_user(unit: &Unit<'_>) -> bool {
-    is_users(unit.value())
-}
-
-fn is_users(item: &Value) -> bool {
+    let item = unit.value();
     text(item, "/type") == Some("message") && text(item, "/role") == Some("user")
 }
 
@@ -113,7 +100,7 @@ fn event(log: &mut SessionLog, place: EntryPlace, event: &Value) {
         "thread_rolled_back" => {
             for _ in 0..number("/num_turns").unwrap_or_default() {
                 let from = log.units.iter().rposition(is_of_user).unwrap_or_default();
-                let entry = log.units.get(from).and_then(|unit| unit.place?.entry());
+                let entry = log.units.get(from).and_then(|unit| Some(unit.place?.entry));
                 log.units.truncate(from);
                 let Some(entry) = entry else { break };
                 log.branch.truncate(entry);

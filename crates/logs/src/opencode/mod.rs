@@ -4,20 +4,19 @@
 pub(crate) mod copy;
 
 use std::error::Error;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use plimsoll_foreign::Role;
-use plimsoll_wire::__internals::{RawObject, unset};
+use plimsoll_wire::__internals::RawObject;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
 use crate::blocks;
-use crate::detect::SQLITE;
 use crate::error::LogError;
 use crate::find::MAX_CANDIDATES;
-use crate::input::{for_each_entry, open};
+use crate::input::for_each_entry;
 use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, sum, text};
 use crate::tree::{EntryContent, Node, push_again};
@@ -36,16 +35,14 @@ pub(super) struct OpencodeMessage {
 impl OpencodeMessage {
     /// Parses a message of an export.
     pub(super) fn parse(keys: &RawObject<'_>) -> serde_json::Result<Self> {
-        let mut info: Value = serde_json::from_str(keys.get("info").unwrap_or("null"))?;
+        let info: Value = serde_json::from_str(keys.get("info").unwrap_or("null"))?;
         let mut parts: Vec<Value> = serde_json::from_str(keys.get("parts").unwrap_or("[]"))?;
-        let is_damaged = |row: &Value| row.get(DAMAGED).is_some();
-        let has_damage = is_damaged(&info) || parts.iter().any(is_damaged);
-        unset(&mut info, &[DAMAGED]);
-        parts.retain(|part| !is_damaged(part));
+        let is_damaged = info.is_null() || parts.iter().any(Value::is_null);
+        parts.retain(|part| !part.is_null());
         Ok(Self {
             info,
             parts,
-            is_damaged: has_damage,
+            is_damaged,
         })
     }
 }
@@ -146,10 +143,7 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     Ok(NO_MESSAGE)
 }
 
-/// The key that a row of the database has instead of data that is no JSON.
-const DAMAGED: &str = "$damaged";
-
-/// The data of a session, with the keys that `opencode export` writes.
+/// The data of a session, with the keys that `opencode export` writes. Rows below it that are no JSON become `null`.
 const SESSION: &str = "
     SELECT id, json_object('id', id, 'projectID', project_id, 'directory', directory, 'title', title,
         'version', version, 'slug', slug,
@@ -158,20 +152,11 @@ const SESSION: &str = "
     FROM session WHERE id = ?1 OR ?1 = ''
     ORDER BY parent_id IS NOT NULL, time_updated DESC LIMIT 1";
 const MESSAGES: &str = "
-    SELECT id, json_set(iif(json_valid(data), data, json_object('$damaged', 1)), '$.id', id, '$.sessionID', session_id)
+    SELECT id, json_set(iif(json_valid(data), data, 'null'), '$.id', id, '$.sessionID', session_id)
     FROM message WHERE session_id = ?1 ORDER BY time_created, id";
 const PARTS: &str = "
-    SELECT json_set(iif(json_valid(data), data, json_object('$damaged', 1)), '$.id', id, '$.sessionID', ?2,
-        '$.messageID', message_id)
+    SELECT json_set(iif(json_valid(data), data, 'null'), '$.id', id, '$.sessionID', ?2, '$.messageID', message_id)
     FROM part WHERE message_id = ?1 ORDER BY id";
-
-/// Checks whether a file is a database.
-pub(crate) fn is_database(path: &Path) -> Result<bool, LogError> {
-    let mut head = Vec::new();
-    let read = open(path)?.take(SQLITE.len() as u64).read_to_end(&mut head);
-    read.map_err(LogError::read(path))?;
-    Ok(head == SQLITE)
-}
 
 /// Writes a session in a database as lines: its data, and then its messages in the form of an export. An empty id is
 /// that of the newest session.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use plimsoll_logs::{Agent, Ids, LogError, MAX_DAMAGE, SessionLog, agent_of, copy, find};
+use plimsoll_logs::{Agent, Ids, LogError, MAX_DAMAGE, SessionLog, copy, find};
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use tempfile::TempDir;
 
@@ -535,7 +535,8 @@ fn sessions_are_found_where_the_environment_says_the_newest_first() {
     assert_eq!(found, [codex, gemini, claude.clone(), pi]);
     let only = find(&variable, Some(Agent::ClaudeCode));
     assert_eq!(only.len(), 1);
-    assert_eq!(agent_of(&claude).unwrap(), Some(Agent::ClaudeCode));
+    let log = SessionLog::read(&claude, None).unwrap();
+    assert_eq!(log.agent, Agent::ClaudeCode);
     assert!(find(&|_| None, None).is_empty());
 }
 
