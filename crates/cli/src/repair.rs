@@ -85,36 +85,14 @@ pub(crate) fn target(
             None => detected(protocol, request),
         },
     };
-    let looks_like = Target::of_request(request);
-    let (named, own) = (target.protocol(), looks_like.protocol());
-    if named != own && is_certain(&looks_like, request) {
-        return Err(CliError::usage(format!(
+    let (named, own) = (target.protocol(), Target::detect(request));
+    match own.map(|own| own.protocol()).filter(|own| *own != named) {
+        None => Ok(target),
+        Some(own) => Err(CliError::usage(format!(
             "the chat has the protocol {own}, but that of the model or of --protocol is {named}; leave \
              them out, or go on with any model by `plimsoll sessions import FILE`"
-        )));
+        ))),
     }
-    Ok(target)
-}
-
-/// Checks whether the messages, the blocks or the items of a chat tell its protocol. Texts alone tell nothing.
-fn is_certain(looks_like: &Target, request: &Value) -> bool {
-    let messages = request.get("messages").unwrap_or(request).as_array();
-    let is_of_chat = |message: &Value| {
-        let of =
-            |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
-        let role = of(message, "role").unwrap_or_default();
-        let parts = message.get("content").and_then(Value::as_array);
-        let kinds = parts
-            .into_iter()
-            .flatten()
-            .filter_map(|part| of(part, "type"));
-        message.get("tool_calls").is_some_and(Value::is_array)
-            || ["tool", "function", "developer"].contains(&role.as_str())
-            || kinds
-                .into_iter()
-                .any(|kind| kind == "image_url" || kind == "input_audio")
-    };
-    !matches!(looks_like, Target::Chat(_)) || messages.into_iter().flatten().any(is_of_chat)
 }
 
 /// Returns the protocol of a chat: the named one, or the one that it looks like.

@@ -70,15 +70,21 @@ impl Target {
     /// only Anthropic has, belong to Messages. Everything else is Chat Completions.
     #[must_use]
     pub fn of_request(request: &Value) -> Self {
+        Self::detect(request).unwrap_or_default()
+    }
+
+    /// Like [`Target::of_request`], but `None` if nothing speaks for a protocol, as in a chat of texts alone.
+    #[must_use]
+    pub fn detect(request: &Value) -> Option<Self> {
         let model = request.get("model").and_then(Value::as_str);
         let responses = Self::Responses(openai_responses::ResponsesProfile::openai());
         let list = match request {
             Value::Array(list) => list.as_slice(),
-            _ if request.get("input").is_some() => return responses,
+            _ if request.get("input").is_some() => return Some(responses),
             _ => list(request, "messages"),
         };
         if list.iter().any(is_item) || request.is_array() && list.iter().any(has_parts_of_items) {
-            return responses;
+            return Some(responses);
         }
         let named = model.filter(|model| is_claude(model));
         let chats = list.iter().any(is_of_chat);
@@ -86,15 +92,15 @@ impl Target {
         let shaped = is_set_for_messages(request) || list.iter().any(is_of_messages);
         // Claude is also available through Chat Completions.
         if shaped || named.is_some() && !chats {
-            return Self::Messages(named.map_or_else(
+            return Some(Self::Messages(named.map_or_else(
                 anthropic::MessagesProfile::compatible,
                 anthropic::MessagesProfile::of_model,
-            ));
+            )));
         }
         if request.is_array() && list.iter().any(|item| text(item, "type") == "message") {
-            return responses;
+            return Some(responses);
         }
-        Self::default()
+        list.iter().any(speaks_for_chat).then(Self::default)
     }
 
     /// Returns the protocol's name.
@@ -144,6 +150,14 @@ fn has_parts_of_items(message: &Value) -> bool {
 /// Returns `true` for a message that only Chat Completions has.
 fn is_of_chat(message: &Value) -> bool {
     text(message, "role") == "tool" || message.get("tool_calls").is_some()
+}
+
+/// Returns `true` for a message whose role, calls or parts speak for Chat Completions.
+fn speaks_for_chat(message: &Value) -> bool {
+    let mut parts = list(message, "content").iter();
+    message.get("tool_calls").is_some_and(Value::is_array)
+        || ["tool", "function", "developer"].contains(&text(message, "role"))
+        || parts.any(|part| ["image_url", "input_audio"].contains(&text(part, "type")))
 }
 
 /// Returns `true` for a message that only Anthropic has, by its blocks or because it is a reply.
