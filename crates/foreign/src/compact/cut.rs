@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{
-    Budget, Calibration, CannotFit, Gap, Plan, PlanError, Policy, Seq, TokenCounter, Tokens,
-    Transcript, Trigger, ViewLimits,
+    Calibration, CannotFit, Gap, Plan, PlanError, Policy, Seq, TokenCounter, Tokens, Transcript,
+    Trigger, ViewLimits,
 };
 use plimsoll_wire::WireError;
 use thiserror::Error;
@@ -118,18 +118,14 @@ impl<'a> Body<'a> {
         CannotFit { minimum, ..error }
     }
 
-    fn budget(&self, view: &Transcript, line: &ViewLimits) -> Result<Budget, CannotFit> {
-        let overhead = self.overhead(view.counter().as_ref());
-        line.budget(overhead, view.instructions(), Calibration::default())
-    }
-
     fn cut_to(
         &self,
         view: &Transcript,
         policy: &Policy,
         line: &ViewLimits,
     ) -> Result<Option<BodyCut<'a>>, CutError> {
-        let budget = self.budget(view, line)?;
+        let overhead = self.overhead(view.counter().as_ref());
+        let budget = line.budget(overhead, view.instructions(), Calibration::default())?;
         let mut room = budget;
         let mut tokens = view.tokens();
         for tried in 1..=TRIES {
@@ -146,11 +142,10 @@ impl<'a> Body<'a> {
                 return Ok(Some(cut));
             }
             tokens = cut.tokens;
-            let over = tokens.minus(budget.limit) + budget.limit.minus(room.limit);
-            let before = room.limit;
-            room.limit = budget.limit.minus(over);
+            let most = Tokens(room.limit.0 / 4 * 3);
+            room.limit = room.limit.minus(tokens.minus(budget.limit));
             if tried >= FIRST_TRIES {
-                room.limit = room.limit.min(Tokens(before.0 / 4 * 3));
+                room.limit = room.limit.min(most);
             }
             room.trigger = budget.trigger.min(room.limit);
             room.target = budget.target.min(room.limit);

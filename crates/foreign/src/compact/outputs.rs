@@ -18,11 +18,8 @@ const SHORT: Bytes = Bytes(256);
 /// Returns the messages that are such outputs, with the ids of their calls.
 pub(super) fn of(messages: &[Message]) -> BTreeMap<usize, CallId> {
     let messages = messages.iter().enumerate();
-    let outputs = messages.filter_map(|(index, message)| match message {
-        Message::User { parts } => match parts.as_slice() {
-            [Part::Opaque(opaque)] => Some((index, answered(opaque)?)),
-            _ => None,
-        },
+    let outputs = messages.filter_map(|(index, message)| match (message, message.parts()) {
+        (Message::User { .. }, [Part::Opaque(opaque)]) => Some((index, answered(opaque)?)),
         _ => None,
     });
     outputs.collect()

@@ -87,11 +87,9 @@ pub(super) fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) 
         let Some(unit) = patient.left(at).filter(|unit| !unit.is_beside()) else {
             continue;
         };
-        if unit.role != Role::System {
-            is_first = false;
-            continue;
-        }
-        if is_first || !profile.later_system {
+        let is_system = unit.role == Role::System;
+        is_first &= is_system;
+        if is_system && (is_first || !profile.later_system) {
             moved.extend(block(unit.value().clone(), Role::System));
             patient.remove(at, "moved it into the system prompt");
         }
