@@ -75,15 +75,17 @@ pub(crate) fn target(
     request: &Value,
     of_log: Option<&Target>,
 ) -> Result<Target, CliError> {
-    let target = match model {
-        Some(model) => {
+    let target = match (model, protocol, of_log) {
+        (Some(model), ..) => {
             let model = ModelRef::parse(model)?;
             providers::target_of(&model, request).map_err(CliError::usage)?
         }
-        None => match of_log.filter(|_| protocol.is_none()) {
-            Some(target) => target.clone(),
-            None => detected(protocol, request),
-        },
+        (None, None, Some(target)) => target.clone(),
+        (None, protocol, _) => {
+            let model = request.get("model").and_then(Value::as_str);
+            let named = protocol.and_then(|protocol| Target::of_protocol(protocol, model));
+            named.unwrap_or_else(|| Target::of_request(request))
+        }
     };
     let (named, own) = (target.protocol(), Target::detect(request));
     match own.map(|own| own.protocol()).filter(|own| *own != named) {
@@ -93,11 +95,4 @@ pub(crate) fn target(
              them out, or go on with any model by `plimsoll sessions import FILE`"
         ))),
     }
-}
-
-/// Returns the protocol of a chat: the named one, or the one that it looks like.
-fn detected(protocol: Option<&str>, request: &Value) -> Target {
-    let model = request.get("model").and_then(Value::as_str);
-    let named = protocol.and_then(|protocol| Target::of_protocol(protocol, model));
-    named.unwrap_or_else(|| Target::of_request(request))
 }

@@ -79,15 +79,14 @@ pub(super) fn compact(
 
 /// Describes the result of a compaction.
 fn done(view: &Transcript, overhead: Tokens, cut: &BodyCut<'_>) -> Vec<String> {
-    let mut notes = Vec::new();
-    notes.push(format!(
+    let mut notes = vec![format!(
         "{} became {} ({}); {} of {} left",
         counted((overhead + view.tokens()).0, "token"),
         overhead + cut.tokens,
         cut.plan.stages.join(", "),
         cut.left,
         counted(view.items().len(), "message"),
-    ));
+    )];
     let is_thinking = |repair: &&Repair| repair.fix == "thinking";
     let (thinking, others): (Vec<_>, Vec<_>) = cut.repairs.iter().partition(is_thinking);
     if !thinking.is_empty() {
