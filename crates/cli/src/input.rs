@@ -83,8 +83,9 @@ pub(crate) fn target_of(log: &SessionLog) -> Target {
         .model
         .as_deref()
         .filter(|model| model.starts_with("claude"));
-    let model = model.filter(|_| log.protocol == Protocol::Messages);
-    Target::of_protocol(log.protocol.name(), model).unwrap_or_default()
+    let protocol = log.agent.protocol();
+    let model = model.filter(|_| protocol == Protocol::Messages);
+    Target::of_protocol(protocol.name(), model).unwrap_or_default()
 }
 
 /// Reads a file as the session log of another agent. Returns `None` if it is something else.

@@ -117,7 +117,8 @@ impl Agent {
     }
 
     /// Returns the protocol of the units of the agent's logs.
-    pub(crate) fn protocol(self) -> Protocol {
+    #[must_use]
+    pub fn protocol(self) -> Protocol {
         match self {
             Self::Codex | Self::CodexExec => Protocol::Responses,
             Self::OpenHands | Self::SweAgent | Self::MiniSweAgent => Protocol::Chat,
@@ -128,15 +129,6 @@ impl Agent {
     /// Checks whether the agent's logs have a result in the same entry as its call.
     pub(crate) fn joins_results(self) -> bool {
         matches!(self, Self::Opencode | Self::Gemini)
-    }
-
-    /// Parses a name as used on the command line. Returns `None` for an unknown name and for agents
-    /// whose sessions cannot be resumed.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::RESUMABLE
-            .into_iter()
-            .find(|agent| agent.name() == name)
     }
 
     /// Returns the command that resumes a session, for a shell in the directory of the session. `path` is its file,

@@ -19,7 +19,6 @@ use crate::codex::copy::CodexWriter;
 use crate::error::LogError;
 use crate::gemini::copy::GeminiWriter;
 use crate::ids::Ids;
-use crate::input::EntryPlace;
 use crate::opencode::copy::OpencodeWriter;
 use crate::pi::copy::PiWriter;
 use crate::session::{BranchEntry, SessionLog, estimated, text};
@@ -106,17 +105,17 @@ impl Copy<'_> {
         };
         let (log, groups) = (self.log, groups(self.log, self.units));
         let read = |group: &Group<'_>| -> io::Result<Option<String>> {
-            let text = group.place.map(|place| log.file.text(place)).transpose()?;
+            let text = group.own.map(|own| log.file.text(own.place)).transpose()?;
             Ok(text.map(|text| String::from_utf8_lossy(&text).into_owned()))
         };
         // A new entry resembles the one before it, or the first one.
-        let first = groups.iter().find(|group| group.place.is_some());
+        let first = groups.iter().find(|group| group.own.is_some());
         let mut near = first.map(read).transpose()?.flatten();
         writer.begin(&mut self, &keys(near.as_deref()));
         for group in &groups {
             near = read(group)?.or(near);
             let near = keys(near.as_deref());
-            let own = match group.place {
+            let own = match group.own {
                 Some(_) => near.clone(),
                 None => RawObject::default(),
             };
@@ -187,23 +186,18 @@ pub(crate) struct Group<'u> {
     pub(crate) role: Role,
     /// The number of the entry on the branch of the log; `None` if the units are new.
     entry: Option<usize>,
-    /// The place of the entry in the log.
-    pub(crate) place: Option<EntryPlace>,
+    own: Option<BranchEntry>,
     /// The units, in order. Empty for an entry that is no message.
     pub(crate) units: Vec<&'u Unit<'u>>,
-    /// Whether the entry is copied unchanged.
-    pub(crate) same: bool,
 }
 
 impl<'u> Group<'u> {
-    fn new(role: Role, entry: Option<usize>, units: Vec<&'u Unit<'u>>) -> Self {
-        let (place, same) = (None, false);
+    fn new(log: &SessionLog, role: Role, entry: Option<usize>, units: Vec<&'u Unit<'u>>) -> Self {
         Self {
             role,
             entry,
-            place,
+            own: entry.and_then(|entry| log.branch.get(entry).copied()),
             units,
-            same,
         }
     }
 
@@ -213,12 +207,12 @@ impl<'u> Group<'u> {
         self.units.iter().copied().partition(is_result)
     }
 
-    /// Checks whether the group has all units of its entry, unchanged and in order.
-    fn is_same(&self, own: &BranchEntry) -> bool {
-        let is_unchanged = |unit: &&Unit<'_>| unit.change() == Change::Unchanged;
-        self.units.len() == own.units
-            && self.units.iter().all(is_unchanged)
-            && self.units.iter().all(|unit| entry_of(unit) == self.entry)
+    /// Checks whether the entry is copied unchanged: the group has all of its units, unchanged and in order.
+    pub(crate) fn is_same(&self) -> bool {
+        let is_own =
+            |unit: &&Unit<'_>| unit.change() == Change::Unchanged && entry_of(unit) == self.entry;
+        let count = self.own.map(|own| own.units);
+        count == Some(self.units.len()) && self.units.iter().all(is_own)
     }
 
     /// Checks whether a unit continues the entry.
@@ -253,16 +247,14 @@ pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'
     let first = log.branch.iter().position(|entry| entry.units > 0);
     let others = log.branch.iter().enumerate();
     let others = others.filter(|(_, entry)| entry.units == 0 && !is_joined);
-    let mut others = others
-        .map(|(at, _)| Group::new(Role::Own, Some(at), Vec::new()))
-        .peekable();
+    let other = |(at, _)| Group::new(log, Role::Own, Some(at), Vec::new());
+    let mut others = others.map(other).peekable();
     let mut groups: Vec<Group<'u>> = Vec::new();
     let mut calls: HashMap<&str, usize> = HashMap::new();
     let mut last = first;
     for unit in written(units) {
-        let text = |key| unit.value().get(key).and_then(Value::as_str);
-        let call = text("tool_use_id").filter(|_| is_joined);
-        let of_call = call.and_then(|id| calls.get(id).copied());
+        let value = is_joined.then(|| unit.value());
+        let of_call = value.and_then(|value| calls.get(text(value, "/tool_use_id")?).copied());
         // The log of an agent that joins them may have a result in an entry of its own.
         let of_call = of_call.filter(|at| {
             let own = groups.get(*at).and_then(|group| group.entry);
@@ -278,16 +270,11 @@ pub(crate) fn groups<'u>(log: &SessionLog, units: &'u [Unit<'u>]) -> Vec<Group<'
         let at = of_call.unwrap_or(groups.len() - usize::from(is_next));
         match groups.get_mut(at) {
             Some(group) => group.units.push(unit),
-            None => groups.push(Group::new(unit.role, entry_of(unit), vec![unit])),
+            None => groups.push(Group::new(log, unit.role, entry_of(unit), vec![unit])),
         }
-        calls.extend(text("id").map(|id| (id, at)));
+        calls.extend(value.and_then(|value| Some((text(value, "/id")?, at))));
     }
     groups.extend(others);
-    for group in &mut groups {
-        let own = group.entry.and_then(|entry| log.branch.get(entry));
-        group.place = own.map(|own| own.place);
-        group.same = own.is_some_and(|own| group.is_same(own));
-    }
     groups
 }
 

@@ -37,7 +37,7 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 ///
 /// # Errors
 ///
-/// Those of the input. Reading ends with [`ErrorKind::UnexpectedEof`] where a compressed input is cut off or damaged.
+/// Those of the input. Reading a compressed one ends with an error where it is cut off or damaged.
 pub fn unpack(mut input: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>> {
     let head = input.fill_buf()?;
     if head.starts_with(&GZIP) {
@@ -45,7 +45,8 @@ pub fn unpack(mut input: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>>
         return Ok(Box::new(BufReader::new(unpacked)));
     }
     if head.starts_with(&ZSTD) {
-        let decoder = StreamingDecoder::new(input).map_err(|error| cut(&error))?;
+        let decoder =
+            StreamingDecoder::new(input).map_err(|error| cut(ErrorKind::InvalidData, &error))?;
         return Ok(Box::new(BufReader::new(Unpacked(decoder))));
     }
     Ok(Box::new(input))
@@ -64,21 +65,15 @@ struct Unpacked<R>(R);
 
 impl<R: Read> Read for Unpacked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer).map_err(|error| match error.kind() {
-            // Those of the decoders. The file itself fails with other kinds.
-            ErrorKind::UnexpectedEof
-            | ErrorKind::InvalidInput
-            | ErrorKind::InvalidData
-            | ErrorKind::Other => cut(&error),
-            _ => error,
-        })
+        let read = self.0.read(buffer);
+        read.map_err(|error| cut(error.kind(), &error))
     }
 }
 
-fn cut(error: &dyn std::fmt::Display) -> io::Error {
+fn cut(kind: ErrorKind, error: &dyn fmt::Display) -> io::Error {
     let words =
         format!("the compressed file is cut off or damaged ({error}); copy or download it again");
-    io::Error::new(ErrorKind::UnexpectedEof, words)
+    io::Error::new(kind, words)
 }
 
 /// The place of an entry in a log.
@@ -87,22 +82,14 @@ pub(crate) struct EntryPlace {
     /// The position of its first byte in the file.
     offset: u64,
     pub(crate) bytes: usize,
-    /// The number of the line, or of the message in a list, from 1. A document is one line.
-    number: u32,
-    is_listed: bool,
+    /// The number by which a reader of the log finds it: that of the line, or of the message in a list, from 1. A
+    /// document is one line.
+    pub(crate) number: usize,
+    /// Whether it is in a list of messages.
+    pub(crate) is_listed: bool,
 }
 
 impl EntryPlace {
-    /// Returns the number by which a reader of the log finds the entry: that of the message or the line.
-    pub(crate) fn number(self) -> usize {
-        self.number as usize
-    }
-
-    /// Checks whether the entry is in a list of messages.
-    pub(crate) fn is_listed(self) -> bool {
-        self.is_listed
-    }
-
     /// Returns the place of a part of the text that begins here.
     fn of_part(self, text: &[u8], part: &[u8]) -> Self {
         let offset = part.as_ptr().addr().saturating_sub(text.as_ptr().addr());
@@ -234,7 +221,7 @@ impl LogFile {
         for line in 1.. {
             text.clear();
             place.offset += place.bytes as u64;
-            place.number = line - u32::from(self.is_session);
+            place.number = line - usize::from(self.is_session);
             place.is_listed = self.is_session && line > 1;
             let mut bounded = input.by_ref().take(MAX_LINE + 1);
             place.bytes = bounded.read_until(b'\n', &mut text)?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_context::typed_words;
-use plimsoll_foreign::{Chat, Protocol, Repair, Role, Unit, half_characters_repair};
+use plimsoll_foreign::{Chat, Repair, Role, Unit, half_characters_repair};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -51,8 +51,6 @@ pub struct SessionLog {
     pub damaged: usize,
     /// Repairs of the text before it could be read, at most [`MAX_DAMAGE`].
     pub repairs: Vec<Repair>,
-    /// The protocol of the units.
-    pub protocol: Protocol,
     /// The system prompt, if the log contains it.
     pub instructions: Option<String>,
     /// The messages of the active branch. The entry of each is its number on the branch, and the block its place in
@@ -113,7 +111,6 @@ impl SessionLog {
             damage: Vec::new(),
             damaged: 0,
             repairs: Vec::new(),
-            protocol: agent.protocol(),
             instructions: None,
             units: Vec::new(),
             metadata: json!({}),
@@ -133,26 +130,19 @@ impl SessionLog {
             0 => String::new(),
             _ => entry.place.to_string(),
         });
-        Chat::of_log(self.protocol, places.collect(), instructions, units)
+        Chat::of_log(self.agent.protocol(), places.collect(), instructions, units)
     }
 
-    /// Returns the tokens of the next request: those of the last one as its provider counted them, and an estimate of
-    /// what was added since. `None` if the log has no count.
+    /// Returns the tokens of the next request: those of the last one as its provider counted them, minus an estimate of
+    /// the entries in it that could not be read since, and an estimate of what was added. `None` if the log has no
+    /// count.
     #[must_use]
     pub fn used_tokens(&self) -> Option<u64> {
-        let reported = self.reported?;
-        let since = self.units.get(reported.units..).unwrap_or_default();
-        let before = self.without_lost(reported.tokens, reported.units);
+        let ReportedSize { tokens, units } = self.reported?;
+        let (before, since) = self.units.split_at(units.min(self.units.len()));
+        let left = tokens.saturating_sub(self.lost_tokens(units));
+        let before = left.max(estimated(before).min(tokens));
         Some(before.saturating_add(estimated(since)))
-    }
-
-    /// Returns the size in tokens of the first `units`: the size `reported` by the provider, minus an estimate of
-    /// the entries among them that could not be read since.
-    #[must_use]
-    pub fn without_lost(&self, reported: u64, units: usize) -> u64 {
-        let least = estimated(self.units.iter().take(units)).min(reported);
-        let left = reported.saturating_sub(self.lost_tokens(units));
-        left.max(least)
     }
 
     /// Estimates the tokens of the entries before the end of the first `units` that could not be read.
@@ -161,7 +151,7 @@ impl SessionLog {
         let units = self.units.get(..units).unwrap_or(&self.units);
         let last = units.last().and_then(|unit| Some(unit.place?.entry));
         let last = last.and_then(|entry| self.branch.get(entry));
-        let last = last.map_or(usize::MAX, |entry| entry.place.number());
+        let last = last.map_or(usize::MAX, |entry| entry.place.number);
         let damage = self.damage.iter();
         let lost = damage.filter(|damage| (self.begin..=last).contains(&damage.line));
         lost.map(|damage| damage.bytes as u64).sum::<u64>() / BYTES_OF_TOKEN
@@ -207,7 +197,7 @@ impl SessionLog {
     pub(crate) fn damaged(&mut self, place: EntryPlace, bytes: usize, what: impl Into<String>) {
         self.damaged += 1;
         if self.damage.len() < MAX_DAMAGE {
-            let (line, what) = (place.number(), what.into());
+            let (line, what) = (place.number, what.into());
             self.damage.push(Damage { line, what, bytes });
         }
     }

@@ -15,11 +15,11 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let mut is_over = false;
     for_each_entry(log, |log, entry| {
         let value = |key: &str| entry.value(key).unwrap_or_default();
-        is_over |= !entry.place.is_listed() && !log.units.is_empty();
+        is_over |= !entry.place.is_listed && !log.units.is_empty();
         if is_over {
             return;
         }
-        if !entry.place.is_listed() {
+        if !entry.place.is_listed {
             log.id = entry.text("instance_id").unwrap_or_default();
             let model = text(&value("info"), "/config/model/model_name").map(str::to_owned);
             let of_events = text(&value("metadata"), "/llm_config/model").map(str::to_owned);
@@ -67,25 +67,21 @@ fn event_message(event: &Value) -> Option<Value> {
             "role": "tool", "tool_call_id": call?, "content": text("/content").unwrap_or_default(),
         }));
     }
-    let action = text("/action");
-    match (text("/source"), action) {
-        (_, Some("system")) => Some(json!({ "role": "system", "content": text("/args/content")? })),
-        (Some("user"), Some("message")) => {
-            Some(json!({ "role": "user", "content": text("/args/content")? }))
-        }
-        (Some("agent"), Some("message")) => {
-            Some(json!({ "role": "assistant", "content": text("/args/content")? }))
-        }
+    let role = match (text("/source"), text("/action")) {
+        (_, Some("system")) => "system",
+        (Some("user"), Some("message")) => "user",
+        (Some("agent"), Some("message")) => "assistant",
         (Some("agent"), Some(_)) => {
             let message = event.pointer("/tool_call_metadata/model_response/choices/0/message");
             let calls = message.and_then(|message| message.get("tool_calls")?.as_array());
             let mut calls = calls.into_iter().flatten();
             let one = calls.find(|one| one.get("id").and_then(Value::as_str) == call)?;
             let content = message.and_then(|message| message.get("content")).cloned();
-            Some(json!({
+            return Some(json!({
                 "role": "assistant", "content": content.unwrap_or_default(), "tool_calls": [one],
-            }))
+            }));
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(json!({ "role": role, "content": text("/args/content")? }))
 }

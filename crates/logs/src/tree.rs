@@ -114,6 +114,7 @@ pub(crate) fn push_again<T>(
     nodes: &[&Node<T>],
     mut read: impl FnMut(&Entry<'_>, &T) -> serde_json::Result<EntryContent>,
 ) {
+    log.begin = nodes.first().map_or(0, |node| node.place.number);
     for node in nodes {
         let text = log.file.text(node.place).unwrap_or_default();
         let Ok(entry) = Entry::parse(node.place, &text) else {

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll::Tokens;
 use plimsoll::foreign::{Chat, Reasoning, Repair, Target, repair};
-use plimsoll::logs::{Agent, SessionLog};
+use plimsoll::logs::{Agent, ReportedSize, SessionLog};
 use plimsoll::providers::{ModelBook, ModelRef};
 use plimsoll::tokens::Bytes;
 use plimsoll::wire::overflow::{Overflow, Verdict, classify};
@@ -41,14 +42,16 @@ impl Diagnosis {
             Some(Verdict::Overflow(Overflow { used, window, .. })) => (used, window),
             _ => (None, None),
         };
-        let used = used.map(|used| log.without_lost(used.0, log.units.len()));
-        let used = used.or(log.used_tokens());
         let window = match window {
             Some(window) => Some(window.0),
             None => known_window(&log),
         };
+        let units = log.units.len();
+        let refused = used.map(|Tokens(tokens)| ReportedSize { tokens, units });
+        log.reported = refused.or(log.reported);
+        let used = log.used_tokens();
         // Without what was lost, it may fit.
-        let lost = log.lost_tokens(log.units.len());
+        let lost = log.lost_tokens(units);
         is_refused &= !used.zip(window).is_some_and(|(used, window)| {
             let most = window / 100 * TOO_LONG;
             used <= most && used.saturating_add(lost) > most

@@ -63,7 +63,8 @@ fn policies() -> PossibleValuesParser {
 
 /// Parses the name of an agent.
 pub(crate) fn agent(name: &str) -> Result<Agent, String> {
-    Agent::from_name(name).ok_or_else(|| {
+    let mut agents = Agent::RESUMABLE.into_iter();
+    agents.find(|agent| agent.name() == name).ok_or_else(|| {
         let names = Agent::RESUMABLE.map(Agent::name).join(", ");
         format!("give one of: {names}")
     })

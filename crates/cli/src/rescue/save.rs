@@ -4,7 +4,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
-use plimsoll::logs::{self, Agent, Copy, Ids, SessionLog};
+use plimsoll::logs::{self, Agent, Copy, Ids};
+use plimsoll::session::new_session_id;
 use serde::Serialize;
 
 use super::RescueArgs;
@@ -29,7 +30,9 @@ pub(super) struct SavedCopy {
 pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCopy, CliError> {
     let log = &treatment.diagnosis.log;
     let (units, tokens) = (&treatment.chat().units, treatment.new_tokens());
-    let copy = logs::copy(log, units, tokens, new_ids(log))?;
+    let seed = format!("{} {}", new_session_id(), log.path.display());
+    let ids = Ids::new(seed.as_bytes());
+    let copy = logs::copy(log, units, tokens, ids)?;
     // The log may come from another machine.
     let directory = log.directory.as_ref().map(PathBuf::from);
     let directory = directory.filter(|own| own.is_dir());
@@ -55,15 +58,6 @@ pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCop
         place: (path != place && !reads_any_file).then_some(place),
         path,
     })
-}
-
-/// Creates ids that are unique across processes.
-fn new_ids(log: &SessionLog) -> Ids {
-    let now = std::time::SystemTime::now();
-    let now = now.duration_since(std::time::SystemTime::UNIX_EPOCH);
-    let now = now.unwrap_or_default().as_nanos();
-    let seed = format!("{now} {} {}", std::process::id(), log.path.display());
-    Ids::new(seed.as_bytes())
 }
 
 /// Writes a new file. It is removed again if that fails.

@@ -56,7 +56,7 @@ fn changes(
     let usage = usage.map(|tokens| ("usage", Some(self::usage(tokens))));
     let message = keys(own.get("message"));
     let mut changes = vec![("logicalParentUuid", None)];
-    if group.same && own.get("uuid").is_some() {
+    if group.is_same() && own.get("uuid").is_some() {
         changes.extend(usage.map(|usage| ("message", Some(message.with(&[usage])))));
         return changes;
     }

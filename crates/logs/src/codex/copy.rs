@@ -26,24 +26,23 @@ pub(crate) struct CodexWriter {
 }
 
 impl CodexWriter {
-    /// Writes a line. Newer logs number their lines without gaps.
-    fn line(&mut self, new: &mut Copy<'_>, own: &RawObject<'_>, payload: Option<String>) {
+    /// Writes a line with changes. Newer logs number their lines without gaps.
+    fn line(
+        &mut self,
+        new: &mut Copy<'_>,
+        own: &RawObject<'_>,
+        mut changes: Vec<(&str, Option<String>)>,
+    ) {
         let is_numbered = own.get("ordinal").is_some();
-        let mut changes = vec![("ordinal", is_numbered.then(|| self.lines.to_string()))];
-        changes.extend(payload.map(|payload| ("payload", Some(payload))));
+        changes.push(("ordinal", is_numbered.then(|| self.lines.to_string())));
         new.line(&own.with(&changes));
         self.lines += 1;
     }
 
     /// Writes a new line, with the time of the one before it.
     fn new_line(&mut self, new: &mut Copy<'_>, near: &RawObject<'_>, kind: &str, payload: String) {
-        let own = |key: &str| near.get(key).map(str::to_owned);
-        let own = RawObject::default().with(&[
-            ("timestamp", own("timestamp").or(Some("null".to_owned()))),
-            ("ordinal", own("ordinal")),
-            ("type", Some(quoted(kind))),
-        ]);
-        self.line(new, &keys(Some(&own)), Some(payload));
+        let changes = vec![("type", Some(quoted(kind))), ("payload", Some(payload))];
+        self.line(new, near, changes);
     }
 }
 
@@ -67,9 +66,9 @@ impl EntryWriter for CodexWriter {
             let of_session = { IDS.iter() }.filter(|key| payload.get(key) == Some(id.as_str()));
             let renamed = of_session.map(|key| (*key, Some(quoted(&new.id))));
             let payload = payload.with(&renamed.collect::<Vec<_>>());
-            self.line(new, own, Some(payload));
-        } else if group.same && own.get("type") == Some("\"response_item\"") {
-            self.line(new, own, None);
+            self.line(new, own, vec![("payload", Some(payload))]);
+        } else if group.is_same() && own.get("type") == Some("\"response_item\"") {
+            self.line(new, own, Vec::new());
         } else {
             for unit in &group.units {
                 self.new_line(new, near, "response_item", unit.json().into_owned());

@@ -73,7 +73,7 @@ fn push(log: &mut SessionLog, place: EntryPlace, item: &Value, ended: bool) {
         }
         unset(&mut arguments, &[key]);
     }
-    let id = format!("exec_{}", place.number());
+    let id = format!("exec_{}", place.number);
     let call = json!({
         "type": "function_call", "call_id": id, "name": kind, "arguments": arguments.to_string(),
     });

@@ -54,7 +54,7 @@ fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value)
             log.push(place, [(0, Role::Own, payload)]);
         }
         "compacted" => {
-            (log.reported, log.begin) = (None, place.number());
+            (log.reported, log.begin) = (None, place.number);
             let items = payload.get_mut("replacement_history").map(Value::take);
             if let Some(Value::Array(items)) = items {
                 log.units.clear();

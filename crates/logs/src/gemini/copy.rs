@@ -47,7 +47,7 @@ impl EntryWriter for GeminiWriter {
         if !own.get("id").is_some_and(|id| id.starts_with('"')) {
             changes.push(("id", Some(quoted(&new.ids.uuid()))));
         }
-        if !group.same {
+        if !group.is_same() {
             let message: Value = serde_json::from_str(&own.with(&[])).unwrap_or_default();
             let is_answer = group.role == Role::Assistant;
             let kind = if is_answer { "gemini" } else { "user" };
@@ -73,15 +73,15 @@ impl EntryWriter for GeminiWriter {
     }
 }
 
-/// Returns the parts and the calls of a changed message. A call in a part becomes one of `toolCalls` if it was changed,
-/// or has a new result.
+/// Returns the parts and the calls of a changed message. Calls in its parts become calls of `toolCalls`.
 fn pieces(group: &Group<'_>, message: &Value) -> (Vec<Value>, Vec<Value>) {
     let (results, mut others) = group.results_and_others();
     let tagged = |call: &Value| json!({ "toolCall": call });
     let calls = message.get("toolCalls").and_then(Value::as_array);
-    let part = |part: &Value| match part {
-        Value::String(text) => json!({ "text": text }),
-        part => part.clone(),
+    let part = |part: &Value| match (part, part.get("functionCall")) {
+        (Value::String(text), _) => json!({ "text": text }),
+        (_, Some(call)) => tagged(call),
+        (part, None) => part.clone(),
     };
     let mut own: Vec<Value> = parts(message).iter().map(part).collect();
     own.extend(calls.into_iter().flatten().map(tagged));
@@ -90,20 +90,11 @@ fn pieces(group: &Group<'_>, message: &Value) -> (Vec<Value>, Vec<Value>) {
         others.extend(&results);
     }
     let mut pieces = merged(&own, is_unseen, others, own_piece);
-    for result in &results {
-        let id = text(result.value(), "/tool_use_id");
-        let is_call =
-            |part: &&mut Value| text(part, "/functionCall/id").map(wire_id).as_deref() == id;
-        if let Some(part) = pieces.iter_mut().find(is_call) {
-            *part = tagged(&part.pointer("/functionCall").cloned().unwrap_or_default());
-        }
-    }
     answer_all(&mut pieces, results, "/toolCall/id", answer);
-    pieces.retain(|piece| *piece != json!({ "text": "" }));
     let mut calls = Vec::new();
     pieces.retain_mut(|piece| {
         let call = piece.get_mut("toolCall").map(Value::take);
-        let is_part = call.is_none();
+        let is_part = call.is_none() && *piece != json!({ "text": "" });
         calls.extend(call);
         is_part
     });
@@ -123,7 +114,7 @@ fn own_piece(block: &Value, own: Option<&Value>) -> Option<Value> {
             response(of("/tool_use_id"), name, block)
         }
         "tool_use" => {
-            let own = own.and_then(|own| own.get("toolCall").or(own.get("functionCall")));
+            let own = own.and_then(|own| own.get("toolCall"));
             let new = || json!({ "id": of("/id"), "name": of("/name"), "status": "error" });
             let mut call = own.cloned().unwrap_or_else(new);
             if text(&call, "/id").map(wire_id).as_deref() != of("/id") {

@@ -50,7 +50,7 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
 /// chat, or a rewind.
 fn take(log: &mut SessionLog, tree: &mut Tree<()>, entry: &Entry<'_>) {
     let id = entry.text("id");
-    let is_message = id.is_some() || entry.place.is_listed();
+    let is_message = id.is_some() || entry.place.is_listed;
     if let Some(id) = entry.text("$rewindTo") {
         tree.remove_from(tree.find(LinkId::of(id)).unwrap_or_default());
     } else if is_message {

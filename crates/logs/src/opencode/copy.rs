@@ -97,7 +97,11 @@ impl EntryWriter for OpencodeWriter {
             self.user.clone_from(&info);
         }
         let own = source.map(|source| source.parts).unwrap_or_default();
-        let mut parts = if group.same { own } else { parts(group, &own) };
+        let mut parts = if group.is_same() {
+            own
+        } else {
+            parts(group, &own)
+        };
         for part in &mut parts {
             set(part, "id", self.id("prt", new));
             set(part, "sessionID", new.id.clone());

@@ -88,7 +88,7 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let mut nodes: Vec<Node<Links>> = Vec::new();
     let mut summarized = None;
     for_each_entry(log, |log, entry| {
-        if !entry.place.is_listed() {
+        if !entry.place.is_listed {
             log.metadata = entry.value("info").unwrap_or_default();
             return;
         }
@@ -126,8 +126,6 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let from = nodes.iter().position(|node| has_id(node, &summarized));
     let active = nodes.iter().skip(from.unwrap_or_default());
     let active: Vec<&Node<Links>> = active.take_while(|node| !has_id(node, &reverted)).collect();
-    let first = active.first().filter(|_| from.is_some());
-    log.begin = first.map_or(0, |node| node.place.number());
     // opencode would answer a request for a summary again, which it sent when it died.
     let open = nodes.iter().filter(|node| node.data.is_request);
     let open = open.filter_map(|node| node.data.id.as_ref());

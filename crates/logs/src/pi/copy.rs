@@ -44,7 +44,7 @@ impl EntryWriter for PiWriter {
             .unwrap_or_default();
         self.remember(group, &message);
         // The first kept entry of a compaction may be missing in the copy.
-        if group.same && own.get("type").is_some_and(|kind| kind != "\"compaction\"") {
+        if group.is_same() && own.get("type").is_some_and(|kind| kind != "\"compaction\"") {
             let changed = measure(new, &mut message, group);
             line(new, own, near, changed.then_some(&message));
             return;

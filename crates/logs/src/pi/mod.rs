@@ -67,7 +67,6 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     })?;
     let path = tree.branch(tree.nodes.len().checked_sub(1), log);
     let nodes = active(&tree, &path);
-    log.begin = nodes.first().map_or(0, |node| node.place.number());
     push_again(log, &nodes, |entry, _| content(entry));
     Ok(NO_MESSAGE)
 }
@@ -106,22 +105,14 @@ fn active<'t>(tree: &'t Tree<Links>, path: &[usize]) -> Vec<&'t Node<Links>> {
 
 /// Returns the part of an entry that a model sees.
 fn content(entry: &Entry<'_>) -> serde_json::Result<EntryContent> {
-    let mut content = EntryContent {
-        is_kept: true,
-        ..EntryContent::default()
-    };
-    let user = |content: &Value| message_blocks(content, Role::User);
-    match entry.text("type").unwrap_or_default().as_str() {
-        "message" => return Ok(message(&entry.value("message")?)),
-        "custom_message" => content.blocks = of_host(&entry.value("content")?),
-        "model_change" => content.model = entry.text("modelId"),
-        "branch_summary" | "compaction" => {
-            let summary = entry.text("summary").unwrap_or_default();
-            content.blocks = user(&summarized(&summary));
-        }
-        _ => {}
-    }
-    Ok(content)
+    let kind = entry.text("type").unwrap_or_default();
+    Ok(message(&match kind.as_str() {
+        "message" => entry.value("message")?,
+        kind => json!({
+            "role": format!("{kind} entry"), "content": entry.value("content")?, "summary": entry.text("summary"),
+            "model": entry.text("modelId"),
+        }),
+    }))
 }
 
 /// Returns the blocks of a message that an extension of pi wrote.
@@ -132,6 +123,7 @@ fn of_host(content: &Value) -> Vec<(usize, Role, Value)> {
     read
 }
 
+/// Returns the part of a message that a model sees. The role of another entry is its type, such as `compaction entry`.
 fn message(message: &Value) -> EntryContent {
     let of = |key: &str| message.get(key).unwrap_or(&Value::Null);
     let string = |key: &str| of(key).as_str().unwrap_or_default();
@@ -142,7 +134,8 @@ fn message(message: &Value) -> EntryContent {
     };
     match string("role") {
         "user" => read.blocks = message_blocks(of("content"), Role::User),
-        "custom" | "hookMessage" => read.blocks = of_host(of("content")),
+        "model_change entry" => read.model = of("model").as_str().map(str::to_owned),
+        "custom" | "custom_message entry" | "hookMessage" => read.blocks = of_host(of("content")),
         "assistant" => {
             read.blocks = message_blocks(of("content"), Role::Assistant);
             read.model = of("model").as_str().map(str::to_owned);
@@ -168,7 +161,7 @@ fn message(message: &Value) -> EntryContent {
             );
             read.blocks = message_blocks(&text.into(), Role::User);
         }
-        "branchSummary" | "compactionSummary" => {
+        "branchSummary" | "branch_summary entry" | "compactionSummary" | "compaction entry" => {
             read.blocks = message_blocks(&summarized(string("summary")), Role::User);
         }
         _ => {}

@@ -34,9 +34,12 @@ fn packed_logs_are_read_by_their_content() {
             gzip.finish().unwrap(),
             compress_to_vec(plain.as_slice(), CompressionLevel::Fastest),
         ] {
-            let path = written(&folder, "no-name", packed);
-            let log = SessionLog::read(&path, None).unwrap();
-            assert_eq!(messages_of(log), expected);
+            let path = written(&folder, name, packed);
+            let (mut log, mut plain) = (SessionLog::read(&path, None).unwrap(), read(name));
+            let (chat, plain_chat) = (log.take_chat(), plain.take_chat());
+            assert_eq!(super::messages(&chat), expected);
+            let expected = copied(&plain, &plain_chat, None).text;
+            assert_eq!(copied(&log, &chat, None).text, expected);
         }
     }
 }
@@ -596,7 +599,12 @@ fn a_session_in_the_database_of_opencode_is_read_as_its_export() {
     drop(database);
     let log = SessionLog::read(&path, None).unwrap();
     assert_eq!(log.directory.as_deref(), Some("/home/me/lamp"));
-    assert_eq!(messages_of(log), messages_of(read("opencode.json")));
+    let mut log = log;
+    let chat = log.take_chat();
+    let expected = messages_of(read("opencode.json"));
+    assert_eq!(super::messages(&chat), expected);
+    let copy = copied(&log, &chat, None);
+    assert_eq!(messages_of(super::read_back(&copy)), expected);
     let missing = SessionLog::read(&path, Some("ses_2"))
         .unwrap_err()
         .to_string();
