@@ -1,7 +1,7 @@
 //! What has to hold of a view that was read from anywhere: repaired, every server accepts it.
 
 use plimsoll_context::{Message, Part};
-use plimsoll_foreign::{Chat, Protocol, Reasoning, repair as repair_chat};
+use plimsoll_foreign::{Chat, Reasoning, repair as repair_chat};
 use plimsoll_mock::rules::{Fault, SHAPE};
 use plimsoll_testkit::repair;
 use plimsoll_wire::openai_chat::{Dialect, EchoReasoning, Template, ToolStyle};
@@ -73,7 +73,7 @@ pub fn mended(
     target: &Target,
     read: impl Fn(&str) -> Result<Document, WireError>,
 ) -> Option<Document> {
-    let mut chat = Chat::read(text, Protocol::of(target)).ok()?;
+    let mut chat = Chat::read(text, target.protocol()).ok()?;
     chat.remove_key("model");
     repair_chat(&mut chat, target, Reasoning::Keep);
     let mended = chat.write();

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use plimsoll_context::Message;
-use plimsoll_foreign::{Chat, Protocol, Reasoning, Repair, Target, import};
+use plimsoll_foreign::{Chat, Reasoning, Repair, Target, import};
 use plimsoll_wire::WireError;
 use plimsoll_wire::openai_chat::Dialect;
 use serde::Deserialize;
@@ -79,7 +79,7 @@ impl Recording {
         }
         let target = Target::Chat(Dialect::compatible());
         let text = session.to_string();
-        let chat = Chat::read(&text, Protocol::of(&target))?;
+        let chat = Chat::read(&text, target.protocol())?;
         let (messages, repairs) = import(chat, &target, Reasoning::Keep)?;
         let messages = messages.into_iter().map(Arc::new).collect();
         Ok(Self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll::config::token_counter;
-use plimsoll::foreign::{Chat, ParsedRequest, Protocol, Reasoning, Target};
+use plimsoll::foreign::{Chat, ParsedRequest, Reasoning, Target};
 use plimsoll::tokens::TokenCounter;
 use plimsoll::wire::WireError;
 
@@ -31,7 +31,7 @@ pub(crate) fn read<'a>(
     }
     let parsed = ParsedRequest::parse(&input.text).map_err(unread)?;
     let target = repair::target(model, protocol, parsed.value(), input.target.as_ref())?;
-    let chat = parsed.into_chat(Protocol::of(&target)).map_err(unread)?;
+    let chat = parsed.into_chat(target.protocol()).map_err(unread)?;
     Ok((chat, target))
 }
 

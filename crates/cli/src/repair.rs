@@ -47,7 +47,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
     let mut repairs = input.repairs.clone();
     repairs.extend(repair(&mut chat, &target, reasoning));
     if args.json {
-        let report = json!({ "protocol": target.protocol(), "repairs": repairs });
+        let report = json!({ "protocol": target.protocol().name(), "repairs": repairs });
         crate::note(&report.to_string());
     } else if !args.quiet {
         for repair in &repairs {
@@ -87,8 +87,11 @@ pub(crate) fn target(
             named.unwrap_or_else(|| Target::of_request(request))
         }
     };
-    let (named, own) = (target.protocol(), Target::detect(request));
-    match own.map(|own| own.protocol()).filter(|own| *own != named) {
+    let (named, own) = (target.protocol().name(), Target::detect(request));
+    match own
+        .map(|own| own.protocol().name())
+        .filter(|own| *own != named)
+    {
         None => Ok(target),
         Some(own) => Err(CliError::usage(format!(
             "the chat has the protocol {own}, but that of the model or of --protocol is {named}; leave \

@@ -7,11 +7,10 @@ use std::mem;
 use std::ops::Range;
 
 use plimsoll_wire::__internals::{Raw, RawObject, parse, with_list};
-use plimsoll_wire::{Document, WireError};
+use plimsoll_wire::{Document, Protocol, WireError};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::protocol::Protocol;
 use crate::unit::{Change, Place, Role, Unit};
 
 /// A chat as units, in the order in which they are written.

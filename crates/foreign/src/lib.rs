@@ -24,15 +24,13 @@
 
 mod chat;
 mod compact;
-mod protocol;
 mod repair;
 mod surrogates;
 mod unit;
 
 pub use chat::{Chat, ParsedRequest};
 pub use compact::{Body, BodyCut, CutError};
-pub use plimsoll_wire::Target;
-pub use protocol::Protocol;
+pub use plimsoll_wire::{Protocol, Target};
 pub use repair::{CLOSED_CALL, Reasoning, Repair, RepairedRequest, import, repair, repair_request};
 pub use surrogates::{half_characters_repair, replace_half_characters, without_half_characters};
 pub use unit::{Change, Place, Role, Unit};

@@ -37,7 +37,7 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 ///
 /// # Errors
 ///
-/// Those of the input. Reading a compressed one ends with an error where it is cut off or damaged.
+/// Those of the input. Reading a compressed one fails if it is cut off or damaged.
 pub fn unpack(mut input: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>> {
     let head = input.fill_buf()?;
     if head.starts_with(&GZIP) {

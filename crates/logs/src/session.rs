@@ -134,7 +134,7 @@ impl SessionLog {
     }
 
     /// Returns the tokens of the next request: those of the last one as its provider counted them, minus an estimate of
-    /// the entries in it that could not be read since, and an estimate of what was added. `None` if the log has no
+    /// the entries in it that could not be read since, plus one of the units behind it. `None` if the log has no
     /// count.
     #[must_use]
     pub fn used_tokens(&self) -> Option<u64> {

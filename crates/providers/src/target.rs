@@ -95,7 +95,11 @@ mod tests {
             ("gemini/gemini-3", None),
         ] {
             let target = ModelRef::parse(model).ok().as_ref().and_then(target);
-            assert_eq!(target.map(|target| target.protocol()), protocol, "{model}");
+            assert_eq!(
+                target.map(|target| target.protocol().name()),
+                protocol,
+                "{model}"
+            );
         }
     }
 
@@ -124,7 +128,9 @@ mod tests {
         ] {
             let target = target_of(&ModelRef::parse(model).unwrap(), request);
             match (target, protocol) {
-                (Ok(target), Ok(name)) => assert_eq!(target.protocol(), name, "{model} {request}"),
+                (Ok(target), Ok(name)) => {
+                    assert_eq!(target.protocol().name(), name, "{model} {request}")
+                }
                 (Err(error), Err(words)) => assert!(error.to_string().contains(words), "{error}"),
                 (target, _) => panic!("{model} {request}: {target:?}"),
             }

@@ -166,7 +166,7 @@ pub use decoder::StreamDecoder;
 pub use document::{Document, DocumentFormat, MessageSpan, NewEntries};
 pub use error::WireError;
 pub use request::{Effort, EncodedRequest, LeftOut, Note, RenderInput, ToolChoice};
-pub use target::Target;
+pub use target::{Protocol, Target};
 
 /// Items that other crates of Plimsoll share with this one. Not for other users: it may change at any time.
 #[doc(hidden)]

@@ -1,11 +1,57 @@
-//! [`Target`]: the protocol and the server or model that a chat is written for.
+//! [`Target`]: the [`Protocol`] and the server or model that a chat is written for.
 
 use serde_json::Value;
 
+use crate::document::DocumentFormat;
 use crate::openai_chat::Dialect;
 use crate::openai_responses::items;
 use crate::value::{list, text};
-use crate::{anthropic, openai_responses};
+use crate::{anthropic, openai_chat, openai_responses};
+
+/// The protocol of a chat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// OpenAI Chat Completions.
+    Chat,
+    /// OpenAI Responses.
+    Responses,
+    /// Anthropic Messages.
+    Messages,
+}
+
+impl Protocol {
+    /// Returns the name, as in `--protocol`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "openai",
+            Self::Responses => "openai-responses",
+            Self::Messages => "anthropic",
+        }
+    }
+
+    /// Returns the key of the list of messages or items in a request.
+    #[must_use]
+    pub fn list(self) -> &'static str {
+        self.format().key
+    }
+
+    /// Returns the key of the system prompt beside the list, if the protocol has one.
+    #[must_use]
+    pub fn beside(self) -> Option<&'static str> {
+        self.format().system
+    }
+
+    /// Returns how messages are read from a list, and written as such.
+    #[must_use]
+    pub fn format(self) -> &'static DocumentFormat {
+        match self {
+            Self::Chat => &openai_chat::FORMAT,
+            Self::Responses => &openai_responses::FORMAT,
+            Self::Messages => &anthropic::FORMAT,
+        }
+    }
+}
 
 /// A protocol, with the requirements of one server or model.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,22 +149,13 @@ impl Target {
         list.iter().any(speaks_for_chat).then(Self::default)
     }
 
-    /// Returns the protocol's name.
+    /// Returns the protocol.
     #[must_use]
-    pub fn protocol(&self) -> &'static str {
+    pub fn protocol(&self) -> Protocol {
         match self {
-            Self::Chat(_) => "openai",
-            Self::Responses(_) => "openai-responses",
-            Self::Messages(_) => "anthropic",
-        }
-    }
-
-    /// Returns the key of the message list in a request.
-    #[must_use]
-    pub fn list(&self) -> &'static str {
-        match self {
-            Self::Chat(_) | Self::Messages(_) => "messages",
-            Self::Responses(_) => "input",
+            Self::Chat(_) => Protocol::Chat,
+            Self::Responses(_) => Protocol::Responses,
+            Self::Messages(_) => Protocol::Messages,
         }
     }
 }

@@ -138,7 +138,11 @@ fn a_request_that_died_comes_back_smaller_on_its_own_wire() {
                 ];
                 let said = home.pipe(args, &text).done();
                 let out: Value = serde_json::from_str(&said.out).unwrap();
-                let what = format!("{} {policy} {budget}\n{}", target.protocol(), said.out);
+                let what = format!(
+                    "{} {policy} {budget}\n{}",
+                    target.protocol().name(),
+                    said.out
+                );
                 assert_eq!(target.validate(&out), [], "{what}");
                 assert!(weight(&said.out, &target).0 <= budget, "{what}");
                 assert_eq!(keys(&out), keys(&request), "{what}");
@@ -162,7 +166,8 @@ fn a_request_that_died_comes_back_smaller_on_its_own_wire() {
                     "{what}"
                 );
                 // What is there that was not: results that became shorter, a summary or a marker.
-                let list = |value: &Value| value[target.list()].as_array().unwrap().clone();
+                let list =
+                    |value: &Value| value[target.protocol().list()].as_array().unwrap().clone();
                 let before = list(&request);
                 let fresh: Vec<Value> = list(&out)
                     .into_iter()
@@ -173,7 +178,7 @@ fn a_request_that_died_comes_back_smaller_on_its_own_wire() {
                     let is_result = ["tool_result", "function_call_output", "\"role\":\"tool\""]
                         .iter()
                         .any(|kind| raw.contains(kind));
-                    let unbound = target.protocol() == "anthropic"
+                    let unbound = target.protocol().name() == "anthropic"
                         && raw.contains("tool_use")
                         && said.err.contains("(AM10)");
                     assert!(
@@ -236,10 +241,10 @@ fn the_wire_is_recognised_or_said() {
     let home = Home::new();
     for (request, target) in wires(12) {
         // The list alone, and within an object that names no model.
-        let list = request[target.list()].clone();
+        let list = request[target.protocol().list()].clone();
         let bare = list.to_string();
-        let within = json!({ target.list(): list, "budget_tokens": 900 }).to_string();
-        let protocol = target.protocol();
+        let within = json!({ target.protocol().list(): list, "budget_tokens": 900 }).to_string();
+        let protocol = target.protocol().name();
         for args in [
             &["compact", "--counter", "chars4", "--budget", "900"][..],
             &[

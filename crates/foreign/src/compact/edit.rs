@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use plimsoll_context::{Gap, Item, Message, Transcript};
 use plimsoll_wire::__internals::parse;
-use plimsoll_wire::WireError;
+use plimsoll_wire::{Protocol, WireError};
 use serde_json::{Map, Value, json};
 
 use super::{Body, outputs};
 use crate::chat::Chat;
-use crate::protocol::Protocol;
 use crate::repair;
 use crate::unit::{Role, Unit};
 

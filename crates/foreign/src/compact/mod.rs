@@ -19,7 +19,6 @@ use serde_json::Value;
 pub use cut::{BodyCut, CutError};
 
 use crate::chat::Chat;
-use crate::protocol::Protocol;
 use crate::unit::Unit;
 
 /// A chat, and its messages.
@@ -50,7 +49,7 @@ impl<'a> Body<'a> {
     /// [`WireError::NotJson`], or [`WireError::Expected`] with the place of the first value of a wrong
     /// kind.
     pub fn read(text: &'a str, target: &Target) -> Result<Self, WireError> {
-        Self::of(Chat::read(text, Protocol::of(target))?, target)
+        Self::of(Chat::read(text, target.protocol())?, target)
     }
 
     /// Reads the messages of a chat.

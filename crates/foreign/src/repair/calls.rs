@@ -7,13 +7,12 @@ use std::ops::Range;
 
 use plimsoll_wire::__internals::anthropic::{OpenCalls, calls_server, named_caller};
 use plimsoll_wire::__internals::{is_word, text};
-use plimsoll_wire::{CallIdForm, CallIdMap, Target};
+use plimsoll_wire::{CallIdForm, CallIdMap, Protocol, Target};
 
 use super::Patient;
 use super::pairs::{Call, pair};
 use super::piece::{closing, is_models, kind, result, set_call_id, set_result_id};
 use crate::chat::Chat;
-use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
 
 /// Gives every call an id, drops results without a call, closes calls without a result, and moves results

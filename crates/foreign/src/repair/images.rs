@@ -1,12 +1,11 @@
 //! The fix-up `images`: images that are too large for the provider become a note.
 
 use plimsoll_wire::__internals::text;
-use plimsoll_wire::Target;
+use plimsoll_wire::{Protocol, Target};
 use serde_json::{Value, json};
 
 use super::Patient;
 use super::piece::kind;
-use crate::protocol::Protocol;
 
 /// The maximum size of all images of a chat, in bytes of base64. Providers refuse requests with more
 /// than 20 MB or 32 MB, and text needs its share.

@@ -17,12 +17,11 @@ mod thinking;
 use std::fmt;
 
 use plimsoll_context::Message;
-use plimsoll_wire::{Target, WireError};
+use plimsoll_wire::{Protocol, Target, WireError};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::chat::Chat;
-use crate::protocol::Protocol;
 use crate::surrogates::without_half_characters;
 use crate::unit::{Role, Unit};
 pub use piece::CLOSED_CALL;
@@ -123,7 +122,7 @@ pub fn repair_request(
     reasoning: Reasoning,
 ) -> Result<RepairedRequest, WireError> {
     let (text, halves) = without_half_characters(text.to_owned());
-    let mut chat = Chat::read(&text, Protocol::of(target))?;
+    let mut chat = Chat::read(&text, target.protocol())?;
     let mut repairs: Vec<Repair> = halves.into_iter().collect();
     repairs.extend(repair(&mut chat, target, reasoning));
     Ok(RepairedRequest {

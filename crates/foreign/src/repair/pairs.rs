@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::piece::{calls, is_models, kind, output_kind, result};
 use crate::chat::Chat;
-use crate::protocol::Protocol;
+use plimsoll_wire::Protocol;
 
 /// A call, with the unit of its result.
 #[derive(Debug)]

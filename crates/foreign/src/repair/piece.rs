@@ -2,10 +2,9 @@
 
 use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::__internals::{legal_name, list, set, text};
-use plimsoll_wire::prompt_texts;
+use plimsoll_wire::{Protocol, prompt_texts};
 use serde_json::{Map, Value, json};
 
-use crate::protocol::Protocol;
 use crate::unit::{Role, Unit};
 
 /// The types of parts with a file.

@@ -6,17 +6,16 @@ use std::mem;
 
 use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::__internals::{list, set, text, unset};
-use plimsoll_wire::Target;
 use plimsoll_wire::anthropic::MessagesProfile;
 use plimsoll_wire::openai_chat::{EchoReasoning, EmptyReasoning};
 use plimsoll_wire::openai_responses::{ReasoningItems, ResponsesProfile};
+use plimsoll_wire::{Protocol, Target};
 use serde_json::Value;
 
 use super::piece::{is_models, kind, role};
 use super::shapes_responses::is_stored;
 use super::{Patient, Reasoning};
 use crate::chat::Chat;
-use crate::protocol::Protocol;
 use crate::unit::{Change, Role, Unit};
 
 const GONE: &str = "left out its thinking";

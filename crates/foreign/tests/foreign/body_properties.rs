@@ -7,9 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_context::{Chars4, Estimate, Policy, TokenCounter, Tokens, ViewLimits};
-use plimsoll_foreign::{
-    Body, BodyCut, Chat, CutError, Protocol, Reasoning, repair, repair_request,
-};
+use plimsoll_foreign::{Body, BodyCut, Chat, CutError, Reasoning, repair, repair_request};
 use plimsoll_mock::rules as judge;
 use plimsoll_wire::Target;
 use plimsoll_wire::openai_chat::Dialect;
@@ -31,7 +29,7 @@ fn cut<'a>(
     policy: &Policy,
     counter: &Arc<dyn TokenCounter>,
 ) -> (String, Result<Option<BodyCut<'a>>, CutError>) {
-    let mut chat = Chat::read(text, Protocol::of(target)).unwrap();
+    let mut chat = Chat::read(text, target.protocol()).unwrap();
     repair(&mut chat, target, Reasoning::Keep);
     let repaired = chat.write().into_owned();
     let body = Body::of(chat, target).unwrap();
@@ -99,11 +97,11 @@ fn judge(
     };
     let mut sent: Value = serde_json::from_str(&cut.text).unwrap();
     if sent.is_array() || sent.get("model").is_none() {
-        sent = json!({"model": "m", "max_tokens": 1, target.list(): if sent.is_array() { sent } else { sent[target.list()].take() }});
+        sent = json!({"model": "m", "max_tokens": 1, target.protocol().list(): if sent.is_array() { sent } else { sent[target.protocol().list()].take() }});
     }
     let mut faults = target.validate(&sent);
     faults.retain(|fault| {
-        fault.place.starts_with(target.list()) || fault.place.starts_with("system")
+        fault.place.starts_with(target.protocol().list()) || fault.place.starts_with("system")
     });
     prop_assert!(faults.is_empty(), "{faults:?}\n{}", what(&cut.text));
     prop_assert!(
@@ -113,7 +111,10 @@ fn judge(
         what(&cut.text)
     );
     prop_assert!(cut.repairs.is_empty() || !policy.stages().is_empty());
-    let (key, fresh) = (target.list(), texts(&before, target.list()));
+    let (key, fresh) = (
+        target.protocol().list(),
+        texts(&before, target.protocol().list()),
+    );
     let entries: BTreeSet<&str> = fresh.iter().map(|(entry, _)| entry.as_str()).collect();
     let blocks: BTreeSet<&str> = fresh
         .iter()
@@ -203,7 +204,7 @@ proptest! {
             let text = list.to_string();
             let repaired = repair_request(&text, &target, Reasoning::Keep).unwrap();
             // Texts alone are the same in all of them.
-            prop_assert!(target.protocol() == protocol || repaired.request == text, "{protocol}: {target:?}\n{text}");
+            prop_assert!(target.protocol().name() == protocol || repaired.request == text, "{protocol}: {target:?}\n{text}");
         }
     }
 }

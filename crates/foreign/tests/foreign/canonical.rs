@@ -1,6 +1,6 @@
 //! Repairs that are no cases of a file: of long histories, of every dialect, and to the byte.
 
-use plimsoll_foreign::{Chat, Protocol, Reasoning, RepairedRequest, Target, repair_request};
+use plimsoll_foreign::{Chat, Reasoning, RepairedRequest, Target, repair_request};
 use plimsoll_wire::openai_chat::Dialect;
 use plimsoll_wire::{anthropic, openai_responses};
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ fn what_is_nested_too_deep_is_said() {
     for target in [claude("c"), chat("openai"), responses()] {
         for error in [
             repair_request(&text, &target, Reasoning::Keep).unwrap_err(),
-            Chat::read(&text, Protocol::of(&target)).unwrap_err(),
+            Chat::read(&text, target.protocol()).unwrap_err(),
         ] {
             let said = error.to_string();
             assert!(
@@ -142,7 +142,7 @@ fn what_is_nested_too_deep_is_said() {
 
 #[test]
 fn a_protocol_is_known_by_its_shape() {
-    let of = |request: Value| Target::of_request(&request).protocol();
+    let of = |request: Value| Target::of_request(&request).protocol().name();
     for (request, protocol) in [
         (json!([user("q"), asks(&["1"])]), "openai"),
         (json!({"model": "gpt-5", "messages": [user("q")]}), "openai"),
@@ -217,7 +217,10 @@ fn a_protocol_is_known_by_its_shape() {
         assert_eq!(of(request.clone()), protocol, "{request}");
     }
     for name in Target::PROTOCOLS {
-        assert_eq!(Target::of_protocol(name, None).unwrap().protocol(), name);
+        assert_eq!(
+            Target::of_protocol(name, None).unwrap().protocol().name(),
+            name
+        );
     }
     assert_eq!(Target::of_protocol("gopher", None), None);
 }

@@ -48,12 +48,12 @@ fn outcome(case: &Case) -> Vec<String> {
             request.insert(key.to_owned(), cases::json(value));
         }
     }
-    request.insert(target.list().to_owned(), case.json("-").into());
+    request.insert(target.protocol().list().to_owned(), case.json("-").into());
     let request = Value::from(request);
     let faults = target.validate(&request);
     let rules: BTreeSet<&str> = faults.iter().map(|fault| fault.rule).collect();
     let text = match case.get("bare") {
-        Some(_) => request[target.list()].to_string(),
+        Some(_) => request[target.protocol().list()].to_string(),
         None => request.to_string(),
     };
     let repaired = match case.get("drop") {
@@ -72,7 +72,7 @@ fn outcome(case: &Case) -> Vec<String> {
     outcome.extend(repaired.repairs.iter().map(ToString::to_string));
     let mut after: Value = serde_json::from_str(&repaired.request).unwrap();
     if after.is_array() {
-        after = json!({target.list(): after});
+        after = json!({target.protocol().list(): after});
     }
     let keys = [
         "system",
@@ -85,7 +85,10 @@ fn outcome(case: &Case) -> Vec<String> {
     .iter();
     let changed = keys.filter(|key| after.get(*key) != request.get(*key));
     outcome.extend(changed.map(|key| format!("{key} {}", after[*key])));
-    let list = after[target.list()].as_array().into_iter().flatten();
+    let list = after[target.protocol().list()]
+        .as_array()
+        .into_iter()
+        .flatten();
     outcome.extend(list.map(|entry| format!("- {entry}")));
     outcome
 }

@@ -95,7 +95,7 @@ fn judge(
 fn instructions(request: &Value, target: &Target) -> Vec<Value> {
     let beside = ["system", "instructions", "tools"];
     let mut found: Vec<Value> = beside.map(|key| request[key].clone()).to_vec();
-    for message in request[target.list()].as_array().unwrap() {
+    for message in request[target.protocol().list()].as_array().unwrap() {
         let role = message["role"].as_str().unwrap_or_default();
         let kind = message["type"].as_str().unwrap_or_default();
         if matches!(role, "system" | "developer") || kind == "additional_tools" {

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use plimsoll_context::{Estimate, Message, TokenCounter, ToolSpec};
-use plimsoll_foreign::{Chat, Protocol, Reasoning, Repair, import, repair_request};
+use plimsoll_foreign::{Chat, Reasoning, Repair, import, repair_request};
 use plimsoll_wire::Target;
 use plimsoll_wire::{
     Effort, RenderInput, StreamDecoder, anthropic, bedrock, gemini, openai_chat, openai_responses,
@@ -97,7 +97,7 @@ fn every_target() -> Vec<(String, Target)> {
     let mut all = Vec::new();
     for kind in kinds {
         for (n, target) in kind.into_iter().enumerate() {
-            all.push((format!("{} {n}", target.protocol()), target));
+            all.push((format!("{} {n}", target.protocol().name()), target));
         }
     }
     all
@@ -114,7 +114,7 @@ fn tools() -> Vec<ToolSpec> {
 
 fn imported(request: &Value, source: &Target) -> (Vec<Message>, Vec<Repair>) {
     let text = request.to_string();
-    let chat = Chat::read(&text, Protocol::of(source)).unwrap();
+    let chat = Chat::read(&text, source.protocol()).unwrap();
     import(chat, source, Reasoning::Keep).unwrap()
 }
 

@@ -16,7 +16,7 @@ const KEYS: [&str; 6] = ["messages", "input", "system", "tools", "thinking", "st
 pub(crate) fn faults(text: &str, target: &Target) -> Vec<String> {
     let mut request: Value = serde_json::from_str(text).unwrap();
     if request.is_array() {
-        let key = target.list();
+        let key = target.protocol().list();
         request = json!({key: request});
     }
     let is_history = request.get("model").is_none();
@@ -41,7 +41,7 @@ pub(crate) fn faults(text: &str, target: &Target) -> Vec<String> {
         }
         Target::Responses(_) => {}
     }
-    let list = target.list();
+    let list = target.protocol().list();
     let faults = target.validate(&request).into_iter();
     // Of the breakpoints of the cache, only their number is repaired.
     let of_messages = faults.filter(|fault| fault.rule != "AM11" || fault.place == "the request");
@@ -90,7 +90,7 @@ fn lost(before: &str, target: &Target, repaired: &RepairedRequest) -> Vec<String
     let mut request: Value = serde_json::from_str(before).unwrap();
     let list = match request.is_array() {
         true => request,
-        false => request[target.list()].take(),
+        false => request[target.protocol().list()].take(),
     };
     let named: BTreeSet<&str> = repaired
         .repairs
@@ -103,7 +103,7 @@ fn lost(before: &str, target: &Target, repaired: &RepairedRequest) -> Vec<String
     // A text may be a part of another one now.
     let is_lost = |text: String| !left.contains(&text) && !after.contains(text.trim_matches('"'));
     let entries = list.as_array().into_iter().flatten().enumerate();
-    let entries = entries.map(|(at, entry)| (format!("{}[{at}]", target.list()), entry));
+    let entries = entries.map(|(at, entry)| (format!("{}[{at}]", target.protocol().list()), entry));
     let unnamed = entries.filter(|(place, _)| !named.contains(place.as_str()));
     let lost = unnamed.filter(|(_, entry)| texts(entry).any(is_lost));
     lost.map(|(place, _)| place).collect()

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use plimsoll_context::{Chars4, TokenCounter, Tokens, ViewLimits};
-use plimsoll_foreign::{Body, BodyCut, CLOSED_CALL, Chat, CutError, Protocol, Reasoning, repair};
+use plimsoll_foreign::{Body, BodyCut, CLOSED_CALL, Chat, CutError, Reasoning, repair};
 use plimsoll_wire::Target;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn cut<'a>(
     budget: u64,
     policy: usize,
 ) -> Result<Option<BodyCut<'a>>, CutError> {
-    let mut chat = Chat::read(text, Protocol::of(target)).unwrap();
+    let mut chat = Chat::read(text, target.protocol()).unwrap();
     repair(&mut chat, target, Reasoning::Keep);
     let body = Body::of(chat, target).unwrap();
     let view = body.transcript(&counter());
@@ -45,7 +45,7 @@ fn results(request: &Value, target: &Target) -> BTreeMap<String, String> {
         let id = id.as_str().unwrap_or_default().to_owned();
         results.entry(id).or_insert(content.to_string());
     };
-    for entry in request[target.list()].as_array().unwrap() {
+    for entry in request[target.protocol().list()].as_array().unwrap() {
         let kind = entry["type"].as_str().unwrap_or_default();
         if entry["role"] == "tool" {
             add(&entry["tool_call_id"], &entry["content"]);
@@ -67,7 +67,7 @@ fn scatter(request: &mut Value, target: &Target, picks: &mut dyn FnMut(usize) ->
         let kind = value["type"].as_str().unwrap_or_default();
         value["role"] == "tool" || kind == "tool_result" || kind.ends_with("_output")
     };
-    let list = request[target.list()].as_array_mut().unwrap();
+    let list = request[target.protocol().list()].as_array_mut().unwrap();
     let mut late: Vec<(usize, Value)> = Vec::new();
     for (at, entry) in list.iter_mut().enumerate() {
         if let Some(blocks) = entry["content"].as_array_mut() {
@@ -246,7 +246,8 @@ fn a_result_before_its_call_finds_it() {
         ),
     ] {
         let target = &targets()[protocol];
-        let request = json!({"model": "m", "max_tokens": 9, target.list(): list}).to_string();
+        let request =
+            json!({"model": "m", "max_tokens": 9, target.protocol().list(): list}).to_string();
         let repaired = repaired(&request, target).request;
         assert!(repaired.contains("8431"), "{request}\n{repaired}");
         assert!(!repaired.contains(CLOSED_CALL), "{request}\n{repaired}");

@@ -30,11 +30,12 @@ fn the_oldest_images_beyond_the_limit_become_notes() {
     for (protocol, target) in targets.into_iter().enumerate() {
         let message = json!({"role": "user", "content": [image(protocol), image(protocol)]});
         let list = vec![message; 3];
-        let text = json!({"model": "m", "max_tokens": 9, target.list(): list}).to_string();
+        let text =
+            json!({"model": "m", "max_tokens": 9, target.protocol().list(): list}).to_string();
         let repaired = repaired(&text, &target);
         assert_eq!(repaired.request.matches("An image stood here.").count(), 2);
         let told: Vec<String> = repaired.repairs.iter().map(ToString::to_string).collect();
-        let place = target.list();
+        let place = target.protocol().list();
         let expected =
             format!("{place}[0]: too many bytes of images: put a note in their place (images)");
         assert_eq!(told, [expected]);

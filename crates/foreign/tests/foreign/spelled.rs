@@ -23,10 +23,10 @@ fn user(content: Value) -> Value {
 /// The list that a list is repaired to.
 #[track_caller]
 fn list(list: Value, target: &Target) -> Value {
-    let request = json!({"model": "m", "max_tokens": 100, target.list(): list});
+    let request = json!({"model": "m", "max_tokens": 100, target.protocol().list(): list});
     let repaired = repaired(&request.to_string(), target);
     let mut after: Value = serde_json::from_str(&repaired.request).unwrap();
-    after[target.list()].take()
+    after[target.protocol().list()].take()
 }
 
 /// The texts of a content.

@@ -225,7 +225,7 @@ fn read(wire: usize, text: &str) -> Option<(Vec<Message>, Vec<ToolSpec>)> {
         1 => openai_responses::ResponsesProfile::openai().into(),
         _ => anthropic::MessagesProfile::of_model("claude-sonnet-4-5").into(),
     };
-    let chat = plimsoll_foreign::Chat::read(text, plimsoll_foreign::Protocol::of(&source)).ok()?;
+    let chat = plimsoll_foreign::Chat::read(text, source.protocol()).ok()?;
     let (messages, _) = plimsoll_foreign::import(chat, &source, Reasoning::Keep).ok()?;
     Some((messages, tools))
 }
