@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use plimsoll_foreign::{Change, Role, Unit};
-use plimsoll_wire::__internals::RawObject;
+use plimsoll_wire::__internals::{RawObject, quoted};
 use serde_json::Value;
 
 use crate::agent::Agent;
@@ -41,8 +41,8 @@ pub struct Copy<'a> {
     pub(crate) ids: Ids,
     /// The text that was not written yet.
     pub(crate) text: String,
-    /// The id of the last entry.
-    last: Value,
+    /// The id of the last entry, as JSON.
+    last: String,
     used: HashSet<String>,
 }
 
@@ -84,7 +84,7 @@ pub fn copy<'a>(
         units,
         ids,
         text: String::new(),
-        last: Value::Null,
+        last: "null".to_owned(),
         used: HashSet::new(),
     })
 }
@@ -135,19 +135,18 @@ impl Copy<'_> {
         self.text.push('\n');
     }
 
-    /// Returns the id and the parent of the next entry, in a tree of entries that becomes one chain. It keeps its own
-    /// id, unless it was used before.
+    /// Returns the id and the parent of the next entry as JSON, in a tree of entries that becomes one chain. It keeps
+    /// its own id, unless it was used before.
     pub(crate) fn link(
         &mut self,
         own: Option<&str>,
         new: impl FnOnce(&mut Ids) -> String,
-    ) -> (Value, Value) {
-        let own = own.and_then(|raw| serde_json::from_str::<String>(raw).ok());
-        let own = own.filter(|own| !self.used.contains(own));
-        let id = own.unwrap_or_else(|| new(&mut self.ids));
+    ) -> (String, String) {
+        let own = own.filter(|own| own.starts_with('"') && !self.used.contains(*own));
+        let id = own.map_or_else(|| quoted(&new(&mut self.ids)), str::to_owned);
         self.used.insert(id.clone());
-        let parent = std::mem::replace(&mut self.last, id.clone().into());
-        (id.into(), parent)
+        let parent = std::mem::replace(&mut self.last, id.clone());
+        (id, parent)
     }
 }
 

@@ -2,8 +2,6 @@
 //! from the beginning of its tool loop on, reasoning that a server of Chat Completions requires is there, and a
 //! request asks for thinking only if its current tool loop began with it.
 
-use std::mem;
-
 use plimsoll_wire::__internals::openai_responses::items;
 use plimsoll_wire::__internals::{list, set, text, unset};
 use plimsoll_wire::anthropic::MessagesProfile;
@@ -144,8 +142,8 @@ impl ToolLoops {
         let mut last = None;
         let left = units.iter().enumerate().filter(|(_, unit)| unit.is_left());
         for (at, unit) in left {
-            let message = Some((unit.turn, unit.role));
-            if mem::replace(&mut last, message) == message {
+            let message = (unit.turn, unit.role);
+            if last.replace(message) == Some(message) {
                 continue;
             }
             let is_answer = unit.role == Role::Assistant;

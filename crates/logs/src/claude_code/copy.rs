@@ -30,9 +30,9 @@ impl EntryWriter for ClaudeCodeWriter {
     fn entry(&mut self, new: &mut Copy<'_>, entry: &CopiedEntry<'_>) {
         let (uuid, parent) = new.link(entry.own.get("uuid"), Ids::uuid);
         // Claude Code finds entries by lines that begin with the parent.
-        let mut changes = vec![("parentUuid", Some(parent.to_string()))];
+        let mut changes = vec![("parentUuid", Some(parent))];
         changes.extend(self::changes(new, entry));
-        changes.push(("uuid", Some(uuid.to_string())));
+        changes.push(("uuid", Some(uuid)));
         changes.push(("sessionId", Some(quoted(&new.id))));
         new.line(&entry.own.with(&changes));
     }

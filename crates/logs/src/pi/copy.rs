@@ -85,8 +85,8 @@ fn line(new: &mut Copy<'_>, own: &RawObject<'_>, near: &RawObject<'_>, message: 
     let (id, parent) = new.link(own.get("id"), |ids| ids.hex(8));
     let time = near.get("timestamp").unwrap_or("\"\"");
     let mut changes = vec![
-        ("id", Some(id.to_string())),
-        ("parentId", Some(parent.to_string())),
+        ("id", Some(id)),
+        ("parentId", Some(parent)),
         ("timestamp", Some(time.to_owned())),
     ];
     changes.extend(message.map(|message| ("message", Some(message.to_string()))));
