@@ -80,17 +80,55 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
     let caller =
         |session: &&ListedSession| by_id.get(caller_of(session.info.id.as_str())?).copied();
     let folder = args.here.then(list::folder).transpose()?;
+    let unknown = || UNKNOWN.to_owned();
+    // The sums of each session. The log of a run repeats the calls of its chosen branch.
     let (mut used, mut chosen) = (BTreeMap::new(), BTreeSet::new());
     for session in &sessions {
+        let info = &session.info;
         let owner = iter::successors(Some(session), caller).last();
         let owner = owner.unwrap_or(session);
-        let is_here = folder.is_none() || owner.folder == folder;
-        if is_here && session.info.updated >= since {
-            let lines = lines(store, session, owner, (args.by, since), &mut chosen).await;
-            used.insert(session.info.id.as_str(), lines);
+        if info.updated < since || (args.here && owner.folder != folder) {
+            continue;
+        }
+        let sums: &mut BTreeMap<String, Spend> = used.entry(info.id.to_string()).or_default();
+        let mut model = session.model.clone().unwrap_or_else(unknown);
+        let each = |line: &mut LogEntry| {
+            match &line.entry {
+                Entry::RunStarted { model: of, .. } => model.clone_from(of),
+                Entry::Branched {
+                    branches, winner, ..
+                } => {
+                    let winner = winner.and_then(|winner| branches.get(winner));
+                    chosen.extend(winner.map(|branch| branch.session.clone()));
+                }
+                _ => {}
+            }
+            let spent = spent(&line.entry);
+            if spent.is_nothing() || line.at < since {
+                return Ok::<_, StoreError>(());
+            }
+            let about = match args.by {
+                By::Day => day(line.at),
+                By::Month => day(line.at).chars().take("2026-11".len()).collect(),
+                By::Model if matches!(line.entry, Entry::Summarized { .. }) => SUMMARIES.to_owned(),
+                By::Model => model.clone(),
+                By::Folder => {
+                    let folder = owner.folder.as_ref();
+                    folder.map_or_else(unknown, |folder| folder.display().to_string())
+                }
+                By::Session => owner.info.id.to_string(),
+            };
+            let sum = sums.entry(about).or_default();
+            *sum = sum.combine(spent);
+            Ok(())
+        };
+        // The entries that a fork shares are counted for its parent.
+        let after = info.fork.as_ref().map_or(0, |fork| fork.entries);
+        if let Err(error) = each_entry(store, &info.id, after, each).await {
+            say!("{error}");
         }
     }
-    used.retain(|session, _| !chosen.contains(*session));
+    used.retain(|session, _| !chosen.contains(session));
     let mut lines: BTreeMap<String, Spend> = BTreeMap::new();
     for (about, spent) in used.into_values().flatten() {
         let line = lines.entry(about).or_default();
@@ -155,55 +193,6 @@ fn caller_of(id: &str) -> Option<&str> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let (caller, _) = rest.rsplit_once('.')?;
     Some(caller).filter(|_| is_number(message) && is_number(index))
-}
-
-/// Returns the calls in the log of a session, as far as it can be read, each with the line of the table
-/// that it belongs to. The calls that a fork shares are counted for its parent. Adds the sessions of
-/// chosen branches, whose calls the log repeats.
-async fn lines(
-    store: &impl SessionReader,
-    session: &ListedSession,
-    owner: &ListedSession,
-    (by, since): (By, u64),
-    chosen: &mut BTreeSet<String>,
-) -> Vec<(String, Spend)> {
-    let info = &session.info;
-    let after = info.fork.as_ref().map_or(0, |fork| fork.entries);
-    let unknown = || UNKNOWN.to_owned();
-    let mut model = session.model.clone().unwrap_or_else(unknown);
-    let mut calls = Vec::new();
-    let each = |line: &mut LogEntry| {
-        match &line.entry {
-            Entry::RunStarted { model: of, .. } => model.clone_from(of),
-            Entry::Branched {
-                branches, winner, ..
-            } => {
-                let winner = winner.and_then(|winner| branches.get(winner));
-                chosen.extend(winner.map(|branch| branch.session.clone()));
-            }
-            _ => {}
-        }
-        let spent = spent(&line.entry);
-        if !spent.is_nothing() && line.at >= since {
-            let about = match by {
-                By::Day => day(line.at),
-                By::Month => day(line.at).chars().take("2026-11".len()).collect(),
-                By::Model if matches!(line.entry, Entry::Summarized { .. }) => SUMMARIES.to_owned(),
-                By::Model => model.clone(),
-                By::Folder => {
-                    let folder = owner.folder.as_ref();
-                    folder.map_or_else(unknown, |folder| folder.display().to_string())
-                }
-                By::Session => owner.info.id.to_string(),
-            };
-            calls.push((about, spent));
-        }
-        Ok::<_, StoreError>(())
-    };
-    if let Err(error) = each_entry(store, &info.id, after, each).await {
-        say!("{error}");
-    }
-    calls
 }
 
 /// Returns the usage in an entry. That of a sub-agent is in its own log.

@@ -7,7 +7,7 @@ use plimsoll::context::{Item, Seq};
 use plimsoll::machine::{Entry, State};
 use plimsoll::policy::{Edit, Plan};
 use plimsoll::recall::{MessageKind, RecallId};
-use plimsoll::store::{LogEntry, SessionReader};
+use plimsoll::store::SessionReader;
 use plimsoll::tokens::{Bpe, Memo};
 use plimsoll::{Message, SessionId, Tokens};
 use serde::Serialize;
@@ -49,22 +49,26 @@ const DROPPED: &str = "dropped";
 const SHORTENED: &str = "shortened";
 const SUMMARIZED: &str = "summarized";
 
-/// Reads a log from its beginning and collects the rows.
-struct LedgerReader {
-    state: State,
-    plans: u64,
-    rows: Vec<LedgerRow>,
-}
-
 /// Runs the command.
 pub(crate) async fn run(
     store: &impl SessionReader,
     id: &SessionId,
     json: bool,
 ) -> Result<u8, CliError> {
-    let mut reader = LedgerReader::new();
-    each_entry(store, id, 0, |line| reader.read(line)).await?;
-    let LedgerReader { rows, plans, .. } = reader;
+    let mut state = State::new(Arc::new(Memo::new(Bpe::o200k())));
+    let (mut rows, mut plans) = (Vec::new(), 0);
+    each_entry(store, id, 0, |line| {
+        if let Entry::PlanApplied { plan } = &line.entry {
+            // The number that the run gave it, for what it counts as a plan.
+            let number = plan.is_compaction().then_some(plans + 1);
+            plans = number.unwrap_or(plans);
+            let touched = state.transcript().touched(plan).into_iter();
+            let row = |(item, _)| LedgerRow::new(&state, item, plan, number, line.at);
+            rows.extend(touched.map(row));
+        }
+        Ok::<_, CliError>(state.absorb(&line.entry)?)
+    })
+    .await?;
     if json {
         listing::json_lines(&rows)?;
         return Ok(DONE);
@@ -85,42 +89,20 @@ pub(crate) async fn run(
     Ok(DONE)
 }
 
-impl LedgerReader {
-    fn new() -> Self {
-        Self {
-            state: State::new(Arc::new(Memo::new(Bpe::o200k()))),
-            plans: 0,
-            rows: Vec::new(),
-        }
-    }
-
-    fn read(&mut self, line: &LogEntry) -> Result<(), CliError> {
-        if let Entry::PlanApplied { plan } = &line.entry {
-            let number = plan.is_compaction().then_some(self.plans + 1);
-            self.plans = number.unwrap_or(self.plans);
-            let touched = self.state.transcript().touched(plan);
-            let rows = touched
-                .into_iter()
-                .map(|(item, _)| self.row(item, plan, number, line.at));
-            let rows: Vec<LedgerRow> = rows.collect();
-            self.rows.extend(rows);
-        }
-        Ok(self.state.absorb(&line.entry)?)
-    }
-
+impl LedgerRow {
     /// Returns the row of a message that a plan removes or replaces. The view still contains it, and its
     /// call if it is a result.
-    fn row(&self, was: &Item, plan: &Plan, number: Option<u64>, at: u64) -> LedgerRow {
+    fn new(state: &State, was: &Item, plan: &Plan, number: Option<u64>, at: u64) -> Self {
         let (how, after) = how(plan, was.seq);
         let call = match &*was.message {
             Message::ToolResult(result) => Some(&result.call),
             _ => None,
         };
-        let items = self.state.transcript().items().iter();
+        let items = state.transcript().items().iter();
         let mut calls = items.flat_map(|item| item.message.calls());
         let made = calls.find(|made| Some(&made.id) == call);
         let argument = made.map(|made| tool_line::argument(&made.name, &made.arguments));
-        LedgerRow {
+        Self {
             at,
             plan: number,
             id: RecallId(was.seq),
@@ -134,23 +116,7 @@ impl LedgerReader {
             stages: plan.stages.clone(),
         }
     }
-}
 
-/// Returns what a plan did to a message that it removed or replaced, and the tokens of its replacement.
-fn how(plan: &Plan, seq: Seq) -> (&'static str, Tokens) {
-    let how = plan.edits.iter().find_map(|edit| match edit {
-        Edit::Shrink { seq: of, to } => (*of == seq).then_some((SHORTENED, to.tokens)),
-        Edit::Summarize { covers, .. } => {
-            let mut covers = covers.iter().map(|range| range.first..=range.last);
-            let is_covered = covers.any(|range| range.contains(&seq));
-            is_covered.then_some((SUMMARIZED, Tokens::ZERO))
-        }
-        Edit::Drop { .. } => None,
-    });
-    how.unwrap_or((DROPPED, Tokens::ZERO))
-}
-
-impl LedgerRow {
     fn cells(&self) -> [String; 9] {
         let what = match &self.tool {
             Some(tool) => format!("result of {tool} {}", self.argument),
@@ -171,6 +137,20 @@ impl LedgerRow {
     }
 }
 
+/// Returns what a plan did to a message that it removed or replaced, and the tokens of its replacement.
+fn how(plan: &Plan, seq: Seq) -> (&'static str, Tokens) {
+    let how = plan.edits.iter().find_map(|edit| match edit {
+        Edit::Shrink { seq: of, to } => (*of == seq).then_some((SHORTENED, to.tokens)),
+        Edit::Summarize { covers, .. } => {
+            let mut covers = covers.iter().map(|range| range.first..=range.last);
+            let is_covered = covers.any(|range| range.contains(&seq));
+            is_covered.then_some((SUMMARIZED, Tokens::ZERO))
+        }
+        Edit::Drop { .. } => None,
+    });
+    how.unwrap_or((DROPPED, Tokens::ZERO))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -181,25 +161,14 @@ mod tests {
 
     #[test]
     fn what_is_dropped_beside_a_summary_is_not_called_summarized() {
-        let mut reader = LedgerReader::new();
-        let mut n = 0;
-        let mut read = |reader: &mut LedgerReader, entry: Entry| {
-            n += 1;
-            let line = LogEntry { n, at: 1, entry };
-            assert!(reader.read(&line).is_ok());
-        };
+        let mut state = State::new(Arc::new(Memo::new(Bpe::o200k())));
         for _ in 0..6 {
             let text = "all is well on the whole ship ".repeat(20);
             let message = Arc::new(Message::user(text));
-            read(
-                &mut reader,
-                Entry::Message {
-                    message,
-                    queued: None,
-                },
-            );
+            let queued = None;
+            assert!(state.absorb(&Entry::Message { message, queued }).is_ok());
         }
-        let view = reader.state.transcript();
+        let view = state.transcript();
         let weight = |seq: u64| view.get(Seq(seq)).map_or(Tokens::ZERO, |item| item.tokens);
         let message = Message::Summary {
             text: "all is well".to_owned(),
@@ -231,13 +200,10 @@ mod tests {
             "frees": gone.minus(tokens).minus(of_marker),
             "rewrites_from": null,
         });
-        let plan = serde_json::from_value(plan).unwrap();
-        read(&mut reader, Entry::PlanApplied { plan });
-        let rows: Vec<(u64, &str)> = reader
-            .rows
-            .iter()
-            .map(|row| (row.id.0.0, row.how))
-            .collect();
+        let plan: Plan = serde_json::from_value(plan).unwrap();
+        let touched = view.touched(&plan).into_iter();
+        let rows = touched.map(|(item, _)| (item.seq.0, how(&plan, item.seq).0));
+        let rows: Vec<(u64, &str)> = rows.collect();
         let wanted = [(0, DROPPED), (1, DROPPED), (2, SUMMARIZED), (4, SUMMARIZED)];
         assert_eq!(rows, wanted);
     }
