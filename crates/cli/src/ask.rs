@@ -10,17 +10,17 @@ use async_trait::async_trait;
 use console::Term;
 use plimsoll::permissions::{Answer, Question};
 use plimsoll::{Gate, PermissionMode};
-use tokio::sync::mpsc::Sender;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::approvals::{Approval, Approvals, is_edit};
 use crate::diff::Previews;
 use crate::error::CliError;
+use crate::event_printer::EventPrinter;
 use crate::lock;
 use crate::paths;
 use crate::terminal::text::clean;
-use crate::terminal::{Terminal, wrapped};
+use crate::terminal::wrapped;
 
 /// The reason for asking before a change of a protected file.
 pub(crate) const PROTECTED: &str = "Other programs or agents execute this file without asking.";
@@ -100,32 +100,6 @@ impl Gate for Ask {
     }
 }
 
-/// Returns the person at the terminal, or nobody. In a `chat`, a typed line may also be a message or a
-/// command, so the chat asks.
-pub(crate) fn person(
-    terminal: &Arc<Terminal>,
-    previews: &Arc<Previews>,
-    is_there: bool,
-    chat: Option<Sender<PendingQuestion>>,
-) -> Arc<dyn Person> {
-    let terminal = Arc::clone(terminal);
-    if !is_there {
-        return Arc::new(Nobody(terminal));
-    }
-    Arc::new(AtTerminal {
-        terminal,
-        previews: Arc::clone(previews),
-        chat,
-    })
-}
-
-/// Asks at a terminal.
-struct AtTerminal {
-    terminal: Arc<Terminal>,
-    previews: Arc<Previews>,
-    chat: Option<Sender<PendingQuestion>>,
-}
-
 /// A question that waits for the reply of a chat. Dropping it denies the call.
 pub(crate) struct PendingQuestion {
     pub(crate) text: String,
@@ -133,11 +107,20 @@ pub(crate) struct PendingQuestion {
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
+/// Asks at the terminal, if there is one. In a chat, a typed line may also be a message or a command, so
+/// the chat asks.
 #[async_trait]
-impl Person for AtTerminal {
+impl Person for EventPrinter {
     async fn ask(&self, question: &Question, offers: &[Approval]) -> Reply {
-        let shown = self.previews.question(question, &self.terminal);
-        let text = format!("{shown}\n{}", prompt(question, offers));
+        let is_there = match &self.chat {
+            Some(_) => self.terminal.is_live(),
+            None => can_ask(),
+        };
+        if !is_there {
+            self.terminal.note(&refusal(question));
+            return Reply::Nobody;
+        }
+        let text = format!("{}\n{}", self.preview(question), prompt(question, offers));
         let Some(chat) = &self.chat else {
             self.terminal.status(None);
             let line = read_answer(|| self.terminal.must(&format!("{text}, [N]o:"))).await;
@@ -155,17 +138,6 @@ impl Person for AtTerminal {
         // An error means that the chat has ended, and nobody answers.
         let _ = chat.send(pending).await;
         replied.await.unwrap_or(Reply::Nobody)
-    }
-}
-
-/// Denies every call, and says which flag allows it.
-struct Nobody(Arc<Terminal>);
-
-#[async_trait]
-impl Person for Nobody {
-    async fn ask(&self, question: &Question, _: &[Approval]) -> Reply {
-        self.0.note(&refusal(question));
-        Reply::Nobody
     }
 }
 

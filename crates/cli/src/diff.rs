@@ -1,22 +1,15 @@
 //! [`Diff`]: a change of a file as a unified diff, and [`Previews`], which show the change that a tool call
 //! would make, once, before the user answers a question about it. Their sizes are bounded.
 
-use std::collections::HashSet;
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::Duration;
 
-use plimsoll::model::CallId;
-use plimsoll::permissions::Question;
 use plimsoll::tools::{FileChange, Root, Toolbox};
 use serde::Serialize;
 use similar::TextDiff;
 
-use crate::lock;
-use crate::terminal::Terminal;
 use crate::terminal::style::{DIM, GREEN, RED, diff_line, paint};
 use crate::terminal::text::{clean, counted};
-use crate::tool_line;
 
 /// Maximum size of the compared files, both together, in bytes.
 const MAX_BYTES: usize = 2 * 1024 * 1024;
@@ -30,8 +23,6 @@ const MAX_LINE: usize = 300;
 pub(crate) const SHOWN: usize = 16;
 /// Maximum number of lines shown of a change that needs approval.
 pub(crate) const ASKED: usize = 300;
-/// Maximum number of remembered calls. Further changes may be shown twice.
-const MAX_PREVIEWED: usize = 1_000;
 
 /// A change of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -49,19 +40,20 @@ pub(crate) struct Diff {
 pub(crate) struct Previews {
     /// `None` if the workspace does not exist.
     toolbox: Option<Toolbox>,
-    shown: Mutex<HashSet<CallId>>,
 }
 
 impl Diff {
-    /// Compares a file before and after. Returns `None` if it is too large.
-    pub(crate) fn of(change: &FileChange) -> Option<Self> {
-        let before = change.before.as_deref().unwrap_or_default();
-        if before.len() + change.after.len() > MAX_BYTES {
+    /// Compares the contents of a file before and after; there is none if the file does not exist.
+    /// Returns `None` if they are not text or too large.
+    pub(crate) fn of(old: Option<&[u8]>, new: Option<&[u8]>) -> Option<Self> {
+        let before = str::from_utf8(old.unwrap_or_default()).ok()?;
+        let after = str::from_utf8(new.unwrap_or_default()).ok()?;
+        if before.len() + after.len() > MAX_BYTES {
             return None;
         }
         let mut diff = TextDiff::configure();
         let diff = diff.timeout(PATIENCE);
-        let diff = diff.diff_lines(before, change.after.as_str());
+        let diff = diff.diff_lines(before, after);
         let mut unified = diff.unified_diff();
         unified.context_radius(AROUND).missing_newline_hint(false);
         let lines = unified.to_string();
@@ -74,7 +66,7 @@ impl Diff {
         Some(Self {
             added: count('+'),
             removed: count('-'),
-            is_new: change.before.is_none(),
+            is_new: old.is_none(),
             lines,
         })
     }
@@ -103,7 +95,6 @@ impl Previews {
     pub(crate) fn new(root: &Path) -> Self {
         Self {
             toolbox: Root::new(root).ok().map(Toolbox::new),
-            shown: Mutex::default(),
         }
     }
 
@@ -120,29 +111,8 @@ impl Previews {
 
     /// Returns that change as a diff.
     pub(crate) fn diff(&self, tool: &str, arguments: &str) -> Option<Diff> {
-        Diff::of(&self.change(tool, arguments)?)
-    }
-
-    /// Returns the text of a question: the change of a file, or all arguments of the call.
-    pub(crate) fn question(&self, question: &Question, terminal: &Terminal) -> String {
-        let call = &question.call;
-        let name = terminal.bold(&clean(&call.name));
-        let Some(diff) = self.diff(&call.name, &call.arguments) else {
-            return tool_line::in_full(&name, &call.arguments);
-        };
-        let mut shown = lock(&self.shown);
-        if shown.len() < MAX_PREVIEWED {
-            shown.insert(call.id.clone());
-        }
-        let argument = tool_line::argument(&call.name, &call.arguments);
-        let head = format!("{name} {argument} {}", diff.summary());
-        [vec![head], diff.lines(ASKED)].concat().join("\n")
-    }
-
-    /// Returns `true` if the change of a call was shown, and forgets the call.
-    pub(crate) fn was_shown(&self, call: &CallId) -> bool {
-        let mut shown = lock(&self.shown);
-        shown.remove(call)
+        let FileChange { before, after, .. } = self.change(tool, arguments)?;
+        Diff::of(before.as_deref().map(str::as_bytes), Some(after.as_bytes()))
     }
 }
 
@@ -151,17 +121,7 @@ mod tests {
     use super::*;
 
     fn diff(before: Option<&str>, after: &str) -> Diff {
-        let change = FileChange {
-            path: "f".to_owned(),
-            before: before.map(str::to_owned),
-            after: after.to_owned(),
-        };
-        Diff::of(&change).unwrap_or_else(|| Diff {
-            added: 0,
-            removed: 0,
-            is_new: false,
-            lines: Vec::new(),
-        })
+        Diff::of(before.map(str::as_bytes), Some(after.as_bytes())).unwrap()
     }
 
     #[test]
@@ -186,12 +146,8 @@ mod tests {
         let lines = new.lines(SHOWN);
         assert_eq!(lines.len(), SHOWN + 1);
         assert_eq!(lines.last().map(String::as_str), Some("  … 985 more lines"));
-        let change = FileChange {
-            path: String::new(),
-            before: None,
-            after: "x".repeat(MAX_BYTES + 1),
-        };
-        assert_eq!(Diff::of(&change), None);
+        assert_eq!(Diff::of(None, Some(&vec![b'x'; MAX_BYTES + 1])), None);
+        assert_eq!(Diff::of(Some(b"\xff"), None), None);
         assert_eq!(new.lines(usize::MAX).len(), 1_001);
     }
 }

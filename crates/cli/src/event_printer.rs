@@ -1,16 +1,19 @@
 //! [`EventPrinter`]: prints the events of a run for `run` and `chat`: text as it streams, a line
 //! for each tool call, plan and limit, and the current activity.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use plimsoll::events::{MessagePhase, ToolPhase};
 use plimsoll::machine::{Outcome, Waiting};
 use plimsoll::model::CallId;
+use plimsoll::permissions::Question;
 use plimsoll::policy::Trigger;
 use plimsoll::{Delta, Event, Message, Observer, Part, SessionEvent};
+use tokio::sync::mpsc::Sender;
 
+use crate::ask::PendingQuestion;
 use crate::chat::prompt::Gauge;
 use crate::diff::{self, Diff, Previews};
 use crate::lock;
@@ -23,13 +26,17 @@ use crate::tool_line::{self, CallResult};
 
 /// Indentation of the details of a tool call.
 const DETAIL: &str = "    ";
+/// Maximum number of remembered calls. Further changes may be shown twice.
+const MAX_PREVIEWED: usize = 1_000;
 
 /// Prints the events of a run.
 pub(crate) struct EventPrinter {
-    terminal: Arc<Terminal>,
+    pub(crate) terminal: Arc<Terminal>,
     /// The prompt of a chat, which shows how full the window is. `None` for a single run, whose answer is
     /// printed by the command unless it streams.
     gauge: Option<Arc<Gauge>>,
+    /// Where a chat receives questions.
+    pub(crate) chat: Option<Sender<PendingQuestion>>,
     previews: Arc<Previews>,
     state: Mutex<PrinterState>,
 }
@@ -49,6 +56,8 @@ struct PrinterState {
     /// Without streaming, only final text may be written.
     text: StreamedText,
     running: HashMap<CallId, RunningCall>,
+    /// Calls whose change the user was shown in a question.
+    previewed: HashSet<CallId>,
     /// Calls that ended without having run. Their arguments come with the next event.
     ended: HashMap<CallId, (ToolPhase, Arc<str>)>,
     status: RunStatus,
@@ -67,12 +76,14 @@ pub(crate) struct StreamedText {
 impl EventPrinter {
     pub(crate) fn new(
         terminal: Arc<Terminal>,
-        gauge: Option<Arc<Gauge>>,
+        chat: Option<(Arc<Gauge>, Sender<PendingQuestion>)>,
         previews: Arc<Previews>,
     ) -> Self {
+        let (gauge, chat) = chat.unzip();
         Self {
             terminal,
             gauge,
+            chat,
             previews,
             state: Mutex::default(),
         }
@@ -123,6 +134,22 @@ impl EventPrinter {
         }
     }
 
+    /// Returns the text of a question: the change of a file, or all arguments of the call.
+    pub(crate) fn preview(&self, question: &Question) -> String {
+        let call = &question.call;
+        let name = self.terminal.bold(&clean(&call.name));
+        let Some(diff) = self.previews.diff(&call.name, &call.arguments) else {
+            return tool_line::in_full(&name, &call.arguments);
+        };
+        let previewed = &mut lock(&self.state).previewed;
+        if previewed.len() < MAX_PREVIEWED {
+            previewed.insert(call.id.clone());
+        }
+        let argument = tool_line::argument(&call.name, &call.arguments);
+        let head = format!("{name} {argument} {}", diff.summary());
+        [vec![head], diff.lines(diff::ASKED)].concat().join("\n")
+    }
+
     /// Notes that a tool begins to run.
     fn tool_started(&self, state: &mut PrinterState, call: &CallId, name: &str, arguments: &str) {
         let argument = tool_line::argument(name, arguments);
@@ -131,7 +158,7 @@ impl EventPrinter {
             argument,
             since: Instant::now(),
             diff: self.previews.diff(name, arguments),
-            was_shown: self.previews.was_shown(call),
+            was_shown: state.previewed.remove(call),
         };
         state.running.insert(call.clone(), running);
     }

@@ -67,19 +67,18 @@ pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
 
 async fn pull(name: Option<&str>, is_quiet: bool) -> Result<u8, CliError> {
     let models = models()?;
-    let shown = FetchProgress::new(is_quiet);
-    let watch = |progress: Progress<'_>| shown.show(progress);
+    let terminal = Terminal::direct(is_quiet);
+    let watch = progress(&terminal);
     let fetch = async {
         let path = models.pull(name, &watch).await?;
         models.pull_server(&watch).await?;
         Ok(path)
     };
-    let path = interruptible(fetch).await;
-    if let Ok(path) = &path {
-        shown.say(&format!("ready: {}", path.display()));
+    let path = interruptible(&terminal, fetch).await?;
+    if !is_quiet {
+        say!("ready: {}", path.display());
     }
-    shown.close();
-    path.map(|_| DONE)
+    Ok(DONE)
 }
 
 /// Fetches missing files, starts the server and returns its model for the run.
@@ -113,11 +112,9 @@ pub(crate) async fn start(
     if !missing.is_empty() {
         consent(name, &missing, is_default).await?;
     }
-    let shown = FetchProgress::new(is_quiet);
-    let watch = |progress: Progress<'_>| shown.show(progress);
-    let running = interruptible(models.start(name, serve, &watch)).await;
-    shown.close();
-    let running = running?;
+    let terminal = Terminal::direct(is_quiet);
+    let watch = progress(&terminal);
+    let running = interruptible(&terminal, models.start(name, serve, &watch)).await?;
     let model = ModelRef::parse(&format!("local/{}", running.model)).map_err(CliError::model)?;
     let prices = agent.prices(&model);
     let dialect = Dialect {
@@ -188,49 +185,36 @@ fn models() -> Result<LocalModels, CliError> {
     Ok(LocalModels::new(paths::cache()?))
 }
 
-/// Runs until the work is done or Ctrl-C is pressed. Partly fetched files are kept.
+/// Shows the progress of a fetch, as a status line on a terminal.
+fn progress(terminal: &Terminal) -> impl Fn(Progress<'_>) {
+    |progress| match progress {
+        Progress::Said(text) => {
+            terminal.status(None);
+            terminal.note(&clean(&format!("plimsoll: {text}")));
+        }
+        Progress::At { label, done, total } => {
+            let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
+            terminal.status((done < total).then_some(of.as_str()));
+        }
+    }
+}
+
+/// Runs until the work is done or Ctrl-C is pressed, and removes the progress. Partly fetched files are
+/// kept.
 async fn interruptible<T>(
+    terminal: &Terminal,
     work: impl Future<Output = Result<T, LocalError>>,
 ) -> Result<T, CliError> {
-    tokio::select! {
-        done = work => Ok(done?),
+    let done = tokio::select! {
+        done = work => done.map_err(CliError::from),
         Ok(()) = tokio::signal::ctrl_c() => Err(CliError {
             code: INTERRUPTED,
             text: "interrupted; run it again to resume the download".to_owned(),
         }),
-    }
-}
-
-/// Shows the progress of a fetch as a status line on a terminal.
-struct FetchProgress(Terminal);
-
-impl FetchProgress {
-    fn new(is_quiet: bool) -> Self {
-        Self(Terminal::direct(is_quiet))
-    }
-
-    fn show(&self, progress: Progress<'_>) {
-        match progress {
-            Progress::Said(text) => {
-                self.0.status(None);
-                self.say(text);
-            }
-            Progress::At { label, done, total } => {
-                let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
-                self.0.status((done < total).then_some(of.as_str()));
-            }
-        }
-    }
-
-    fn say(&self, text: &str) {
-        self.0.note(&clean(&format!("plimsoll: {text}")));
-    }
-
-    /// Removes the progress from the screen.
-    fn close(&self) {
-        self.0.status(None);
-        self.0.flush();
-    }
+    };
+    terminal.status(None);
+    terminal.flush();
+    done
 }
 
 fn megabytes(bytes: u64) -> String {

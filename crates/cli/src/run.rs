@@ -6,21 +6,20 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use plimsoll::SessionStore;
+use plimsoll::session::run_records;
 use plimsoll::store::SqliteStore;
-use plimsoll::{AgentOutput, EndReason, Part, SessionId};
+use plimsoll::{AgentOutput, EndReason, Part, SessionId, SessionStore};
 
 use crate::agent;
 use crate::answer_schema::AnswerSchema;
 use crate::args::RunArgs;
-use crate::attach::{Recipient, image};
+use crate::attach::image;
 use crate::error::{self, CliError};
 use crate::input;
 use crate::outcome::code_of;
 use crate::resume;
 use crate::run_screen::RunScreen;
 use crate::session_host::SessionHost;
-use crate::sessions::runs;
 use crate::which_session;
 
 /// Maximum size of a task, in bytes. Catches mistakes such as the log of a year.
@@ -45,22 +44,18 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let id = which_session::of_run(&store, &args.session).await?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
-    if store.head(&id).await?.is_some() {
-        if task.is_none() {
-            is_unfinished(&store, &id).await?;
-        }
-        resume::restore(&store, &id, &mut sources).await?;
-    } else if task.is_none() {
-        return Err(CliError::usage(format!(
-            "there is no session {id}; `plimsoll sessions list` lists all"
-        )));
+    if task.is_none() {
+        is_unfinished(&store, &id).await?;
     }
+    resume::restore(&store, &id, &mut sources).await?;
     let config = agent::resolve(&sources, args.is_quiet()).await?;
-    let screen = RunScreen::new(args, &config.settings().root);
-    let user = screen.user(config.settings(), schema.clone())?;
-    let ready = agent::build(config, &sources, user, args.is_quiet(), store.clone(), None).await?;
+    let settings = config.settings();
+    let mode = settings.permission_mode();
+    let screen = RunScreen::new(args, &settings.root, mode, schema.clone())?;
+    let (user, is_quiet) = (screen.user.clone(), args.is_quiet());
+    let mut host = SessionHost::open(config, sources, user, is_quiet, store, id).await?;
+    let recipient = host.recipient();
     let task = task.map(|task| -> Result<_, CliError> {
-        let recipient = Recipient::new(&ready.choice, &ready.config.settings().root);
         let mut parts = recipient.message(task)?;
         recipient.check(&images)?;
         parts.extend(images);
@@ -68,33 +63,23 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
         Ok(parts)
     });
     let task = task.transpose()?;
-    let mut host = SessionHost::open(ready, sources, store, id).await?;
-    screen.terminal.note(&screen.terminal.dim(&host.headline()));
+    screen.begin(&host.headline());
     let remote = host.session.remote();
-    let interrupts = tokio::spawn(on_interrupt(async move {
-        let _ = remote.interrupt().await;
-    }));
-    let output = host.run(task).await;
-    screen.rest();
-    interrupts.abort();
-    host.close(args.is_quiet()).await;
-    let output = output?;
-    screen.check()?;
-    let answer = match &schema {
-        // A text that does not match is only possible if a limit was reached.
-        Some(schema) => schema.check(&output.text).ok(),
-        None => Some(output.text.as_str()),
+    let end = async move {
+        remote.interrupt().await;
     };
-    screen.close(host.ready.config.settings(), &output, answer)?;
-    if let (Some(hint), false) = (hint(&output), args.is_quiet()) {
-        crate::note(&hint);
-    }
-    Ok(code_of(&output.reason))
+    let output = interruptible(host.run(task), end).await;
+    screen.rest();
+    let settings = host.ready.config.settings();
+    let ended = output.and_then(|output| screen.end(settings, &output, hint(&output)));
+    host.close(args.is_quiet()).await;
+    ended
 }
 
 /// Checks that the last run of a session can be continued without a task.
 async fn is_unfinished(store: &SqliteStore, id: &SessionId) -> Result<(), CliError> {
-    let records = runs::records(store, id).await?;
+    let id = which_session::known(store, id.as_str()).await?;
+    let records = run_records(id.as_str(), store.load(&id).await?);
     let last = records.iter().rev().find(|record| !record.rolled_back);
     match last.and_then(|last| last.outcome.as_ref()) {
         Some(EndReason::Answered) => Err(CliError::usage(format!(
@@ -121,18 +106,26 @@ fn hint(output: &AgentOutput) -> Option<String> {
     }
 }
 
-/// Ends a run cleanly on the first Ctrl-C, and the process at once on the second.
-pub(crate) async fn on_interrupt(end: impl Future<Output = ()>) {
-    let pressed = async || tokio::signal::ctrl_c().await.is_ok();
-    if !pressed().await {
-        return;
-    }
-    let again = async {
-        if pressed().await {
-            std::process::exit(i32::from(error::INTERRUPTED));
+/// Does some work. The first Ctrl-C ends it cleanly, and the second one ends the process at once.
+pub(crate) async fn interruptible<T>(
+    work: impl Future<Output = T>,
+    end: impl Future<Output = ()> + Send + 'static,
+) -> T {
+    let interrupts = tokio::spawn(async {
+        let pressed = async || tokio::signal::ctrl_c().await.is_ok();
+        if !pressed().await {
+            return;
         }
-    };
-    tokio::join!(end, again);
+        let again = async {
+            if pressed().await {
+                std::process::exit(i32::from(error::INTERRUPTED));
+            }
+        };
+        tokio::join!(end, again);
+    });
+    let output = work.await;
+    interrupts.abort();
+    output
 }
 
 /// Returns the task from the argument or standard input. `None` if a session is continued without

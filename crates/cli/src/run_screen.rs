@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll::config::AgentSettings;
-use plimsoll::{AgentOutput, Gate, Observer, PermissionMode, SessionEvent};
+use plimsoll::{AgentOutput, Observer, PermissionMode, SessionEvent};
 
 use crate::agent::UserSide;
 use crate::answer_schema::AnswerSchema;
 use crate::args::RunArgs;
-use crate::ask::{self, Ask};
+use crate::ask::Ask;
 use crate::diff::Previews;
 use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
@@ -19,89 +19,77 @@ use crate::terminal::Terminal;
 
 /// The output of one run.
 pub(crate) struct RunScreen {
-    pub(crate) terminal: Arc<Terminal>,
-    /// Shows the events of the run.
-    pub(crate) observer: Arc<dyn Observer>,
+    terminal: Arc<Terminal>,
+    /// Shows the events of the run, and asks at the terminal.
+    pub(crate) user: UserSide,
     /// Whether only the answer, or the events as JSON, are printed.
-    pub(crate) is_quiet: bool,
-    previews: Arc<Previews>,
+    is_quiet: bool,
     /// Whether events are printed as JSON lines.
     is_json: bool,
 }
 
 impl RunScreen {
-    pub(crate) fn new(args: &RunArgs, root: &Path) -> Self {
+    /// Creates the screen of a run in `root`.
+    pub(crate) fn new(
+        args: &RunArgs,
+        root: &Path,
+        mode: PermissionMode,
+        schema: Option<AnswerSchema>,
+    ) -> Result<Self, CliError> {
         let is_quiet = args.is_quiet();
         let previews = Arc::new(Previews::new(root));
         let terminal = Arc::new(Terminal::direct(is_quiet));
+        let printer = EventPrinter::new(Arc::clone(&terminal), None, Arc::clone(&previews));
+        let printer = Arc::new(printer);
+        let gate = Ask::new(root, mode, &previews, Arc::clone(&printer) as _)?;
         let observer: Arc<dyn Observer> = if args.json {
             let terminal = Arc::clone(&terminal);
             Arc::new(move |event: &SessionEvent| {
                 let line = serde_json::to_string(event);
                 terminal.say_styled(&line.unwrap_or_default());
             })
-        } else if is_quiet {
-            Arc::new(|_: &SessionEvent| {})
         } else {
-            let (terminal, previews) = (Arc::clone(&terminal), Arc::clone(&previews));
-            Arc::new(EventPrinter::new(terminal, None, previews))
+            printer
         };
-        Self {
-            terminal,
+        let user = UserSide {
+            gate: Arc::new(gate),
             observer,
-            is_quiet,
-            previews,
-            is_json: args.json,
-        }
-    }
-
-    /// Returns the side of the session that faces the user.
-    pub(crate) fn user(
-        &self,
-        settings: &AgentSettings,
-        schema: Option<AnswerSchema>,
-    ) -> Result<UserSide, CliError> {
-        Ok(UserSide {
-            gate: self.gate(settings.permission_mode(), &settings.root)?,
-            observer: Arc::clone(&self.observer),
             schema,
+        };
+        Ok(Self {
+            terminal,
+            user,
+            is_quiet,
+            is_json: args.json,
         })
     }
 
-    /// Returns the gate that asks the user, if there is a terminal.
-    pub(crate) fn gate(
-        &self,
-        mode: PermissionMode,
-        root: &Path,
-    ) -> Result<Arc<dyn Gate>, CliError> {
-        let person = ask::person(&self.terminal, &self.previews, ask::can_ask(), None);
-        Ok(Arc::new(Ask::new(root, mode, &self.previews, person)?))
+    /// Shows the headline of the run.
+    pub(crate) fn begin(&self, headline: &str) {
+        self.terminal.note(&self.terminal.dim(headline));
     }
 
-    /// Removes the status line when the run has ended.
-    pub(crate) fn rest(&self) {
-        self.terminal.status(None);
-        self.terminal.flush();
-    }
-
-    /// Returns an error if an event could not be printed.
-    pub(crate) fn check(&self) -> Result<(), CliError> {
-        self.terminal.failed().map_or(Ok(()), Err)
-    }
-
-    /// Prints the answer if there is one, or the reason why the run has none, and the usage.
-    pub(crate) fn close(
+    /// Prints the answer, or the reason why the run has none, and the usage. Returns the exit code.
+    pub(crate) fn end(
         &self,
         settings: &AgentSettings,
         output: &AgentOutput,
-        answer: Option<&str>,
-    ) -> Result<(), CliError> {
+        hint: Option<String>,
+    ) -> Result<u8, CliError> {
         let terminal = &self.terminal;
-        if !matches!(code_of(&output.reason), error::DONE | error::LIMIT) {
+        if let Some(stop) = terminal.failed() {
+            return Err(stop);
+        }
+        let answer = match &self.user.schema {
+            // A text that does not match is only possible if a limit was reached.
+            Some(schema) => schema.check(&output.text).ok(),
+            None => Some(output.text.as_str()),
+        };
+        let code = code_of(&output.reason);
+        if !matches!(code, error::DONE | error::LIMIT) {
             crate::say(&reason_text(settings, &output.reason));
         } else if let Some(answer) = answer
             && !self.is_json
-            // A streamed answer is on the terminal already.
             && !terminal.is_live()
         {
             out!("{answer}");
@@ -109,7 +97,14 @@ impl RunScreen {
         if !self.is_quiet {
             terminal.note(&terminal.dim(&summary(output)));
             terminal.flush();
+            hint.iter().for_each(|hint| crate::note(hint));
         }
-        Ok(())
+        Ok(code)
+    }
+
+    /// Removes the status line when the run has ended.
+    pub(crate) fn rest(&self) {
+        self.terminal.status(None);
+        self.terminal.flush();
     }
 }

@@ -3,10 +3,12 @@
 
 use std::sync::Arc;
 
+use plimsoll::config::AgentConfig;
 use plimsoll::store::SqliteStore;
 use plimsoll::{AgentOutput, Error, Part, Session, SessionId, Window};
 
-use crate::agent::{self, ReadyAgent};
+use crate::agent::{self, ReadyAgent, UserSide};
+use crate::attach::Recipient;
 use crate::chat::parse::Command;
 use crate::context_use;
 use crate::error::CliError;
@@ -26,13 +28,17 @@ pub(crate) struct SessionHost {
 }
 
 impl SessionHost {
-    /// Opens a session.
+    /// Builds the agent and opens a session.
     pub(crate) async fn open(
-        ready: ReadyAgent,
+        config: AgentConfig,
         sources: Sources,
+        user: UserSide,
+        is_quiet: bool,
         store: Arc<SqliteStore>,
         id: SessionId,
     ) -> Result<Self, CliError> {
+        let kept = store.clone();
+        let ready = agent::build(config, &sources, user, is_quiet, kept, None).await?;
         let session = ready.agent.session(id).await?;
         Ok(Self {
             sources,
@@ -46,6 +52,11 @@ impl SessionHost {
     /// Returns the name of the model.
     pub(crate) fn model(&self) -> &str {
         self.ready.choice.model.provider.model()
+    }
+
+    /// Returns the model that messages are sent to.
+    pub(crate) fn recipient(&self) -> Recipient {
+        Recipient::new(&self.ready.choice, &self.ready.config.settings().root)
     }
 
     /// Formats the headline: `m in DIR │ window 8192 tokens, from the server │ session …`.

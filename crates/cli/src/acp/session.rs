@@ -23,7 +23,6 @@ use super::replay::replay;
 use super::updates::Updates;
 use crate::agent::{self, UserSide};
 use crate::ask::Ask;
-use crate::attach::Recipient;
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::templates::Templates;
 use crate::diff::Previews;
@@ -88,8 +87,7 @@ impl OpenSession {
             observer: Arc::clone(&updates) as _,
             schema: None,
         };
-        let ready = agent::build(config, &sources, user, false, store.clone(), None).await?;
-        let host = SessionHost::open(ready, sources, store, id).await?;
+        let host = SessionHost::open(config, sources, user, false, store, id).await?;
         if !is_new {
             let log = host.store.load(host.session.id()).await?;
             replay(&log, &updates).await;
@@ -156,8 +154,7 @@ impl OpenSession {
             return Err(CliError::usage("this session is closed; load it first"));
         };
         let parts = content::parts(prompt)?;
-        let root = &host.ready.config.settings().root;
-        Recipient::new(&host.ready.choice, root).check(&parts)?;
+        host.recipient().check(&parts)?;
         self.renew(host).await?;
         if cancels.has_changed().unwrap_or(true) {
             return Ok(schema::StopReason::Cancelled);

@@ -1,8 +1,8 @@
 //! Executes the commands of a chat between runs.
 
-use plimsoll::SessionId;
 use plimsoll::providers::ModelRef;
 use plimsoll::session::new_session_id;
+use plimsoll::{SessionId, SessionStore};
 
 use super::Chat;
 use super::parse::Command;
@@ -94,7 +94,8 @@ impl Chat {
             "run {run} is undone: the model sees what it saw before"
         ));
         let id = self.host.session.id().clone();
-        let set = RestoreSet::of_run(&self.host.store, &id, run).await?;
+        let log = self.host.store.load(&id).await?;
+        let set = RestoreSet::of_run(&self.host.store, &id, &log, run).await?;
         for why in &set.refused {
             self.terminal.must(why);
         }

@@ -20,8 +20,7 @@ use tokio::sync::mpsc::channel;
 
 use crate::agent::{self, UserSide};
 use crate::args::ChatArgs;
-use crate::ask::{self, Ask};
-use crate::attach::Recipient;
+use crate::ask::Ask;
 use crate::chat::completion::ChatCompleter;
 use crate::chat::editor::LineEditor;
 use crate::chat::input_event::PRESSES;
@@ -92,16 +91,16 @@ impl Chat {
         });
         let previews = Arc::new(Previews::new(root));
         let (asks, questions) = channel(1);
-        let person = ask::person(&terminal, &previews, terminal.is_live(), Some(asks));
-        let gate = Ask::new(root, settings.permission_mode(), &previews, person)?;
-        let (shows, used) = (Arc::clone(&terminal), Some(Arc::clone(&gauge)));
+        let of_chat = Some((Arc::clone(&gauge), asks));
+        let printer = EventPrinter::new(Arc::clone(&terminal), of_chat, Arc::clone(&previews));
+        let printer = Arc::new(printer);
+        let mode = settings.permission_mode();
         let user = UserSide {
-            gate: Arc::new(gate),
-            observer: Arc::new(EventPrinter::new(shows, used, previews)),
+            gate: Arc::new(Ask::new(root, mode, &previews, Arc::clone(&printer) as _)?),
+            observer: printer,
             schema: None,
         };
-        let ready = agent::build(config, &sources, user, args.quiet, store.clone(), None).await?;
-        let host = SessionHost::open(ready, sources, store, id).await?;
+        let host = SessionHost::open(config, sources, user, args.quiet, store, id).await?;
         let keys = Arc::new(Interrupts {
             gauge: Arc::clone(&gauge),
             last: Default::default(),
@@ -206,8 +205,7 @@ impl Chat {
 
     /// Drives one run, and handles the input in the meantime.
     async fn work(&mut self, text: Option<String>) -> Result<(), CliError> {
-        let ready = &self.host.ready;
-        let recipient = Recipient::new(&ready.choice, &ready.config.settings().root);
+        let recipient = self.host.recipient();
         let message = match text.map(|text| recipient.message(text)).transpose() {
             Ok(message) => message,
             Err(stop) => {

@@ -8,11 +8,10 @@ use plimsoll::SessionId;
 use plimsoll::durable::{Approval, EventsRequest, Restate, SessionStatus, message_key};
 use plimsoll::machine::Entry;
 use plimsoll::permissions::Answer;
-use plimsoll::session::new_session_id;
-use plimsoll::store::{RunMessage, RunMessageKind};
+use plimsoll::store::RunMessageKind;
 use tokio::time::Instant;
 
-use super::server;
+use super::{message, server};
 use crate::ask::{self, Reply};
 use crate::error::{CliError, DONE, FAILED};
 use crate::terminal::text::{clean, counted, one_line};
@@ -56,17 +55,9 @@ pub(crate) async fn run(args: &SendArgs) -> Result<u8, CliError> {
     let id = SessionId::new(args.session.as_str())?;
     let server = server(&args.on)?;
     let session = id.as_str();
-    let message = RunMessage {
-        id: new_session_id().to_string(),
-        kind: match (args.interrupt, args.later) {
-            (true, _) => RunMessageKind::Interrupt,
-            (false, true) => RunMessageKind::FollowUp,
-            (false, false) => RunMessageKind::Steer,
-        },
-        text: args.text.clone().unwrap_or_default(),
-    };
     if args.interrupt {
-        server.post(session, &message).await?;
+        let end = message(RunMessageKind::Interrupt, "");
+        server.post(session, &end).await?;
         return Ok(DONE);
     }
     if let Some(approval) = approval(args) {
@@ -74,9 +65,14 @@ pub(crate) async fn run(args: &SendArgs) -> Result<u8, CliError> {
         return Ok(DONE);
     }
     let status = server.status(session).await?;
-    if args.text.is_none() {
+    let Some(text) = &args.text else {
         return show(&id, &status);
-    }
+    };
+    let kind = match args.later {
+        true => RunMessageKind::FollowUp,
+        false => RunMessageKind::Steer,
+    };
+    let message = message(kind, text);
     server.post(session, &message).await?;
     let run = status.run.unwrap_or_default();
     taken(

@@ -2,7 +2,6 @@
 //! continues if this command ends.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll::config::{self, AgentConfig, Config};
@@ -14,16 +13,15 @@ use plimsoll::machine::Outcome;
 use plimsoll::model::CallId;
 use plimsoll::permissions::Question;
 use plimsoll::session::new_session_id;
-use plimsoll::store::{OpenQuestion, RunMessage, RunMessageKind};
-use plimsoll::{AgentOutput, EndReason, Gate, PermissionMode, SessionId, ToolCall};
+use plimsoll::store::{OpenQuestion, RunMessageKind};
+use plimsoll::{AgentOutput, EndReason, PermissionMode, ToolCall};
 
-use super::server;
+use super::{message, server};
 use crate::args::RunArgs;
 use crate::ask;
 use crate::attach::mentions_image;
 use crate::error::CliError;
-use crate::outcome::code_of;
-use crate::run::{on_interrupt, task};
+use crate::run::{interruptible, task};
 use crate::run_screen::RunScreen;
 use crate::settings::Sources;
 use crate::terminal::text::lines_of;
@@ -35,13 +33,14 @@ const PAUSE: Duration = Duration::from_millis(300);
 /// How long one request waits for news, in milliseconds.
 const WAIT_MS: u64 = 10_000;
 
-/// Shows a run and asks its questions.
-struct Screen<'a> {
-    /// The server's address.
+/// A session on a server, and the screen that shows its run and asks its questions.
+struct ServerRun<'a> {
+    server: Restate,
     address: &'a str,
-    run: RunScreen,
-    /// `None` if nobody can be asked.
-    gate: Option<Arc<dyn Gate>>,
+    session: &'a str,
+    screen: RunScreen,
+    /// Whether questions are answered here.
+    is_answered: bool,
 }
 
 /// Runs the command.
@@ -79,24 +78,27 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     let session = id.as_str();
     let before = server.status(session).await?.entries;
     let invocation = patiently(async || server.submit(session, &request).await).await?;
-    let screen = Screen::new(args, address)?;
-    let headline = lines_of(&[format!("on {address}"), format!("session {session}")]);
-    let terminal = &screen.run.terminal;
-    terminal.note(&terminal.dim(&headline));
-    let interrupts = tokio::spawn(on_interrupt(end(server.clone(), id.clone())));
-    let outcome = follow(&server, session, (&key, before), &invocation, &screen).await;
-    screen.run.rest();
-    interrupts.abort();
-    let output = AgentOutput::new(id, outcome?);
-    screen.run.check()?;
-    let answer = Some(output.text.as_str());
-    screen.run.close(config.settings(), &output, answer)?;
+    let mode = match args.yes {
+        true => PermissionMode::Yes,
+        false => PermissionMode::Ask,
+    };
+    let run = ServerRun {
+        server,
+        address,
+        session,
+        screen: RunScreen::new(args, &std::env::current_dir()?, mode, None)?,
+        is_answered: args.yes || ask::can_ask(),
+    };
+    let headline = [format!("on {address}"), format!("session {session}")];
+    run.screen.begin(&lines_of(&headline));
+    let end = end(run.server.clone(), session.to_owned());
+    let outcome = interruptible(run.follow(&key, before, &invocation), end).await;
+    run.screen.rest();
+    let output = AgentOutput::new(id.clone(), outcome?);
     let has_more = output.reason.is_limit() || output.reason == EndReason::Interrupted;
-    if has_more && !screen.run.is_quiet {
-        let id = &output.session_id;
-        note!("continue with: plimsoll run --on {address} --session {id} \"Go on\"");
-    }
-    Ok(code_of(&output.reason))
+    let hint = has_more
+        .then(|| format!("continue with: plimsoll run --on {address} --session {id} \"Go on\""));
+    run.screen.end(config.settings(), &output, hint)
 }
 
 /// Asks a server, again and again while it is unreachable.
@@ -111,91 +113,77 @@ async fn patiently<T>(ask: impl AsyncFn() -> Result<T, RestateError>) -> Result<
     }
 }
 
-/// Follows the run of a request through its session's log, which had so many entries before.
-async fn follow(
-    server: &Restate,
-    session: &str,
-    (request, before): (&str, u64),
-    invocation: &str,
-    screen: &Screen<'_>,
-) -> Result<Outcome, CliError> {
-    let mut log = LogFollower::new(session, request);
-    let mut asked = HashSet::new();
-    let mut request = EventsRequest {
-        after: before,
-        wait_ms: WAIT_MS,
-        questions: 0,
-    };
-    loop {
-        let reply = patiently(async || server.events(session, &request).await).await?;
-        let is_quiet = reply.entries.is_empty();
-        for (number, entry) in &reply.entries {
-            request.after = *number;
-            for event in log.see(entry) {
-                screen.run.observer.see(&event);
-            }
-        }
-        request.questions = reply.questions.len();
-        for question in reply.questions {
-            if asked.insert(question.key.clone()) {
-                screen.ask(server, session, question).await?;
-            }
-        }
-        if let Some(outcome) = log.outcome() {
-            return Ok(outcome.clone());
-        }
-        if is_quiet && request.wait_ms == 0 {
-            return Err(CliError::failed(format!(
-                "the run of session {session} has ended, but its log contains no outcome: a hook \
-                 of the worker may have refused it"
-            )));
-        }
-        if is_quiet && has_ended(server, invocation).await? {
-            request.wait_ms = 0;
-        }
-    }
-}
-
-/// Checks whether the worker has ended the request, successfully or not.
-async fn has_ended(server: &Restate, invocation: &str) -> Result<bool, CliError> {
-    match server.output(invocation).await {
-        Ok(answered) => Ok(matches!(answered, RequestState::Ended(_))),
-        Err(RestateError::Unreachable { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
-    }
-}
-
-impl<'a> Screen<'a> {
-    fn new(args: &RunArgs, address: &'a str) -> Result<Self, CliError> {
-        let root = std::env::current_dir()?;
-        let run = RunScreen::new(args, &root);
-        let gate = match (args.yes, ask::can_ask()) {
-            (true, _) => Some(run.gate(PermissionMode::Yes, &root)?),
-            (false, true) => Some(run.gate(PermissionMode::Ask, &root)?),
-            (false, false) => None,
+impl ServerRun<'_> {
+    /// Follows the run of a request through the session's log, which had so many entries before.
+    async fn follow(
+        &self,
+        request: &str,
+        before: u64,
+        invocation: &str,
+    ) -> Result<Outcome, CliError> {
+        let mut log = LogFollower::new(self.session, request);
+        let mut asked = HashSet::new();
+        let mut request = EventsRequest {
+            after: before,
+            wait_ms: WAIT_MS,
+            questions: 0,
         };
-        Ok(Self { address, run, gate })
+        loop {
+            let events = async || self.server.events(self.session, &request).await;
+            let reply = patiently(events).await?;
+            let is_quiet = reply.entries.is_empty();
+            for (number, entry) in &reply.entries {
+                request.after = *number;
+                for event in log.see(entry) {
+                    self.screen.user.observer.see(&event);
+                }
+            }
+            request.questions = reply.questions.len();
+            for question in reply.questions {
+                if asked.insert(question.key.clone()) {
+                    self.ask(question).await?;
+                }
+            }
+            if let Some(outcome) = log.outcome() {
+                return Ok(outcome.clone());
+            }
+            if is_quiet && request.wait_ms == 0 {
+                return Err(CliError::failed(format!(
+                    "the run of session {} has ended, but its log contains no outcome: a hook of the \
+                     worker may have refused it",
+                    self.session
+                )));
+            }
+            if is_quiet && self.has_ended(invocation).await? {
+                request.wait_ms = 0;
+            }
+        }
+    }
+
+    /// Checks whether the worker has ended the request, successfully or not.
+    async fn has_ended(&self, invocation: &str) -> Result<bool, CliError> {
+        match self.server.output(invocation).await {
+            Ok(answered) => Ok(matches!(answered, RequestState::Ended(_))),
+            Err(RestateError::Unreachable { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Asks the user, or prints the command that answers if there is no terminal.
-    async fn ask(
-        &self,
-        server: &Restate,
-        session: &str,
-        open: OpenQuestion,
-    ) -> Result<(), CliError> {
-        let Some(gate) = &self.gate else {
-            let OpenQuestion { tool, key, .. } = open;
+    async fn ask(&self, open: OpenQuestion) -> Result<(), CliError> {
+        let (key, session) = (open.key, self.session);
+        if !self.is_answered {
             note!(
-                "`{tool}` waits for a yes or no: plimsoll send --on {} {session} --approve {key}, \
-                 or --deny {key}",
+                "`{}` waits for a yes or no: plimsoll send --on {} {session} --approve {key}, or \
+                 --deny {key}",
+                open.tool,
                 self.address
             );
             return Ok(());
-        };
+        }
         let question = Question {
             call: ToolCall {
-                id: CallId(open.key.clone()),
+                id: CallId(key.clone()),
                 name: open.tool,
                 arguments: open.arguments,
                 opaque: None,
@@ -205,9 +193,12 @@ impl<'a> Screen<'a> {
             key: CallKey::default(),
             is_protected: open.is_protected,
         };
-        let answer = gate.decide(&question).await;
-        let key = open.key;
-        match server.approve(session, &Approval { key, answer }).await {
+        let answer = self.screen.user.gate.decide(&question).await;
+        match self
+            .server
+            .approve(session, &Approval { key, answer })
+            .await
+        {
             // The run has ended in the meantime.
             Ok(()) | Err(RestateError::Refused { status: 404, .. }) => Ok(()),
             Err(error) => Err(error.into()),
@@ -216,13 +207,9 @@ impl<'a> Screen<'a> {
 }
 
 /// Ends a run on the workers of a server.
-async fn end(server: Restate, id: SessionId) {
-    let message = RunMessage {
-        id: new_session_id().to_string(),
-        kind: RunMessageKind::Interrupt,
-        text: String::new(),
-    };
-    if let Err(error) = server.post(id.as_str(), &message).await {
+async fn end(server: Restate, session: String) {
+    let message = message(RunMessageKind::Interrupt, "");
+    if let Err(error) = server.post(&session, &message).await {
         say!("{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll::SessionId;
 use plimsoll::store::{ContentHash, RecordedChange, SqliteStore, content_hash};
-use plimsoll::tools::{FileChange, saved_files};
+use plimsoll::tools::saved_files;
 use serde::Serialize;
 
 use crate::diff::{ASKED, Diff};
@@ -80,6 +80,9 @@ pub(crate) struct ChangedFile {
     /// The change by the whole session. `None` if a content is not kept, not text or too large.
     #[serde(flatten)]
     diff: Option<Diff>,
+    /// Whether its content is the one from before the session again, after other ones.
+    #[serde(skip)]
+    is_restored: bool,
     #[serde(skip)]
     changes: Vec<RecordedChange>,
     /// The current content; `None` if the file does not exist. The error is the reason why it cannot be
@@ -108,7 +111,7 @@ impl ChangedFile {
             let before = changes.first().and_then(|change| change.before);
             let after = changes.last().and_then(|change| change.after);
             let diff = match (kept(store, before).await?, kept(store, after).await?) {
-                (Some(before), Some(after)) => diff(&path, before, after),
+                (Some(before), Some(after)) => Diff::of(before.as_deref(), after.as_deref()),
                 _ => None,
             };
             let now = content(&root, &path);
@@ -121,6 +124,7 @@ impl ChangedFile {
             files.push(Self {
                 entries: changes.iter().map(|change| change.entry).collect(),
                 at: changes.last().map_or(0, |change| change.at),
+                is_restored: before == after,
                 state,
                 diff,
                 changes,
@@ -132,25 +136,22 @@ impl ChangedFile {
         Ok(files)
     }
 
-    /// Returns the path for display: relative to the working directory if that is the root,
-    /// otherwise in full.
-    fn shown(&self) -> String {
-        let here = std::env::current_dir().and_then(|here| here.canonicalize());
-        if here.is_ok_and(|here| here == self.root) {
-            self.path.display().to_string()
-        } else {
-            self.root.join(&self.path).display().to_string()
-        }
-    }
-
     /// Describes the change by the whole session in a few words.
     fn summary(&self) -> Option<String> {
-        let before = self.changes.first().and_then(|change| change.before);
-        let after = self.changes.last().and_then(|change| change.after);
-        if before == after {
+        if self.is_restored {
             return Some("restored".to_owned());
         }
-        self.diff.as_ref().map(|diff| diff.summary())
+        self.diff.as_ref().map(Diff::summary)
+    }
+}
+
+/// Returns a path for display: relative to the working directory if that is the root, otherwise in full.
+fn shown(root: &Path, path: &Path) -> String {
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    if here.is_ok_and(|here| here == root) {
+        path.display().to_string()
+    } else {
+        root.join(path).display().to_string()
     }
 }
 
@@ -174,16 +175,6 @@ async fn kept(
     }
 }
 
-/// Returns the change from one content to another. Returns `None` if they are not text or too large.
-fn diff(path: &Path, before: Option<Vec<u8>>, after: Option<Vec<u8>>) -> Option<Diff> {
-    let text = |bytes: Option<Vec<u8>>| bytes.map(String::from_utf8).transpose().ok();
-    Diff::of(&FileChange {
-        path: path.display().to_string(),
-        before: text(before)?,
-        after: text(after)?.unwrap_or_default(),
-    })
-}
-
 /// Returns the changes of a session for the user: the name and the changed lines of each file.
 pub(crate) async fn changed_lines(
     store: &SqliteStore,
@@ -197,7 +188,10 @@ pub(crate) async fn changed_lines(
             UNCHANGED => String::new(),
             state => format!(" ({state} since)"),
         };
-        lines.push(format!("{} {summary}{since}", clean(&file.shown())));
+        lines.push(format!(
+            "{} {summary}{since}",
+            clean(&shown(&file.root, &file.path))
+        ));
         lines.extend(file.diff.iter().flat_map(|diff| diff.lines(ASKED)));
     }
     if lines.is_empty() {
@@ -222,7 +216,7 @@ async fn list(store: &SqliteStore, id: &SessionId, json: bool) -> Result<u8, Cli
     listing::print(&files, json, heading, |file| {
         let last = file.entries.last().copied().unwrap_or_default();
         [
-            file.shown(),
+            shown(&file.root, &file.path),
             file.summary().unwrap_or_else(|| "-".to_owned()),
             last.to_string(),
             when(file.at),

@@ -34,7 +34,13 @@ pub(crate) async fn list(
     id: &SessionId,
     json: bool,
 ) -> Result<u8, CliError> {
-    let records = records(store, id).await?;
+    let mut reader = RunReader::new(id.as_str());
+    let each = |line: &mut LogEntry| {
+        reader.read(&line.entry);
+        Ok::<_, CliError>(())
+    };
+    each_entry(store, id, 0, each).await?;
+    let records = reader.records();
     if records.is_empty() && !json {
         say!("session {id} has no run yet");
     }
@@ -70,7 +76,7 @@ pub(crate) async fn undo(
         "run {number} of session {id} is undone: the model no longer sees it; the log keeps it, and \
          the effects of its tools remain"
     );
-    let set = RestoreSet::of_run(store, id, number).await?;
+    let set = RestoreSet::of_run(store, id, &log, number).await?;
     set.refused.iter().for_each(|why| crate::note(why));
     if args.files && !set.is_empty() {
         note!("restored {}", set.make(store).await?.join(", "));
@@ -97,19 +103,6 @@ pub(crate) fn recorded(run: &mut Run) -> Vec<Entry> {
             _ => {}
         }
     }
-}
-
-pub(crate) async fn records(
-    store: &impl SessionReader,
-    id: &SessionId,
-) -> Result<Vec<RunRecord>, CliError> {
-    let mut reader = RunReader::new(id.as_str());
-    let each = |line: &mut LogEntry| {
-        reader.read(&line.entry);
-        Ok::<_, CliError>(())
-    };
-    each_entry(store, id, 0, each).await?;
-    Ok(reader.records())
 }
 
 /// Describes the end of a run in a few words.
