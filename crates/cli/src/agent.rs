@@ -161,7 +161,10 @@ pub(crate) async fn build(
     }
     let choice = model_choice::choose(&agent, is_quiet).await;
     let choice = choice.map_err(|stop| match &sources.resumed {
-        Some(resumed) => resumed.explain(stop),
+        Some(resumed) => CliError {
+            text: format!("{resumed}: {}", stop.text),
+            ..stop
+        },
         None => stop,
     })?;
     adapt(agent.settings_mut(), choice.place);

@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use plimsoll::permissions::{CallTarget, Permission, PermissionRule, Permissions, Question};
-use plimsoll::tools::saved_files;
+use plimsoll::tools::{Root, Toolbox, saved_files};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::diff::Previews;
 use crate::lock;
 use crate::terminal::text::clean;
 
@@ -32,7 +31,8 @@ pub(crate) struct Approvals {
     file: PathBuf,
     /// The project's directory.
     project: String,
-    previews: Arc<Previews>,
+    /// The built-in tools; `None` if the directory does not exist.
+    toolbox: Option<Toolbox>,
     approved: Mutex<Vec<Approval>>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Approval {
 
 impl Approvals {
     /// Reads the approvals of the project in `root` from the data directory `data`.
-    pub(crate) fn open(data: &Path, root: &Path, previews: Arc<Previews>) -> Self {
+    pub(crate) fn open(data: &Path, root: &Path) -> Self {
         let project = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
         let project = project.to_string_lossy().into_owned();
         let file = data.join(FILE);
@@ -62,7 +62,7 @@ impl Approvals {
         Self {
             file,
             project,
-            previews,
+            toolbox: Root::new(root).ok().map(Toolbox::new),
             approved: Mutex::new(approved),
         }
     }
@@ -128,7 +128,7 @@ impl Approvals {
     /// arguments.
     fn target(&self, question: &Question) -> Option<(Value, CallTarget)> {
         let arguments = serde_json::from_str(&question.call.arguments).ok()?;
-        let tool = self.previews.toolbox()?.tool(&question.call.name);
+        let tool = self.toolbox.as_ref()?.tool(&question.call.name);
         let target = tool.map_or(CallTarget::Arguments, |tool| tool.target(&arguments));
         Some((arguments, target))
     }
@@ -248,7 +248,7 @@ mod tests {
     }
 
     fn approvals(data: &Path, root: &Path) -> Approvals {
-        Approvals::open(data, root, Arc::new(Previews::new(root)))
+        Approvals::open(data, root)
     }
 
     #[test]

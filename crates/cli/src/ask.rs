@@ -14,7 +14,6 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::{JoinHandle, spawn_blocking};
 
 use crate::approvals::{Approval, Approvals, is_edit};
-use crate::diff::Previews;
 use crate::error::CliError;
 use crate::event_printer::EventPrinter;
 use crate::lock;
@@ -47,11 +46,10 @@ impl Ask {
     pub(crate) fn new(
         root: &Path,
         mode: PermissionMode,
-        previews: &Arc<Previews>,
         person: Arc<dyn Person>,
     ) -> Result<Self, CliError> {
         Ok(Self {
-            approvals: Approvals::open(&paths::data()?, root, Arc::clone(previews)),
+            approvals: Approvals::open(&paths::data()?, root),
             mode: mode.into(),
             person,
             asking: AsyncMutex::default(),

@@ -98,11 +98,6 @@ impl Previews {
         }
     }
 
-    /// Returns the tools of the workspace.
-    pub(crate) fn toolbox(&self) -> Option<&Toolbox> {
-        self.toolbox.as_ref()
-    }
-
     /// Returns the change that a call would make to a file, if any.
     pub(crate) fn change(&self, tool: &str, arguments: &str) -> Option<FileChange> {
         let arguments = serde_json::from_str(arguments).ok()?;

@@ -2,6 +2,7 @@
 //! for each tool call, plan and limit, and the current activity.
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -20,7 +21,7 @@ use crate::lock;
 use crate::outcome::plan_text;
 use crate::status::RunStatus;
 use crate::terminal::Terminal;
-use crate::terminal::style::{RED, paint};
+use crate::terminal::style::{BOLD, DIM, RED, paint};
 use crate::terminal::text::{clean, counted, first_clause, one_line};
 use crate::tool_line::{self, CallResult};
 
@@ -37,7 +38,7 @@ pub(crate) struct EventPrinter {
     gauge: Option<Arc<Gauge>>,
     /// Where a chat receives questions.
     pub(crate) chat: Option<Sender<PendingQuestion>>,
-    previews: Arc<Previews>,
+    previews: Previews,
     state: Mutex<PrinterState>,
 }
 
@@ -76,25 +77,25 @@ pub(crate) struct StreamedText {
 impl EventPrinter {
     pub(crate) fn new(
         terminal: Arc<Terminal>,
+        root: &Path,
         chat: Option<(Arc<Gauge>, Sender<PendingQuestion>)>,
-        previews: Arc<Previews>,
     ) -> Self {
         let (gauge, chat) = chat.unzip();
         Self {
             terminal,
             gauge,
             chat,
-            previews,
+            previews: Previews::new(root),
             state: Mutex::default(),
         }
     }
 
     fn dim(&self, text: &str) {
-        self.terminal.note(&self.terminal.dim(text));
+        self.terminal.note(&paint(DIM, text));
     }
 
     fn warn(&self, text: &str) {
-        let note = self.terminal.bold("note:");
+        let note = paint(BOLD, "note:");
         self.terminal.note(&format!("{note} {}", clean(text)));
     }
 
@@ -137,7 +138,7 @@ impl EventPrinter {
     /// Returns the text of a question: the change of a file, or all arguments of the call.
     pub(crate) fn preview(&self, question: &Question) -> String {
         let call = &question.call;
-        let name = self.terminal.bold(&clean(&call.name));
+        let name = paint(BOLD, &clean(&call.name));
         let Some(diff) = self.previews.diff(&call.name, &call.arguments) else {
             return tool_line::in_full(&name, &call.arguments);
         };
@@ -173,19 +174,19 @@ impl EventPrinter {
                 let time = running.since.elapsed();
                 let CallResult { summary, details } = tool_line::result(phase, name, text, time);
                 let details = details.iter();
-                let details = details.map(|line| terminal.dim(&format!("{DETAIL}{line}")));
+                let details = details.map(|line| paint(DIM, &format!("{DETAIL}{line}")));
                 let summary = if phase == ToolPhase::Error {
                     let error = paint(RED.bold(), "error:");
-                    format!("{} {error} {summary}", terminal.dim("·"))
+                    format!("{} {error} {summary}", paint(DIM, "·"))
                 } else {
-                    terminal.dim(&format!("· {summary}"))
+                    paint(DIM, &format!("· {summary}"))
                 };
                 (summary, details.collect())
             }
         };
         let head = [
-            terminal.dim("·"),
-            terminal.bold(name),
+            paint(DIM, "·"),
+            paint(BOLD, name),
             running.argument,
             summary,
         ];
@@ -352,7 +353,7 @@ impl Observer for EventPrinter {
             Event::LimitReached { notice } => {
                 // The text of a call that was cut off stays in the session.
                 self.write(state);
-                self.terminal.note(&self.terminal.bold(&clean(notice)))
+                self.terminal.note(&paint(BOLD, &clean(notice)))
             }
             Event::Warning { text } => self.warn(text),
             Event::AgentEnd { outcome, .. } => self.end(state, outcome),

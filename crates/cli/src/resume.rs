@@ -43,22 +43,6 @@ struct NamedFile {
     content: String,
 }
 
-/// The session and the model that it continues with.
-#[derive(Debug, Clone)]
-pub(crate) struct ResumeHint {
-    session: SessionId,
-    model: String,
-}
-
-impl ResumeHint {
-    /// Adds to an error that it concerns the model of the session.
-    pub(crate) fn explain(&self, stop: CliError) -> CliError {
-        let Self { session, model } = self;
-        let text = format!("session {session} runs on {model}: {}", stop.text);
-        CliError { text, ..stop }
-    }
-}
-
 /// Stores the settings that a session is run with from now on.
 pub(crate) async fn save(
     store: &SqliteStore,
@@ -137,10 +121,7 @@ impl SessionSettings {
                 .map(|url| Flag::new("--base-url", "base_url", url));
             earlier.extend(base_url);
             earlier.push(Flag::new("--model", "model", self.model.clone()));
-            sources.resumed = Some(ResumeHint {
-                session: id.clone(),
-                model: self.model,
-            });
+            sources.resumed = Some(format!("session {id} runs on {}", self.model));
         }
         flags.restore(earlier);
         if sources.config.is_some() || sources.no_config {

@@ -11,11 +11,11 @@ use crate::agent::UserSide;
 use crate::answer_schema::AnswerSchema;
 use crate::args::RunArgs;
 use crate::ask::Ask;
-use crate::diff::Previews;
 use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
 use crate::outcome::{code_of, reason_text, summary};
 use crate::terminal::Terminal;
+use crate::terminal::style::{DIM, paint};
 
 /// The output of one run.
 pub(crate) struct RunScreen {
@@ -37,11 +37,9 @@ impl RunScreen {
         schema: Option<AnswerSchema>,
     ) -> Result<Self, CliError> {
         let is_quiet = args.is_quiet();
-        let previews = Arc::new(Previews::new(root));
         let terminal = Arc::new(Terminal::direct(is_quiet));
-        let printer = EventPrinter::new(Arc::clone(&terminal), None, Arc::clone(&previews));
-        let printer = Arc::new(printer);
-        let gate = Ask::new(root, mode, &previews, Arc::clone(&printer) as _)?;
+        let printer = Arc::new(EventPrinter::new(Arc::clone(&terminal), root, None));
+        let gate = Ask::new(root, mode, Arc::clone(&printer) as _)?;
         let observer: Arc<dyn Observer> = if args.json {
             let terminal = Arc::clone(&terminal);
             Arc::new(move |event: &SessionEvent| {
@@ -66,7 +64,7 @@ impl RunScreen {
 
     /// Shows the headline of the run.
     pub(crate) fn begin(&self, headline: &str) {
-        self.terminal.note(&self.terminal.dim(headline));
+        self.terminal.note(&paint(DIM, headline));
     }
 
     /// Prints the answer, or the reason why the run has none, and the usage. Returns the exit code.
@@ -95,7 +93,7 @@ impl RunScreen {
             out!("{answer}");
         }
         if !self.is_quiet {
-            terminal.note(&terminal.dim(&summary(output)));
+            terminal.note(&paint(DIM, &summary(output)));
             terminal.flush();
             hint.iter().for_each(|hint| crate::note(hint));
         }

@@ -11,7 +11,6 @@ use plimsoll::config::{
 use crate::error::CliError;
 use crate::flags::SettingFlags;
 use crate::paths;
-use crate::resume::ResumeHint;
 use crate::trust;
 
 /// Variables of Plimsoll that are not settings.
@@ -41,7 +40,7 @@ pub(crate) struct Sources {
     pub(crate) flags: SettingFlags,
     /// Whose model it is, if that of a continued session.
     #[arg(skip)]
-    pub(crate) resumed: Option<ResumeHint>,
+    pub(crate) resumed: Option<String>,
     /// The folder that it is run in, if not that of this process.
     #[arg(skip)]
     pub(crate) folder: Option<PathBuf>,

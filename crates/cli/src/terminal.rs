@@ -25,7 +25,7 @@ use crate::lock;
 use crate::stdout;
 use crate::terminal::queue::{Op, Queue};
 use crate::terminal::screen::{LinePrinter, Screen};
-use crate::terminal::style::{BOLD, DIM, paint, use_colours};
+use crate::terminal::style::use_colours;
 use crate::terminal::text::clean;
 
 pub(crate) use screen::{columns, fitted};
@@ -154,14 +154,6 @@ impl Terminal {
     /// Takes the first error that occurred while writing, if any.
     pub(crate) fn failed(&self) -> Option<CliError> {
         lock(&self.failed).take()
-    }
-
-    pub(crate) fn dim(&self, text: &str) -> String {
-        paint(DIM, text)
-    }
-
-    pub(crate) fn bold(&self, text: &str) -> String {
-        paint(BOLD, text)
     }
 
     fn push(&self, op: Op) {

@@ -15,16 +15,12 @@ mod updates;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_client_protocol::v1::schema::{
-    CancelNotification, CloseSessionRequest, InitializeRequest, ListSessionsRequest,
-    LoadSessionRequest, LoadSessionResponse, NewSessionRequest, NewSessionResponse, PromptRequest,
-    SetSessionModeRequest,
-};
+use agent_client_protocol::v1::schema::{CancelNotification, ClientRequest};
 use agent_client_protocol::{Agent, Error, on_receive_notification, on_receive_request};
 use tokio::time::sleep;
 
 use self::outbox::stdio;
-use self::server::{AcpServer, modes};
+use self::server::AcpServer;
 use crate::agent;
 use crate::args::AcpArgs;
 use crate::asked_to_end;
@@ -59,51 +55,8 @@ async fn serve(server: &Arc<AcpServer>) -> Result<u8, Error> {
         .v1()
         .name("plimsoll")
         .on_receive_request(
-            async |_: InitializeRequest, responder, _| responder.respond(AcpServer::initialize()),
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async |request: NewSessionRequest, responder, client| {
-                let given = (request.cwd, request.mcp_servers);
-                let opening = Arc::clone(server).open(None, given, client);
-                server.answer_opened(responder, opening, |session| {
-                    NewSessionResponse::new(session.id().clone()).modes(modes(session.gate.mode()))
-                })
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async |request: LoadSessionRequest, responder, client| {
-                let (id, given) = (request.session_id, (request.cwd, request.mcp_servers));
-                let opening = Arc::clone(server).open(Some(id), given, client);
-                server.answer_opened(responder, opening, |session| {
-                    LoadSessionResponse::new().modes(modes(session.gate.mode()))
-                })
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async |request: CloseSessionRequest, responder, _| {
-                server.answer(responder, Arc::clone(server).close(request.session_id))
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async |request: ListSessionsRequest, responder, _| {
-                server.answer(responder, Arc::clone(server).list(request))
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async |request: SetSessionModeRequest, responder, _| {
-                responder.respond_with_result(server.set_mode(&request))
-            },
-            on_receive_request!(),
-        )
-        .on_receive_request(
-            async |request: PromptRequest, responder, _| match server.prompt(request) {
-                Ok(prompt) => server.answer(responder, prompt),
-                Err(error) => responder.respond_with_error(error),
+            async |request: ClientRequest, responder, client| {
+                server.receive(request, responder, client)
             },
             on_receive_request!(),
         )

@@ -7,18 +7,21 @@ use std::time::Duration;
 
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
-    self, AgentCapabilities, CloseSessionResponse, Implementation, InitializeResponse,
-    ListSessionsRequest, ListSessionsResponse, McpCapabilities, McpServer, PromptCapabilities,
-    PromptRequest, PromptResponse, SessionCapabilities, SessionInfo, SessionMode, SessionModeState,
-    SetSessionModeRequest, SetSessionModeResponse,
+    self, AgentCapabilities, ClientRequest, CloseSessionResponse, Implementation,
+    InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionResponse,
+    McpCapabilities, McpServer, NewSessionResponse, PromptCapabilities, PromptResponse,
+    SessionCapabilities, SessionInfo, SessionMode, SessionModeState, SetSessionModeRequest,
+    SetSessionModeResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
-use agent_client_protocol::{Client, Error, ErrorCode, JsonRpcResponse};
+use agent_client_protocol::{Client, Error, ErrorCode};
 use futures_util::future::join_all;
 use plimsoll::SessionStore;
 use plimsoll::session::new_session_id;
 use plimsoll::store::SqliteStore;
 use plimsoll::{PermissionMode, SessionId};
+use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -57,44 +60,77 @@ impl AcpServer {
         }
     }
 
-    /// Answers a request in the background, so that other messages are handled meanwhile.
-    pub(super) fn answer<T: JsonRpcResponse + Send + 'static>(
-        &self,
-        responder: Responder<T>,
-        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    /// Answers a request in the background, so that other messages are handled meanwhile. As soon as this
+    /// returns, a mode is set and a prompt can be cancelled.
+    pub(super) fn receive(
+        self: &Arc<Self>,
+        request: ClientRequest,
+        responder: Responder<Value>,
+        client: ConnectionTo<Client>,
     ) -> Result<(), Error> {
-        // An error means that the connection has ended.
-        self.spawn(async move { drop(responder.respond_with_result(work.await)) });
-        Ok(())
-    }
-
-    /// Answers a request that opens a session. Then offers its commands to the client.
-    pub(super) fn answer_opened<T: JsonRpcResponse + Send + 'static>(
-        &self,
-        responder: Responder<T>,
-        opening: impl Future<Output = Result<Arc<OpenSession>, Error>> + Send + 'static,
-        response: fn(&OpenSession) -> T,
-    ) -> Result<(), Error> {
-        self.spawn(async move {
-            let opened = opening.await;
-            let answer = opened.as_ref().map(|session| response(session));
-            let _ = responder.respond_with_result(answer.map_err(Clone::clone));
-            if let Ok(session) = opened {
+        let prompted = match &request {
+            ClientRequest::SetSessionModeRequest(set) => {
+                return responder.respond_with_result(self.set_mode(set));
+            }
+            ClientRequest::PromptRequest(prompt) => {
+                let session = self.session(&prompt.session_id);
+                Some(session.map(|session| (session.cancels(), session)))
+            }
+            _ => None,
+        };
+        let (server, answering) = (Arc::clone(self), self.answering.subscribe());
+        tokio::spawn(async move {
+            let mut opened = None;
+            let answer = match (request, prompted) {
+                (ClientRequest::PromptRequest(of), Some(Ok((cancels, session)))) => {
+                    let ended = session.prompt(of.prompt, cancels).await;
+                    let ended = ended.map_err(Error::from);
+                    ended.and_then(|ended| json(PromptResponse::new(ended)))
+                }
+                (_, Some(Err(error))) => Err(error),
+                (request, _) => server.answer(request, client, &mut opened).await,
+            };
+            // An error means that the connection has ended.
+            let _ = responder.respond_with_result(answer);
+            if let Some(session) = opened {
                 session.offer_commands();
             }
+            drop(answering);
         });
         Ok(())
     }
 
-    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let answering = self.answering.subscribe();
-        tokio::spawn(async move {
-            work.await;
-            drop(answering);
-        });
+    /// Answers any other request. `opened` becomes the session that it opens.
+    async fn answer(
+        &self,
+        request: ClientRequest,
+        client: ConnectionTo<Client>,
+        opened: &mut Option<Arc<OpenSession>>,
+    ) -> Result<Value, Error> {
+        match request {
+            ClientRequest::InitializeRequest(_) => json(Self::initialize()),
+            ClientRequest::NewSessionRequest(new) => {
+                let session = self.open(None, (new.cwd, new.mcp_servers), client).await?;
+                let session = opened.insert(session);
+                let response = NewSessionResponse::new(session.id().clone());
+                json(response.modes(modes(session.gate.mode())))
+            }
+            ClientRequest::LoadSessionRequest(load) => {
+                let (id, given) = (load.session_id, (load.cwd, load.mcp_servers));
+                let session = opened.insert(self.open(Some(id), given, client).await?);
+                json(LoadSessionResponse::new().modes(modes(session.gate.mode())))
+            }
+            ClientRequest::CloseSessionRequest(close) => {
+                self.session(&close.session_id)?;
+                self.shut(&close.session_id).await;
+                json(CloseSessionResponse::new())
+            }
+            ClientRequest::ListSessionsRequest(list) => self.list(list).await,
+            _ => Err(Error::method_not_found()),
+        }
     }
 
-    pub(super) fn initialize() -> InitializeResponse {
+    fn initialize() -> InitializeResponse {
         let prompts = PromptCapabilities::new().image(true).embedded_context(true);
         let sessions = SessionCapabilities::new()
             .list(schema::SessionListCapabilities::new())
@@ -111,8 +147,8 @@ impl AcpServer {
     }
 
     /// Opens a new session, or the one with this id.
-    pub(super) async fn open(
-        self: Arc<Self>,
+    async fn open(
+        &self,
         id: Option<schema::SessionId>,
         (folder, given): (PathBuf, Vec<McpServer>),
         client: ConnectionTo<Client>,
@@ -140,20 +176,7 @@ impl AcpServer {
         Ok(session)
     }
 
-    /// Closes an open session.
-    pub(super) async fn close(
-        self: Arc<Self>,
-        id: schema::SessionId,
-    ) -> Result<CloseSessionResponse, Error> {
-        self.session(&id)?;
-        self.shut(&id).await;
-        Ok(CloseSessionResponse::new())
-    }
-
-    pub(super) async fn list(
-        self: Arc<Self>,
-        request: ListSessionsRequest,
-    ) -> Result<ListSessionsResponse, Error> {
+    async fn list(&self, request: ListSessionsRequest) -> Result<Value, Error> {
         let all = list::sessions(&*self.store, false).await?.into_iter();
         let sessions = all.filter_map(|list::ListedSession { info, folder, .. }| {
             let folder = folder?;
@@ -164,13 +187,10 @@ impl AcpServer {
                     .updated_at(date(info.updated))
             })
         });
-        Ok(ListSessionsResponse::new(sessions.take(LISTED).collect()))
+        json(ListSessionsResponse::new(sessions.take(LISTED).collect()))
     }
 
-    pub(super) fn set_mode(
-        &self,
-        request: &SetSessionModeRequest,
-    ) -> Result<SetSessionModeResponse, Error> {
+    fn set_mode(&self, request: &SetSessionModeRequest) -> Result<Value, Error> {
         let session = self.session(&request.session_id)?;
         let mode = request.mode_id.0.parse::<PermissionMode>();
         let mode = mode.map_err(|_| {
@@ -181,20 +201,7 @@ impl AcpServer {
             ))
         })?;
         session.gate.set_mode(mode);
-        Ok(SetSessionModeResponse::new())
-    }
-
-    /// Handles a prompt. As soon as this returns, the prompt can be cancelled.
-    pub(super) fn prompt(
-        &self,
-        request: PromptRequest,
-    ) -> Result<impl Future<Output = Result<PromptResponse, Error>> + Send + use<>, Error> {
-        let session = self.session(&request.session_id)?;
-        let cancels = session.cancels();
-        Ok(async move {
-            let ended = session.prompt(request.prompt, cancels).await?;
-            Ok(PromptResponse::new(ended))
-        })
+        json(SetSessionModeResponse::new())
     }
 
     /// Cancels the current prompt of a session.
@@ -246,10 +253,8 @@ impl AcpServer {
     fn session(&self, id: &schema::SessionId) -> Result<Arc<OpenSession>, Error> {
         let found = lock(&self.sessions).get(id).map(Arc::clone);
         found.ok_or_else(|| {
-            unknown(
-                id,
-                format!("no session {id} is open; open it with session/new or session/load"),
-            )
+            let why = format!("no session {id} is open; open it with session/new or session/load");
+            unknown(id, why)
         })
     }
 
@@ -273,13 +278,17 @@ impl From<CliError> for Error {
     }
 }
 
+fn json(response: impl Serialize) -> Result<Value, Error> {
+    Ok(serde_json::to_value(response).map_err(CliError::from)?)
+}
+
 fn unknown(id: &schema::SessionId, text: String) -> Error {
     let error = Error::new(ErrorCode::RESOURCE_NOT_FOUND, text);
     error.data(serde_json::json!({ "sessionId": id }))
 }
 
 /// Returns the permission modes, for the client to offer.
-pub(super) fn modes(current: PermissionMode) -> SessionModeState {
+fn modes(current: PermissionMode) -> SessionModeState {
     let does = [
         "Asks before files are changed and commands run",
         "Changes files of the folder without asking",

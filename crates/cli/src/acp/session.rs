@@ -25,7 +25,6 @@ use crate::agent::{self, UserSide};
 use crate::ask::Ask;
 use crate::chat::parse::{ChatLine, Command};
 use crate::chat::templates::Templates;
-use crate::diff::Previews;
 use crate::error::CliError;
 use crate::outcome::reason_text;
 use crate::resume;
@@ -73,15 +72,9 @@ impl OpenSession {
             resume::restore(&store, &id, &mut sources).await?;
         }
         let config = agent::resolve(&sources, false).await?;
-        let previews = Arc::new(Previews::new(folder));
-        let updates = Arc::new(Updates::new(outbox, folder, &previews));
+        let updates = Arc::new(Updates::new(outbox, folder));
         let mode = config.settings().permission_mode();
-        let gate = Arc::new(Ask::new(
-            folder,
-            mode,
-            &previews,
-            Arc::clone(&updates) as _,
-        )?);
+        let gate = Arc::new(Ask::new(folder, mode, Arc::clone(&updates) as _)?);
         let user = UserSide {
             gate: Arc::clone(&gate) as _,
             observer: Arc::clone(&updates) as _,

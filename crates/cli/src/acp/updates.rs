@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 use agent_client_protocol::v1::schema::{self, SessionUpdate, ToolCallStatus, UsageUpdate};
 use plimsoll::events::ToolPhase;
@@ -30,7 +30,7 @@ const NOT_RUN: &str = "it did not run";
 pub(super) struct Updates {
     pub(super) outbox: Outbox,
     pub(super) root: PathBuf,
-    pub(super) previews: Arc<Previews>,
+    pub(super) previews: Previews,
     pub(super) state: Mutex<UpdatesState>,
 }
 
@@ -46,11 +46,11 @@ pub(super) struct UpdatesState {
 }
 
 impl Updates {
-    pub(super) fn new(outbox: Outbox, root: &Path, previews: &Arc<Previews>) -> Self {
+    pub(super) fn new(outbox: Outbox, root: &Path) -> Self {
         Self {
             outbox,
             root: root.to_owned(),
-            previews: Arc::clone(previews),
+            previews: Previews::new(root),
             state: Mutex::default(),
         }
     }

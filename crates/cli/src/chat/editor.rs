@@ -19,9 +19,8 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use crate::ask;
 use crate::chat::completion::ChatCompleter;
 use crate::chat::input_event::{InputLine, WAITING};
-use crate::chat::interrupts::{Interrupts, Press};
 use crate::chat::parse::{ChatLine, Command};
-use crate::chat::prompt::Gauge;
+use crate::chat::prompt::{Gauge, Press};
 use crate::lock;
 use crate::terminal::Terminal;
 
@@ -87,7 +86,6 @@ impl LineEditor {
     /// reported, so the terminal is in its normal state by then.
     pub(crate) fn read(
         self,
-        of: Arc<Interrupts>,
         terminal: Arc<Terminal>,
         presses: Sender<Press>,
     ) -> Receiver<InputLine> {
@@ -95,7 +93,7 @@ impl LineEditor {
         ask::leave_to_editor();
         let reads = move || {
             let mut reader = self;
-            let is_interrupted = reader.until_left(&of, &terminal, &lines, &presses);
+            let is_interrupted = reader.until_left(&terminal, &lines, &presses);
             drop(reader);
             if is_interrupted {
                 // If the chat is over already, nobody receives this.
@@ -110,7 +108,6 @@ impl LineEditor {
     /// Sends typed lines until the user leaves the chat. Returns `true` if that was by Ctrl-C.
     fn until_left(
         &mut self,
-        of: &Interrupts,
         terminal: &Terminal,
         lines: &Sender<InputLine>,
         presses: &Sender<Press>,
@@ -147,7 +144,7 @@ impl LineEditor {
                     }
                 }
                 Err(ReadlineError::Interrupted) => {
-                    let press = of.press(Instant::now(), Press::Warn);
+                    let press = self.gauge.press(Instant::now());
                     match press {
                         Press::Leave => return true,
                         Press::Stop => {}

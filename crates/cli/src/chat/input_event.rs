@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::chat::interrupts::{Interrupts, Press};
+use crate::chat::prompt::{Gauge, Press};
 use crate::error::CliError;
 use crate::input;
 
@@ -34,12 +34,11 @@ pub(crate) fn piped() -> Receiver<InputLine> {
 }
 
 /// Listens for Ctrl-C outside the line editor and for interrupt signals. They have a channel of their own,
-/// because a pipe may fill that of the lines. `idle` is the meaning of a signal if no run is under way.
-pub(crate) fn signals(presses: Sender<Press>, of: Arc<Interrupts>, idle: Press) {
+/// because a pipe may fill that of the lines.
+pub(crate) fn signals(presses: Sender<Press>, gauge: Arc<Gauge>) {
     tokio::spawn(async move {
         while tokio::signal::ctrl_c().await.is_ok() {
-            let press = of.press(Instant::now(), idle);
-            if presses.send(press).await.is_err() {
+            if presses.send(gauge.press(Instant::now())).await.is_err() {
                 return;
             }
         }

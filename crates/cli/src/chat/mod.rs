@@ -5,7 +5,6 @@ pub(crate) mod commands;
 mod completion;
 mod editor;
 mod input_event;
-mod interrupts;
 pub(crate) mod parse;
 pub(crate) mod prompt;
 mod replay;
@@ -24,12 +23,10 @@ use crate::ask::Ask;
 use crate::chat::completion::ChatCompleter;
 use crate::chat::editor::LineEditor;
 use crate::chat::input_event::PRESSES;
-use crate::chat::interrupts::{Interrupts, Press};
 use crate::chat::parse::{ChatLine, Command};
-use crate::chat::prompt::{ChatActivity, Gauge};
+use crate::chat::prompt::{ChatActivity, Gauge, Press};
 use crate::chat::run_input::{ChatEvent, RunInput};
 use crate::chat::templates::Templates;
-use crate::diff::Previews;
 use crate::error::{self, CliError};
 use crate::event_printer::EventPrinter;
 use crate::outcome::{self, code_of, reason_text};
@@ -38,6 +35,7 @@ use crate::resume;
 use crate::session_host::SessionHost;
 use crate::settings::Sources;
 use crate::terminal::Terminal;
+use crate::terminal::style::{DIM, paint};
 use crate::terminal::text::{SEPARATOR, clean, counted};
 use crate::which_session;
 
@@ -89,32 +87,22 @@ impl Chat {
             Some(printer) => Terminal::above(printer, args.quiet),
             None => Terminal::plain(args.quiet),
         });
-        let previews = Arc::new(Previews::new(root));
         let (asks, questions) = channel(1);
         let of_chat = Some((Arc::clone(&gauge), asks));
-        let printer = EventPrinter::new(Arc::clone(&terminal), of_chat, Arc::clone(&previews));
-        let printer = Arc::new(printer);
+        let printer = Arc::new(EventPrinter::new(Arc::clone(&terminal), root, of_chat));
         let mode = settings.permission_mode();
         let user = UserSide {
-            gate: Arc::new(Ask::new(root, mode, &previews, Arc::clone(&printer) as _)?),
+            gate: Arc::new(Ask::new(root, mode, Arc::clone(&printer) as _)?),
             observer: printer,
             schema: None,
         };
         let host = SessionHost::open(config, sources, user, args.quiet, store, id).await?;
-        let keys = Arc::new(Interrupts {
-            gauge: Arc::clone(&gauge),
-            last: Default::default(),
-        });
         let (press, presses) = channel(PRESSES);
-        let idle = match terminal.is_live() {
-            true => Press::Warn,
-            false => Press::Leave,
-        };
-        input_event::signals(press.clone(), Arc::clone(&keys), idle);
-        terminal.note(&terminal.dim(&host.headline()));
+        input_event::signals(press.clone(), Arc::clone(&gauge));
+        terminal.note(&paint(DIM, &host.headline()));
         let view = host.session.view();
         if args.session.is_made() && view.runs() == 0 && view.transcript().items().is_empty() {
-            terminal.note(&terminal.dim("this session is new"));
+            terminal.note(&paint(DIM, "this session is new"));
         }
         if terminal.is_live() {
             greet(&terminal, &host.session);
@@ -124,7 +112,7 @@ impl Chat {
         // The thread that reads draws the first prompt.
         show_window_use(&gauge, &host.session);
         let lines = match line_editor {
-            Some(editor) => editor.read(keys, Arc::clone(&terminal), press),
+            Some(editor) => editor.read(Arc::clone(&terminal), press),
             None => input_event::piped(),
         };
         Ok(Self {
@@ -161,12 +149,12 @@ impl Chat {
                 ChatEvent::Typed(Some(Ok(line))) => self.line(&line).await?,
                 ChatEvent::Typed(Some(Err(stop))) => self.complain(&stop),
                 ChatEvent::Typed(None) => self.input.leaving = true,
-                ChatEvent::Press(Press::Leave) => self.input.leave(),
-                ChatEvent::Press(Press::Warn) => {
+                ChatEvent::Press(Press::Warn) if self.terminal.is_live() => {
                     self.terminal.must("Ctrl-C again or Ctrl-D exits");
                 }
                 // The run that it was meant for has ended.
                 ChatEvent::Press(Press::Stop) => {}
+                ChatEvent::Press(_) => self.input.leave(),
             }
             if let Some(stop) = self.terminal.failed() {
                 return Err(stop);
@@ -261,7 +249,7 @@ impl Chat {
         }
         if output.turns > 0 {
             let used = outcome::used_by(&output).join(SEPARATOR);
-            self.terminal.note(&self.terminal.dim(&used));
+            self.terminal.note(&paint(DIM, &used));
         }
         Ok(())
     }
@@ -278,7 +266,10 @@ fn greet(terminal: &Terminal, session: &Session) {
     let runs = session.view().runs();
     if runs > 0 {
         replay::replay(terminal, session.view());
-        terminal.note(&terminal.dim(&format!("{} so far", counted(runs, "run"))));
+        terminal.note(&paint(DIM, &format!("{} so far", counted(runs, "run"))));
     }
-    terminal.note(&terminal.dim("/help lists commands; Ctrl-C stops a run, Ctrl-D exits"));
+    terminal.note(&paint(
+        DIM,
+        "/help lists commands; Ctrl-C stops a run, Ctrl-D exits",
+    ));
 }

@@ -1,6 +1,8 @@
-//! [`Gauge`]: the prompt, which shows the fill level of the window and the effect of Enter.
+//! [`Gauge`]: the prompt, which shows the fill level of the window and the effect of Enter, and decides
+//! that of Ctrl-C: the first one ends the run, and a second one soon after it leaves the chat.
 
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use plimsoll::Tokens;
 
@@ -10,6 +12,8 @@ use crate::terminal::style::{DIM, YELLOW, paint};
 /// Width of the prompt in columns. It is constant because the editor measures it only once per
 /// line.
 const WIDTH: usize = 8;
+/// Two presses of Ctrl-C within this time leave the chat in any case.
+const TWICE: Duration = Duration::from_secs(2);
 
 /// The prompt.
 #[derive(Default)]
@@ -35,9 +39,34 @@ struct PromptState {
     used: Tokens,
     window: Option<Tokens>,
     trigger: Option<Tokens>,
+    /// The time of the last Ctrl-C.
+    pressed: Option<Instant>,
+}
+
+/// The meaning of a Ctrl-C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Press {
+    /// End the run.
+    Stop,
+    /// Leave the chat.
+    Leave,
+    /// Say that a second press leaves, or leave if the input is a pipe.
+    Warn,
 }
 
 impl Gauge {
+    /// Handles a Ctrl-C.
+    pub(crate) fn press(&self, now: Instant) -> Press {
+        let mut shows = lock(&self.shows);
+        let last = shows.pressed.replace(now);
+        let is_twice = last.is_some_and(|last| now.saturating_duration_since(last) < TWICE);
+        match (is_twice, shows.doing) {
+            (true, _) => Press::Leave,
+            (false, ChatActivity::Idle) => Press::Warn,
+            (false, _) => Press::Stop,
+        }
+    }
+
     /// Sets the tokens of the next request, the trigger of a compaction, and the window.
     pub(crate) fn set(&self, used: Tokens, trigger: Option<Tokens>, window: Option<Tokens>) {
         let mut shows = lock(&self.shows);
@@ -99,5 +128,25 @@ mod tests {
         }
         gauge.doing(ChatActivity::Working);
         assert!(gauge.prompt().ends_with("+ "));
+    }
+
+    #[test]
+    fn the_first_ends_the_run_and_the_second_leaves() {
+        let start = Instant::now();
+        for (is_working, presses) in [
+            (true, [(0, Press::Stop), (1_999, Press::Leave)]),
+            (true, [(0, Press::Stop), (2_001, Press::Stop)]),
+            (false, [(0, Press::Warn), (1_999, Press::Leave)]),
+            (false, [(0, Press::Warn), (2_001, Press::Warn)]),
+        ] {
+            let keys = Gauge::default();
+            if is_working {
+                keys.doing(ChatActivity::Working);
+            }
+            for (ms, meaning) in presses {
+                let at = start + Duration::from_millis(ms);
+                assert_eq!(keys.press(at), meaning, "{presses:?}");
+            }
+        }
     }
 }

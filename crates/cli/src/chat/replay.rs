@@ -4,6 +4,7 @@ use plimsoll::Message;
 use plimsoll::machine::State;
 
 use crate::terminal::Terminal;
+use crate::terminal::style::{DIM, paint};
 use crate::terminal::text::{clean, counted};
 
 /// Maximum number of messages that are shown.
@@ -15,7 +16,7 @@ pub(super) fn replay(terminal: &Terminal, state: &State) {
     let skipped = items.len().saturating_sub(SHOWN);
     if skipped > 0 {
         let earlier = counted(skipped, "earlier message");
-        terminal.note(&terminal.dim(&format!("… {earlier}: plimsoll sessions show")));
+        terminal.note(&paint(DIM, &format!("… {earlier}: plimsoll sessions show")));
     }
     for item in items.iter().skip(skipped) {
         match &*item.message {
@@ -30,7 +31,7 @@ pub(super) fn replay(terminal: &Terminal, state: &State) {
                 }
             }
             Message::Summary { .. } => {
-                terminal.note(&terminal.dim("· the messages before are summarized"));
+                terminal.note(&paint(DIM, "· the messages before are summarized"));
             }
             _ => {}
         }

@@ -12,9 +12,8 @@ use tokio::time::sleep;
 use crate::ask::{PendingQuestion, Reply};
 use crate::attach::Recipient;
 use crate::chat::input_event::InputLine;
-use crate::chat::interrupts::Press;
 use crate::chat::parse::{ChatLine, Command};
-use crate::chat::prompt::{ChatActivity, Gauge};
+use crate::chat::prompt::{ChatActivity, Gauge, Press};
 use crate::chat::templates::Templates;
 use crate::terminal::Terminal;
 
@@ -177,37 +176,31 @@ impl RunInput {
         }
     }
 
-    /// Sends a message, or executes a command. Returns `false` if the run takes no message.
+    /// Sends a message, or executes a command that needs none. Returns `false` if the run takes no message.
     async fn act(&mut self, parsed: ChatLine, remote: &Remote, recipient: &Recipient) -> bool {
-        let (text, is_later) = match parsed {
-            ChatLine::Say(text) => (text, false),
-            ChatLine::Command(Command::Later, text) => (text, true),
-            other => {
-                self.command(&other, remote).await;
+        let why = match parsed {
+            ChatLine::Say(text) => match recipient.message(text) {
+                Ok(message) => return remote.steer(message).await,
+                Err(why) => format!("plimsoll: {why}"),
+            },
+            ChatLine::Command(Command::Later, text) => match recipient.message(text) {
+                Ok(message) => return remote.follow_up(message).await,
+                Err(why) => format!("plimsoll: {why}"),
+            },
+            ChatLine::Command(Command::Quit, _) => {
+                self.quit(remote).await;
                 return true;
             }
-        };
-        match recipient.message(text) {
-            Ok(message) if is_later => remote.follow_up(message).await,
-            Ok(message) => remote.steer(message).await,
-            Err(why) => {
-                self.terminal.must(&format!("plimsoll: {why}"));
-                true
-            }
-        }
-    }
-
-    /// Executes a command that needs no message.
-    async fn command(&mut self, parsed: &ChatLine, remote: &Remote) {
-        match parsed {
-            ChatLine::Command(Command::Quit, _) => self.quit(remote).await,
-            ChatLine::Command(..) => self.terminal.must(
+            ChatLine::Command(..) => {
                 "this command works only between runs; a plain line steers this run, /later TEXT is \
-                 sent after its answer, Ctrl-C stops it",
-            ),
-            ChatLine::Unknown(text) => self.terminal.must(text),
-            ChatLine::Say(_) | ChatLine::Nothing => {}
-        }
+                 sent after its answer, Ctrl-C stops it"
+                    .to_owned()
+            }
+            ChatLine::Unknown(text) => text,
+            ChatLine::Nothing => return true,
+        };
+        self.terminal.must(&why);
+        true
     }
 
     async fn quit(&mut self, remote: &Remote) {
