@@ -85,14 +85,6 @@ impl CallingAgent {
     }
 }
 
-/// Opens the store of sessions.
-pub(crate) async fn store() -> Result<Arc<SqliteStore>, CliError> {
-    #[cfg(not(feature = "restate"))]
-    crate::sessions::open_store::no_database()?;
-    let store = SqliteStore::open(paths::data()?).await;
-    Ok(Arc::new(store?))
-}
-
 /// Deletes, after a run, the sessions that `[sessions]` in the configuration does not keep, and prints their
 /// number unless `is_quiet`. An error is printed but does not fail the run.
 pub(crate) async fn prune(store: &SqliteStore, retention: Retention, is_quiet: bool) {
@@ -170,10 +162,7 @@ pub(crate) async fn build(
     adapt(agent.settings_mut(), choice.place);
     let mcp = match mcp {
         Some(mcp) => mcp,
-        None => {
-            let (servers, _) = mcp::connect(&agent, &agent.mcp(), is_quiet).await?;
-            Arc::new(servers)
-        }
+        None => Arc::new(mcp::connect(&agent, &agent.mcp(), is_quiet).await?),
     };
     tools.extend(mcp.tools_of(|name| agent.uses_mcp(name), &tools));
     let built_in = match built_in(choice.place) {

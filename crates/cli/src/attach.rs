@@ -48,9 +48,19 @@ impl Recipient {
     /// # Errors
     /// If a mentioned image cannot be sent, or the model does not accept images.
     pub(crate) fn message(&self, text: String) -> Result<Vec<Part>, CliError> {
-        let images = self.images(&text)?;
+        let paths: Vec<PathBuf> = mentioned(&text).collect();
+        if paths.len() > MAX_MENTIONED {
+            return Err(CliError::usage(format!(
+                "{} images are mentioned, but one message may contain {MAX_MENTIONED}: send the \
+                 others with the next one",
+                paths.len()
+            )));
+        }
         let mut parts = vec![Part::text(text)];
-        parts.extend(images);
+        for path in paths {
+            let name = format!("@{}", path.display());
+            parts.push(read_image(&self.root.join(path), &name)?);
+        }
         self.check(&parts)?;
         Ok(parts)
     }
@@ -65,21 +75,6 @@ impl Recipient {
              [models] of the configuration",
             self.model
         )))
-    }
-
-    fn images(&self, text: &str) -> Result<Vec<Part>, CliError> {
-        let paths: Vec<PathBuf> = mentioned(text).collect();
-        if paths.len() > MAX_MENTIONED {
-            return Err(CliError::usage(format!(
-                "{} images are mentioned, but one message may contain {MAX_MENTIONED}: send the \
-                 others with the next one",
-                paths.len()
-            )));
-        }
-        let images = paths
-            .iter()
-            .map(|path| read_image(&self.root.join(path), &format!("@{}", path.display())));
-        images.collect()
     }
 }
 

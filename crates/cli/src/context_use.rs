@@ -3,11 +3,10 @@
 use std::cmp::Reverse;
 
 use console::Term;
+use plimsoll::Tokens;
 use plimsoll::context::{Contents, Share, WindowUse};
 use plimsoll::machine::Entry;
-use plimsoll::store::SqliteStore;
 use plimsoll::tokens::MESSAGE_OVERHEAD;
-use plimsoll::{Session, SessionStore, Tokens};
 
 use crate::error::CliError;
 use crate::listing;
@@ -22,15 +21,6 @@ const HEADING: [&str; 4] = ["part", ">count", ">tokens", ">share"];
 
 /// A part of the window: its name, the number of its messages or tools, and its size.
 type WindowPart = (String, Option<usize>, Tokens);
-
-/// Describes the use of a session's window, line by line.
-pub(crate) async fn of_session(
-    store: &SqliteStore,
-    session: &Session,
-) -> Result<Vec<String>, CliError> {
-    let log = store.load(session.id()).await?;
-    Ok(of_window(&session.window_use(), &log))
-}
 
 /// Describes the view of a log. Its tools and window are unknown, because they are not in the log.
 pub(crate) fn of_log(log: &[Entry]) -> Result<Vec<String>, CliError> {
@@ -50,7 +40,8 @@ pub(crate) fn of_log(log: &[Entry]) -> Result<Vec<String>, CliError> {
     Ok(lines(&of, headline, log))
 }
 
-fn of_window(of: &WindowUse, log: &[Entry]) -> Vec<String> {
+/// Describes the use of a session's window, line by line.
+pub(crate) fn of_window(of: &WindowUse, log: &[Entry]) -> Vec<String> {
     let used = of.used;
     let headline = match of.window_counted.or(of.window) {
         Some(window) => format!("{used} of {window} tokens, {}", percent(used, window)),

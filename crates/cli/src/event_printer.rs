@@ -16,7 +16,7 @@ use tokio::sync::mpsc::Sender;
 
 use crate::ask::PendingQuestion;
 use crate::chat::prompt::Gauge;
-use crate::diff::{self, Diff, Previews};
+use crate::diff::{self, Previews};
 use crate::lock;
 use crate::outcome::plan_text;
 use crate::status::RunStatus;
@@ -46,10 +46,8 @@ pub(crate) struct EventPrinter {
 struct RunningCall {
     argument: String,
     since: Instant,
-    /// The change that it makes to a file, if any.
-    diff: Option<Diff>,
-    /// Whether the user saw this change before the call ran.
-    was_shown: bool,
+    /// The change that it makes to a file, if any: its size, and its lines unless the user has seen them.
+    change: Option<(String, Vec<String>)>,
 }
 
 #[derive(Default)]
@@ -155,11 +153,15 @@ impl EventPrinter {
     fn tool_started(&self, state: &mut PrinterState, call: &CallId, name: &str, arguments: &str) {
         let argument = tool_line::argument(name, arguments);
         self.doing(state, format!("{name} {argument}").trim_end());
+        let was_shown = state.previewed.remove(call);
+        let change = self.previews.diff(name, arguments).map(|diff| {
+            let lines = (!was_shown).then(|| diff.lines(diff::SHOWN));
+            (diff.summary(), lines.unwrap_or_default())
+        });
         let running = RunningCall {
             argument,
             since: Instant::now(),
-            diff: self.previews.diff(name, arguments),
-            was_shown: state.previewed.remove(call),
+            change,
         };
         state.running.insert(call.clone(), running);
     }
@@ -167,10 +169,9 @@ impl EventPrinter {
     /// Writes the line of a call, and its details below it.
     fn tool_ended(&self, phase: ToolPhase, name: &str, running: RunningCall, text: &str) {
         let terminal = &self.terminal;
-        let (summary, details) = match running.diff.filter(|_| phase == ToolPhase::Success) {
-            Some(diff) if running.was_shown => (diff.summary(), Vec::new()),
-            Some(diff) => (diff.summary(), diff.lines(diff::SHOWN)),
-            None => {
+        let (summary, details) = match running.change {
+            Some(change) if phase == ToolPhase::Success => change,
+            _ => {
                 let time = running.since.elapsed();
                 let CallResult { summary, details } = tool_line::result(phase, name, text, time);
                 let details = details.iter();
@@ -309,8 +310,7 @@ impl Observer for EventPrinter {
                     let running = RunningCall {
                         argument: tool_line::argument(&step.name, &step.arguments),
                         since: Instant::now(),
-                        diff: None,
-                        was_shown: false,
+                        change: None,
                     };
                     self.tool_ended(phase, &clean(&step.name), running, &text);
                 }

@@ -81,11 +81,11 @@ fn main() -> ExitCode {
     } else {
         Cli::parse()
     };
-    // The launcher of a sandbox becomes another program, so it sets up no telemetry.
-    if let Command::Sandbox(args) = &cli.command {
-        return ended(sandbox::run(args));
-    }
-    let exporter = telemetry::begin();
+    let exporter = match &cli.command {
+        // The launcher of a sandbox becomes another program.
+        Command::Sandbox(_) => None,
+        _ => telemetry::begin(),
+    };
     let code = match &cli.command {
         Command::Compact(args) => compact::run(args),
         Command::Count(args) => count::run(args),
@@ -111,22 +111,16 @@ fn main() -> ExitCode {
         Command::Completions(args) => completions::completions(args),
         Command::Schema => schema(),
     };
-    let code = ended(code);
-    // Done last, so that the output above does not wait for a collector.
-    if let Some(warning) = exporter.and_then(telemetry::Exporter::finish) {
-        say(&warning);
-    }
-    code
-}
-
-/// Prints the error that ended a command, and returns the exit code.
-fn ended(code: Result<u8, CliError>) -> ExitCode {
     let code = code.unwrap_or_else(|stop| {
         if !stop.text.is_empty() {
             say(&stop.text);
         }
         stop.code
     });
+    // Done last, so that the output above does not wait for a collector.
+    if let Some(warning) = exporter.and_then(telemetry::Exporter::finish) {
+        say(&warning);
+    }
     ExitCode::from(code)
 }
 

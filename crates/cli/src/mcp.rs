@@ -1,6 +1,5 @@
 //! The MCP servers (`[[mcp]]`) of a command: connected before the first run, and reported.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use plimsoll::config::{AgentConfig, McpServer};
@@ -9,18 +8,13 @@ use plimsoll::tools::mcp::{McpServers, McpState, McpStatus};
 use crate::error::CliError;
 use crate::terminal::text::counted;
 
-/// Connects to servers, and reports the state of each unless `is_quiet`. Also returns whether all of them
-/// are available. No server takes longer than a run may.
+/// Connects to servers, and reports the state of each unless `is_quiet`. No server takes longer than a run may.
 pub(crate) async fn connect(
     agent: &AgentConfig,
     servers: &[&McpServer],
     is_quiet: bool,
-) -> Result<(McpServers, bool), CliError> {
-    let is_complete = AtomicBool::new(true);
+) -> Result<McpServers, CliError> {
     let report = |status: &McpStatus| {
-        if matches!(status.state, McpState::Absent(_)) {
-            is_complete.store(false, Ordering::Relaxed);
-        }
         if !is_quiet {
             lines(status).iter().for_each(|line| crate::say(line));
         }
@@ -45,8 +39,7 @@ pub(crate) async fn connect(
             }),
         }
     }
-    let connected = McpServers::connect(clients, report).await?;
-    Ok((connected, is_complete.into_inner()))
+    Ok(McpServers::connect(clients, report).await?)
 }
 
 /// Describes the state of a server, and the tools that were left out.

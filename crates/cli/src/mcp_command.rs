@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use plimsoll::Tool;
 use plimsoll::config::{CONFIG_FILE, Config, ConfigError, McpServer};
+use plimsoll::tools::mcp::McpState;
 
 use crate::error::{CliError, DONE, FAILED};
 use crate::mcp;
@@ -155,10 +156,13 @@ async fn test(name: Option<&str>) -> Result<u8, CliError> {
             None => "no MCP servers are configured; `plimsoll mcp add` adds one".to_owned(),
         }));
     }
-    let (connected, is_complete) = mcp::connect(&config.defaults()?, &servers, false).await?;
+    let connected = mcp::connect(&config.defaults()?, &servers, false).await?;
     for tool in connected.tools(&[]) {
         out!("{}", clean(&described(&*tool)));
     }
+    let states = connected.status().into_iter();
+    let available = states.filter(|of| matches!(of.state, McpState::Ready(_)));
+    let is_complete = available.count() == servers.len();
     connected.close().await;
     Ok(if is_complete { DONE } else { FAILED })
 }

@@ -2,6 +2,7 @@
 //! in the library.
 
 use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use crate::outcome::code_of;
 use crate::resume;
 use crate::run_screen::RunScreen;
 use crate::session_host::SessionHost;
+use crate::sessions::open_store;
 use crate::which_session;
 
 /// Maximum size of a task, in bytes. Catches mistakes such as the log of a year.
@@ -40,7 +42,7 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let images = images?;
     let schema = args.json_schema.as_deref().map(AnswerSchema::read);
     let schema = schema.transpose()?;
-    let store = agent::store().await?;
+    let store = Arc::new(open_store::local().await?);
     let id = which_session::of_run(&store, &args.session).await?;
     let mut sources = args.sources.clone();
     sources.consent(args.yes);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use plimsoll::config::AgentConfig;
 use plimsoll::store::SqliteStore;
-use plimsoll::{AgentOutput, Error, Part, Session, SessionId, Window};
+use plimsoll::{AgentOutput, Error, Part, Session, SessionId, SessionStore, Window};
 
 use crate::agent::{self, ReadyAgent, UserSide};
 use crate::attach::Recipient;
@@ -148,8 +148,8 @@ impl SessionHost {
         Ok(Some(match command {
             Command::Compact => self.compact(text).await?,
             Command::Context => {
-                let lines = context_use::of_session(&self.store, &self.session).await?;
-                lines.join("\n")
+                let log = self.store.load(self.session.id()).await?;
+                context_use::of_window(&self.session.window_use(), &log).join("\n")
             }
             Command::Cost => cost_text(&self.session),
             _ => return Ok(None),

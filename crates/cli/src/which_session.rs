@@ -6,7 +6,7 @@ use plimsoll::store::{SessionReader, SqliteStore};
 
 use crate::ask;
 use crate::error::CliError;
-use crate::sessions::list::{self, ListedSession};
+use crate::sessions::list;
 
 /// Maximum number of sessions that are listed.
 const PICKED: usize = 15;
@@ -86,7 +86,11 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
              the newest",
         ));
     }
-    let sessions = newest(store).await?;
+    let mut sessions = list::sessions(store, true).await?;
+    if sessions.is_empty() {
+        sessions = list::sessions(store, false).await?;
+    }
+    sessions.truncate(PICKED);
     if sessions.is_empty() {
         return Err(CliError::usage(NONE));
     }
@@ -99,16 +103,6 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
     chosen.map(|session| session.info.id).ok_or_else(|| {
         CliError::usage("no session was chosen; `plimsoll sessions search WORDS` finds others")
     })
-}
-
-/// Returns the newest sessions, of this folder if there are any.
-async fn newest(store: &SqliteStore) -> Result<Vec<ListedSession>, CliError> {
-    let mut sessions = list::sessions(store, true).await?;
-    if sessions.is_empty() {
-        sessions = list::sessions(store, false).await?;
-    }
-    sessions.truncate(PICKED);
-    Ok(sessions)
 }
 
 /// Returns the newest session whose last run was in this folder.

@@ -21,10 +21,10 @@ use tokio::time::sleep;
 
 use self::outbox::stdio;
 use self::server::AcpServer;
-use crate::agent;
 use crate::args::AcpArgs;
 use crate::asked_to_end;
 use crate::error::{CliError, DONE, INTERRUPTED};
+use crate::sessions::open_store;
 
 /// Maximum time for closing the connection if the client does not read.
 const ENDING: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
     }
     let mut sources = args.sources.clone();
     sources.consent(args.yes);
-    let server = AcpServer::new(sources, agent::store().await?);
+    let server = AcpServer::new(sources, Arc::new(open_store::local().await?));
     let server = Arc::new(server);
     match serve(&server).await {
         Ok(code) => Ok(code),

@@ -74,7 +74,7 @@ impl AcpServer {
             }
             ClientRequest::PromptRequest(prompt) => {
                 let session = self.session(&prompt.session_id);
-                Some(session.map(|session| (session.cancels(), session)))
+                Some(session.map(|session| (session.cancel.subscribe(), session)))
             }
             _ => None,
         };
@@ -153,7 +153,6 @@ impl AcpServer {
         (folder, given): (PathBuf, Vec<McpServer>),
         client: ConnectionTo<Client>,
     ) -> Result<Arc<OpenSession>, Error> {
-        let is_new = id.is_none();
         let id = match id {
             Some(id) => self.known(&id).await?,
             None => new_session_id(),
@@ -171,7 +170,7 @@ impl AcpServer {
             session: name.clone(),
         };
         let store = Arc::clone(&self.store);
-        let session = OpenSession::open(store, outbox, id, sources, &folder, is_new).await?;
+        let session = OpenSession::open(store, outbox, id, sources, &folder).await?;
         lock(&self.sessions).insert(name, Arc::clone(&session));
         Ok(session)
     }
@@ -207,7 +206,7 @@ impl AcpServer {
     /// Cancels the current prompt of a session.
     pub(super) fn cancel(&self, id: &schema::SessionId) {
         if let Ok(session) = self.session(id) {
-            session.cancel();
+            session.cancel.send_replace(());
         }
     }
 
@@ -215,7 +214,7 @@ impl AcpServer {
     pub(super) async fn close_all(&self) {
         let sessions = std::mem::take(&mut *lock(&self.sessions));
         for session in sessions.values() {
-            session.cancel();
+            session.cancel.send_replace(());
         }
         let _ = timeout(ANSWERING, self.answering.closed()).await;
         join_all(sessions.values().map(|session| session.close())).await;
@@ -262,7 +261,7 @@ impl AcpServer {
     async fn shut(&self, id: &schema::SessionId) {
         let session = lock(&self.sessions).remove(id);
         if let Some(session) = session {
-            session.cancel();
+            session.cancel.send_replace(());
             session.close().await;
         }
     }

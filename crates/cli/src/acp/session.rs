@@ -50,7 +50,7 @@ pub(super) struct OpenSession {
     /// prompt on.
     pub(super) gate: Arc<Ask>,
     /// Changes with each cancel request.
-    cancel: watch::Sender<()>,
+    pub(super) cancel: watch::Sender<()>,
     templates: Templates,
     updates: Arc<Updates>,
     /// `None` after it was closed.
@@ -58,19 +58,15 @@ pub(super) struct OpenSession {
 }
 
 impl OpenSession {
-    /// Opens a session in a folder, with its settings. Unless it is new, its messages are sent to the
-    /// client.
+    /// Opens a session in a folder, with its settings. Its messages are sent to the client.
     pub(super) async fn open(
         store: Arc<SqliteStore>,
         outbox: Outbox,
         id: SessionId,
         mut sources: Sources,
         folder: &Path,
-        is_new: bool,
     ) -> Result<Arc<Self>, CliError> {
-        if !is_new {
-            resume::restore(&store, &id, &mut sources).await?;
-        }
+        resume::restore(&store, &id, &mut sources).await?;
         let config = agent::resolve(&sources, false).await?;
         let updates = Arc::new(Updates::new(outbox, folder));
         let mode = config.settings().permission_mode();
@@ -81,23 +77,19 @@ impl OpenSession {
             schema: None,
         };
         let host = SessionHost::open(config, sources, user, false, store, id).await?;
-        if !is_new {
+        if !host.session.view().transcript().items().is_empty() {
             let log = host.store.load(host.session.id()).await?;
             replay(&log, &updates).await;
+            show_usage(&updates, &host);
         }
-        let session = Self {
+        Ok(Arc::new(Self {
             remote: host.session.remote(),
             gate,
             cancel: watch::Sender::new(()),
             templates: Templates::of(folder),
             updates,
-            host: Mutex::default(),
-        };
-        if !is_new {
-            session.show_usage(&host);
-        }
-        *session.host.lock().await = Some(host);
-        Ok(Arc::new(session))
+            host: Mutex::new(Some(host)),
+        }))
     }
 
     pub(super) fn id(&self) -> &schema::SessionId {
@@ -120,16 +112,6 @@ impl OpenSession {
         self.updates
             .outbox
             .send(SessionUpdate::AvailableCommandsUpdate(offered));
-    }
-
-    /// Returns a receiver of cancel requests from now on.
-    pub(super) fn cancels(&self) -> watch::Receiver<()> {
-        self.cancel.subscribe()
-    }
-
-    /// Cancels the current prompt.
-    pub(super) fn cancel(&self) {
-        self.cancel.send_replace(());
     }
 
     /// Runs a prompt to its end.
@@ -168,7 +150,7 @@ impl OpenSession {
             }
         };
         self.updates.end_calls();
-        self.show_usage(host);
+        show_usage(&self.updates, host);
         ended
     }
 
@@ -211,13 +193,6 @@ impl OpenSession {
         };
         let output = host.run(message).await?;
         self.outcome(host, &output)
-    }
-
-    /// Sends the fill level of the window and the cost of the session.
-    fn show_usage(&self, host: &SessionHost) {
-        let now = host.session.window_use();
-        self.updates
-            .usage(now.used, now.window, Some(host.session.cost()));
     }
 
     /// Returns the protocol's reason why the agent stopped. A failure is an error.
@@ -267,4 +242,10 @@ impl OpenSession {
             say!("a session did not close; its newest messages may be missing from the log");
         }
     }
+}
+
+/// Sends the fill level of the window and the cost of the session.
+fn show_usage(updates: &Updates, host: &SessionHost) {
+    let now = host.session.window_use();
+    updates.usage(now.used, now.window, Some(host.session.cost()));
 }

@@ -85,23 +85,21 @@ impl LineEditor {
     /// Starts a thread that reads lines. The editor is dropped before the end of the chat is
     /// reported, so the terminal is in its normal state by then.
     pub(crate) fn read(
-        self,
+        mut self,
         terminal: Arc<Terminal>,
         presses: Sender<Press>,
     ) -> Receiver<InputLine> {
         let (lines, receiver) = channel(WAITING);
         ask::leave_to_editor();
-        let reads = move || {
-            let mut reader = self;
-            let is_interrupted = reader.until_left(&terminal, &lines, &presses);
-            drop(reader);
+        std::thread::spawn(move || {
+            let is_interrupted = self.until_left(&terminal, &lines, &presses);
+            drop(self);
             if is_interrupted {
                 // If the chat is over already, nobody receives this.
                 let _ = presses.blocking_send(Press::Leave);
             }
             drop(lines);
-        };
-        std::thread::spawn(reads);
+        });
         receiver
     }
 

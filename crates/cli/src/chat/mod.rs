@@ -33,6 +33,7 @@ use crate::outcome::{self, code_of, reason_text};
 use crate::paths;
 use crate::resume;
 use crate::session_host::SessionHost;
+use crate::sessions::open_store;
 use crate::settings::Sources;
 use crate::terminal::Terminal;
 use crate::terminal::style::{DIM, paint};
@@ -66,7 +67,7 @@ pub(crate) async fn run(args: &ChatArgs) -> Result<u8, CliError> {
 
 impl Chat {
     async fn open(args: &ChatArgs) -> Result<Self, CliError> {
-        let store = agent::store().await?;
+        let store = Arc::new(open_store::local().await?);
         let id = which_session::of_run(&store, &args.session).await?;
         let mut sources = args.sources.clone();
         sources.consent(args.yes);

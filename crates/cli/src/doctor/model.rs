@@ -29,7 +29,6 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, CliError> {
         builder = builder.base_url(url);
     }
     let facts = agent.facts(&model);
-    builder = builder.facts(facts.clone());
     let thinking = settings.builder.sampling.thinking;
     let (explained, fault) = match builder.clone().explain(environment, thinking) {
         Err(error @ ProviderError::NoKey { .. }) => {

@@ -7,9 +7,7 @@ use plimsoll::store::{CheckedSession, EntryFault, FILE, SqliteStore};
 
 use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
-
-/// Maximum number of faults of one session that are printed as text. JSON contains all.
-const SHOWN: usize = 6;
+use crate::terminal::text::counted;
 
 /// Runs the command. The exit code is 1 if anything is damaged.
 pub(crate) async fn run(folder: &Path, json: bool) -> Result<u8, CliError> {
@@ -31,23 +29,23 @@ pub(crate) async fn run(folder: &Path, json: bool) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// Describes the state of a log, with the numbers of its first unreadable entries.
+/// Describes the state of a log, with its first unreadable entries.
 pub(super) fn state(session: &CheckedSession) -> String {
-    let unreadable = |EntryFault { first, last, why }: &EntryFault| {
-        if first == last {
-            format!("entry {first} is not readable: {why}")
-        } else {
-            format!("entries {first} to {last} are not readable: {why}")
-        }
-    };
-    let shown = session.faults.iter().take(SHOWN).map(unreadable);
-    let others = (session.faults.len() > SHOWN).then(|| "and others".to_owned());
-    let parts: Vec<String> = shown
-        .chain(others)
-        .chain(session.row_fault.clone())
-        .collect();
-    if parts.is_empty() {
-        return "whole".to_owned();
+    let fault = session.faults.first().map(|fault| {
+        let EntryFault { first, last, why } = fault;
+        let entries = match first == last {
+            true => format!("entry {first} is"),
+            false => format!("entries {first} to {last} are"),
+        };
+        let others = match session.faults.len() - 1 {
+            0 => String::new(),
+            others => format!(", and {}", counted(others, "other fault")),
+        };
+        format!("{entries} not readable: {why}{others}")
+    });
+    let parts: Vec<String> = fault.into_iter().chain(session.row_fault.clone()).collect();
+    match parts.is_empty() {
+        true => "whole".to_owned(),
+        false => parts.join("; "),
     }
-    parts.join("; ")
 }

@@ -45,10 +45,7 @@ impl PlaceArgs {
             let store = plimsoll::store::PostgresStore::connect(url).await?;
             return Ok(OpenStore::Database(store));
         }
-        #[cfg(not(feature = "restate"))]
-        no_database()?;
-        let store = SqliteStore::open(paths::data()?).await?;
-        Ok(OpenStore::Files(Box::new(store)))
+        Ok(OpenStore::Files(Box::new(local().await?)))
     }
 
     /// Opens the store of this machine, for a command that requires it.
@@ -57,7 +54,7 @@ impl PlaceArgs {
     /// If a database was named, or the store cannot be opened.
     pub(crate) async fn files(&self, what: &str) -> Result<SqliteStore, CliError> {
         self.only_files(what)?;
-        Ok(SqliteStore::open(paths::data()?).await?)
+        local().await
     }
 
     /// Returns an error for a feature that requires the files of this machine.
@@ -85,9 +82,16 @@ impl PlaceArgs {
     }
 }
 
+/// Opens the store of this machine.
+pub(crate) async fn local() -> Result<SqliteStore, CliError> {
+    #[cfg(not(feature = "restate"))]
+    no_database()?;
+    Ok(SqliteStore::open(paths::data()?).await?)
+}
+
 /// Returns an error if the environment names a database, which this build cannot read.
 #[cfg(not(feature = "restate"))]
-pub(crate) fn no_database() -> Result<(), CliError> {
+fn no_database() -> Result<(), CliError> {
     let store = std::env::var("PLIMSOLL_STORE").unwrap_or_default();
     if store.is_empty() || store == LOCAL {
         return Ok(());

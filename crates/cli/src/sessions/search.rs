@@ -50,22 +50,25 @@ pub(crate) async fn run(store: &impl SessionReader, args: &SearchArgs) -> Result
     let query = SearchQuery::parse(&args.words.join(" "));
     let query = query.ok_or_else(|| CliError::usage(none))?;
     let most = usize::try_from(args.limit).unwrap_or(usize::MAX);
-    let mut found = Vec::new();
+    // Of each session, the places that are printed.
+    let shown = if args.json { usize::MAX } else { SHOWN };
+    let (mut found, mut count) = (Vec::new(), 0);
     for ListedSession { info, .. } in list::sessions(store, args.here).await? {
-        let places = places(store, &info, &query).await;
-        found.extend((!places.is_empty()).then_some(places));
-        if found.len() == most {
+        let mut places = places(store, &info, &query).await;
+        count += usize::from(!places.is_empty());
+        places.truncate(shown);
+        found.extend(places);
+        if count == most {
             break;
         }
     }
-    if args.json {
-        listing::json_lines(found.iter().flatten())?;
-    } else if !found.is_empty() {
-        listing::print_columns(HEADING, cells(&found))?;
-    }
+    listing::print(&found, args.json, HEADING, |hit| {
+        let (session, entry) = (hit.session.to_string(), hit.entry.to_string());
+        [session, entry, hit.kind.to_string(), hit.text.clone()]
+    })?;
     if found.is_empty() {
         crate::note("nothing was found; an entry is found if it contains all of the words");
-    } else if found.len() == most {
+    } else if count == most {
         let searched = counted(most, "session");
         note!("the search ended after {searched}; a larger --limit searches on");
     }
@@ -101,16 +104,4 @@ async fn places(
         })
     });
     places.collect()
-}
-
-fn cells(found: &[Vec<SearchHit>]) -> impl Iterator<Item = [String; 4]> {
-    let places = found.iter().flat_map(|places| places.iter().take(SHOWN));
-    places.map(|place| {
-        [
-            place.session.to_string(),
-            place.entry.to_string(),
-            place.kind.to_string(),
-            place.text.clone(),
-        ]
-    })
 }

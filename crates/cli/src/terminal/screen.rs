@@ -44,7 +44,7 @@ pub(crate) struct Screen {
     done: Vec<String>,
     /// The live region as it is shown on the terminal.
     shown: Vec<String>,
-    /// The width of the terminal when the region was drawn, in columns.
+    /// The width of the terminal, in columns.
     width: usize,
     /// The number of rows of the open block that do not fit the region.
     hidden: usize,
@@ -108,17 +108,12 @@ impl Screen {
         queue
     }
 
-    /// Returns the current width of the terminal.
-    fn columns(&self) -> usize {
-        columns(&self.terminal)
-    }
-
     fn perform(&mut self, op: Op) {
         if self.entered.swap(false, Ordering::SeqCst) {
             self.leave();
             self.last = None;
         }
-        let width = self.columns();
+        let width = self.width;
         match op {
             Op::Lines(text) => {
                 self.end_text();
@@ -150,7 +145,7 @@ impl Screen {
     }
 
     fn end_text(&mut self) {
-        let rows = self.text.end(self.columns());
+        let rows = self.text.end(self.width);
         self.text_rows(rows);
     }
 
@@ -206,7 +201,7 @@ impl Screen {
 
     /// Returns the current rows of the region.
     fn region(&mut self) -> Vec<String> {
-        let width = self.columns();
+        let width = self.width;
         let open = self.text.open(width).into_iter();
         let mut region: Vec<String> = open.map(|row| clip(&row, width)).collect();
         if !region.is_empty() && self.last.is_some_and(|last| last != RowKind::Text) {
@@ -231,7 +226,7 @@ impl Screen {
     /// the terminal knows how many rows the text now takes: the text is left in place, and only the
     /// status line is overwritten.
     fn resized(&mut self) {
-        let width = self.columns();
+        let width = columns(&self.terminal);
         let fits = |row: &String| measure_text_width(row) <= width;
         if width < self.width && !self.shown.iter().all(fits) {
             let status = self.status.is_some().then(|| self.shown.pop()).flatten();
