@@ -69,9 +69,6 @@ impl Approvals {
 
     /// Checks whether the user has allowed this call before.
     pub(crate) fn allow(&self, question: &Question) -> bool {
-        if question.is_protected {
-            return false;
-        }
         let Some((arguments, target)) = self.target(question) else {
             return false;
         };
@@ -94,12 +91,13 @@ impl Approvals {
     /// Returns the approvals that a question offers besides yes and no. None if it has to be asked each
     /// time.
     pub(crate) fn offers(&self, question: &Question) -> Vec<Approval> {
+        let tool = tool(question).to_owned();
         let of = |command| Approval {
             command,
-            ..Approval::of_tool(tool(question))
+            tool: tool.clone(),
         };
         match self.target(question) {
-            Some((_, CallTarget::Command(command))) if !question.is_protected => {
+            Some((_, CallTarget::Command(command))) => {
                 let text = command.simple.map(|simple| simple.text);
                 // In a rule, `*` is a wildcard.
                 let is_plain = |text: &String| text.len() <= MAX_COMMAND && !text.contains(ANY);
@@ -108,8 +106,8 @@ impl Approvals {
                 let commands = text.into_iter().chain(pattern);
                 commands.map(|command| of(Some(command))).collect()
             }
-            Some(_) if !question.is_protected => vec![of(None)],
-            _ => Vec::new(),
+            Some(_) => vec![of(None)],
+            None => Vec::new(),
         }
     }
 
@@ -124,9 +122,12 @@ impl Approvals {
         }
     }
 
-    /// Returns the arguments and the target of a call. Only the built-in tools know more than their
-    /// arguments.
+    /// Returns the arguments and the target of a call, or `None` if it has to be asked about each time. Only
+    /// the built-in tools know more than their arguments.
     fn target(&self, question: &Question) -> Option<(Value, CallTarget)> {
+        if question.is_protected {
+            return None;
+        }
         let arguments = serde_json::from_str(&question.call.arguments).ok()?;
         let tool = self.toolbox.as_ref()?.tool(&question.call.name);
         let target = tool.map_or(CallTarget::Arguments, |tool| tool.target(&arguments));
@@ -153,14 +154,6 @@ impl Approvals {
 }
 
 impl Approval {
-    /// Creates the approval of a whole tool.
-    pub(crate) fn of_tool(tool: &str) -> Self {
-        Self {
-            tool: tool.to_owned(),
-            command: None,
-        }
-    }
-
     /// Returns the answer that gives the approval, which may be shortened to its first letter: "always",
     /// or "pattern" for similar commands.
     pub(crate) fn word(&self) -> &'static str {

@@ -49,10 +49,7 @@ impl Chat {
                 format!("now in the new session {id}; {}", continued(before))
             }
             // They begin a run, or were executed above.
-            (
-                Command::Later | Command::Go | Command::Compact | Command::Context | Command::Cost,
-                _,
-            ) => return Ok(()),
+            _ => return Ok(()),
         };
         self.terminal.say(&output);
         Ok(())

@@ -48,16 +48,17 @@ pub(crate) enum ChatEvent {
 impl RunInput {
     /// Waits for the next event between runs.
     pub(crate) async fn next(&mut self) -> ChatEvent {
-        if let Ok(press) = self.presses.try_recv() {
-            return ChatEvent::Press(press);
-        }
-        if let Some(line) = self.held.pop_front() {
-            return ChatEvent::Typed(Some(Ok(line)));
-        }
+        let Self { held, lines, .. } = self;
+        let typed = async {
+            match held.pop_front() {
+                Some(line) => Some(Ok(line)),
+                None => lines.recv().await,
+            }
+        };
         tokio::select! {
             biased;
             Some(press) = self.presses.recv() => ChatEvent::Press(press),
-            typed = self.lines.recv() => ChatEvent::Typed(typed),
+            typed = typed => ChatEvent::Typed(typed),
         }
     }
 
