@@ -397,7 +397,8 @@ impl Permissions {
         let mut is_unclear = false;
         let own = self.rules.iter().find(|rule| {
             let fits = rule.compare(tool, arguments, target);
-            let is_unclear_deny = fits == PatternMatch::Unclear && rule.permission == Permission::Deny;
+            let is_unclear_deny =
+                fits == PatternMatch::Unclear && rule.permission == Permission::Deny;
             is_unclear |= is_unclear_deny;
             fits != PatternMatch::No && !is_unclear_deny
         });
