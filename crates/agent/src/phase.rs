@@ -134,6 +134,7 @@ impl CurrentRun {
     pub(crate) fn new(setup: &Setup, began: Seq) -> Self {
         Self {
             began,
+            asked_at: began,
             max_output: setup.max_output,
             ..Self::default()
         }

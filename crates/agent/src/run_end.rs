@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{CannotFit, Item, Message, Seq, StopReason, Tokens, Trigger};
+use plimsoll_context::{CannotFit, Message, Seq, StopReason, Tokens, Trigger};
 
 use crate::entry::Entry;
 use crate::event::Event;
@@ -108,7 +108,7 @@ impl Run {
         let undelivered = self.give_up_waiting();
         self.drop_digest();
         self.say_pins();
-        let mut text = closing_text(self.state.transcript.items(), self.current.cut_off, &reason);
+        let mut text = self.closing_text(&reason);
         let rolls_back = self.setup.limits.at_limit() == AtLimit::Rollback && reason.is_limit();
         let run = self.state.facts.runs;
         let rolled_back = rolls_back && self.record(Entry::RolledBack { run });
@@ -220,33 +220,33 @@ impl Run {
     pub(crate) fn reported(&self, cannot_fit: CannotFit) -> CannotFit {
         cannot_fit.reported(self.calibration())
     }
-}
 
-/// Returns the text of an outcome: the model's last text in this run, or a sentence that explains
-/// why there is none.
-fn closing_text(items: &[Item], cut_off: Option<StopReason>, reason: &EndReason) -> String {
-    let stopped = notice::stopped(reason);
-    let newest = items.iter().rev().enumerate();
-    let mut newest = newest.take_while(|(_, item)| !item.message.is_user());
-    let last = newest.find_map(|(after_it, item)| {
-        let Message::Assistant { parts } = item.message.as_ref() else {
-            return None;
+    /// Returns the text of an outcome: the model's last text in this run, or a sentence that explains
+    /// why there is none.
+    fn closing_text(&self, reason: &EndReason) -> String {
+        let (stopped, asked_at) = (notice::stopped(reason), self.current.asked_at);
+        let newest = self.state.transcript.items().iter().rev();
+        let newest = newest.take_while(|item| item.seq >= asked_at && !item.message.is_user());
+        let last = newest.enumerate().find_map(|(after_it, item)| {
+            let Message::Assistant { parts } = item.message.as_ref() else {
+                return None;
+            };
+            let text = notice::text_of(parts);
+            let is_last = after_it == 0 && item.message.calls().next().is_none();
+            (!text.is_empty()).then_some((is_last, text))
+        });
+        let Some((is_last, text)) = last else {
+            return stopped;
         };
-        let text = notice::text_of(parts);
-        let is_last = after_it == 0 && item.message.calls().next().is_none();
-        (!text.is_empty()).then_some((is_last, text))
-    });
-    let Some((is_last, text)) = last else {
-        return stopped;
-    };
-    // A text that the model wrote before a failure or a refusal is no answer.
-    let asked = reason.is_limit() || *reason == EndReason::Interrupted;
-    let is_answer = reason.is_answer() || (is_last && asked);
-    let note = match cut_off {
-        _ if !is_answer => &stopped,
-        Some(StopReason::ContentFilter) => notice::FILTERED,
-        Some(_) => notice::CUT_OFF,
-        None => return text,
-    };
-    format!("{text}\n\n{note}")
+        // A text that the model wrote before a failure or a refusal is no answer.
+        let asked = reason.is_limit() || *reason == EndReason::Interrupted;
+        let is_answer = reason.is_answer() || (is_last && asked);
+        let note = match self.current.cut_off {
+            _ if !is_answer => &stopped,
+            Some(StopReason::ContentFilter) => notice::FILTERED,
+            Some(_) => notice::CUT_OFF,
+            None => return text,
+        };
+        format!("{text}\n\n{note}")
+    }
 }

@@ -294,6 +294,12 @@ fn the_first_filter_that_rejects_wins_and_warnings_stand_behind_the_text() {
         stage.last_request(),
         "u risky\n[Warning: take care]\n[Warning: late] / a hm / u good steer\n[Warning: late]"
     );
+    // The answer of the run before is not the text of a rejected one.
+    stage.say("bad again");
+    assert_eq!(
+        stage.outcome().text,
+        "[Agent stopped: input_filter refused: no bad words]"
+    );
     audit(&stage);
 }
 
