@@ -385,9 +385,9 @@ impl Permissions {
     /// Decides about a call that acts on `target`: the first matching rule applies. Returns `None` if
     /// no rule matches.
     ///
-    /// - Rules with a path for [tools that do the same](PathTarget::same_as) apply too; the strictest
+    /// - Rules with a path for [tools that do the same](crate::PathTarget::same_as) apply too; the strictest
     ///   decision counts.
-    /// - If the path is [protected](PathTarget::is_protected), the call needs approval unless a rule
+    /// - If the path is [protected](crate::PathTarget::is_protected), the call needs approval unless a rule
     ///   allows exactly this path, without `*`.
     /// - If it is unclear whether a shell command does what a rule denies, a later rule decides only
     ///   if it denies the call; otherwise the call needs approval, and is denied in

@@ -74,7 +74,7 @@ impl Agent {
     /// # Errors
     /// If the task is empty, the log cannot be written, or the model cannot be called or has too small
     /// a window for what must be sent (both [`Error::Failed`]). A run that ends because of a limit, a
-    /// user or a hook is not an error; see [`AgentOutput::reason`].
+    /// user or a hook is not an error; see [`Outcome::reason`](plimsoll_agent::Outcome::reason).
     pub async fn run(&self, task: &str) -> Result<AgentOutput, Error> {
         self.session(new_session_id()).await?.run(task).await
     }

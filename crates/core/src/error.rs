@@ -73,7 +73,7 @@ impl Error {
     /// Returns the output of a run whose model could not be called, or else the error.
     ///
     /// `session.run(task).await.or_else(Error::into_output)` treats such a run like any other
-    /// without an answer; [`AgentOutput::reason`] contains the cause.
+    /// without an answer; [`Outcome::reason`](plimsoll_agent::Outcome::reason) contains the cause.
     ///
     /// # Errors
     /// If the error is not [`Error::Failed`].

@@ -98,8 +98,8 @@
 //!
 //! # Limits
 //!
-//! A limit ends a run without an error: [`AgentOutput::reason`] names the limit, and
-//! [`AgentOutput::text`] describes the finished work. By default the model writes this text in a last
+//! A limit ends a run without an error: [`reason`](machine::Outcome::reason) names the limit, and
+//! [`text`](machine::Outcome::text) describes the finished work. By default the model writes this text in a last
 //! call, if the limit leaves room for one ([`AtLimit`](limits::AtLimit)). If the model cannot be
 //! reached, refuses the request or has too small a window, the run returns an [`Error`].
 //!
