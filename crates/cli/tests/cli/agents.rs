@@ -319,7 +319,7 @@ fn every_agent_is_checked() {
     said.refused(1, &["2 settings are faulty"]);
     for part in [
         "plimsoll.toml:4:1: every request would be compacted",
-        "plimsoll.toml:7:1: the target (10)",
+        "plimsoll.toml:7:1: the target is above the trigger",
     ] {
         assert!(said.err.contains(part), "no {part} in {}", said.err);
     }
