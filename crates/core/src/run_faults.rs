@@ -7,8 +7,8 @@ use crate::error::Error;
 use crate::parts::Parts;
 use crate::timed_filter::timed_filters;
 
-/// Fills in what the parts add to a setup, and checks the settings that a single run can change as
-/// well.
+/// Fills in the hooks and the input filters of a setup, and checks the settings that a single run can
+/// change as well.
 ///
 /// # Errors
 /// If there are faults, these included.

@@ -22,7 +22,7 @@ use crate::remote::UserMessage;
 macro_rules! hook_methods {
     ($owner:ty, $this:ident => $hooks:expr; $(
         $(#[$docs:meta])*
-        $name:ident: $point:ident$(<$item:ident>)?($($argument:ident: $of:ty),*) -> $reply:ty,
+        $point:ident: $name:ident($($argument:ident: $of:ty),*) -> $reply:ty $(where $item:ident)?,
         ($input:pat, $cx:pat) => $values:expr, $answer:expr;
     )*) => {
         impl $owner {$(
@@ -61,7 +61,7 @@ macro_rules! hook_settings {
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            before_task: BeforeTask(state: Arc<AgentState>) -> bool,
+            BeforeTask: before_task(state: Arc<AgentState>) -> bool,
             (HookInput::BeforeTask, cx) => (Arc::clone(&cx.state),), allowed;
 
             /// Adds a hook that is called after each run, once its log is durable.
@@ -74,7 +74,7 @@ macro_rules! hook_settings {
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            after_task: AfterTask(state: Arc<AgentState>, output: AgentOutput) -> (),
+            AfterTask: after_task(state: Arc<AgentState>, output: AgentOutput) -> (),
             (HookInput::AfterTask { outcome }, cx) => {
                 let id = cx.state.session_id.clone();
                 (Arc::clone(&cx.state), AgentOutput::new(id, *outcome))
@@ -89,7 +89,7 @@ macro_rules! hook_settings {
             /// let agent = Agent::builder(model).before_loop(|messages, run| run < 100).build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            before_loop: BeforeLoop(messages: Messages, run: u64) -> bool,
+            BeforeLoop: before_loop(messages: Messages, run: u64) -> bool,
             (HookInput::BeforeLoop { messages, run }, _) => (messages, run), allowed;
 
             /// Adds a hook that is called after each run, with its messages and its usage.
@@ -100,7 +100,7 @@ macro_rules! hook_settings {
             /// let agent = Agent::builder(model).after_loop(|_, usage| println!("{usage}")).build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            after_loop: AfterLoop(messages: Messages, usage: Usage) -> (),
+            AfterLoop: after_loop(messages: Messages, usage: Usage) -> (),
             (HookInput::AfterLoop { messages, outcome }, _) => (messages, outcome.tokens_used), noted;
 
             /// Adds a hook that is called before each turn, with the view and the number of the turn in its
@@ -113,7 +113,7 @@ macro_rules! hook_settings {
             /// let agent = Agent::builder(model).before_turn(|_, turn| turn <= 20).build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            before_turn: BeforeTurn(messages: Messages, turn: u64) -> bool,
+            BeforeTurn: before_turn(messages: Messages, turn: u64) -> bool,
             (HookInput::BeforeTurn { messages, turn }, _) => (messages, turn), allowed;
 
             /// Adds a hook that is called after each turn, with the view and the usage of its model call.
@@ -125,7 +125,7 @@ macro_rules! hook_settings {
             /// let agent = Agent::builder(model).after_turn(|_, usage| println!("{usage}")).build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            after_turn: AfterTurn(messages: Messages, usage: Usage) -> (),
+            AfterTurn: after_turn(messages: Messages, usage: Usage) -> (),
             (HookInput::AfterTurn { messages, usage, .. }, _) => (messages, usage.unwrap_or_default()), noted;
 
             /// Adds a hook that is called after each failed model call, with the error text of the
@@ -137,7 +137,7 @@ macro_rules! hook_settings {
             /// let agent = Agent::builder(model).on_error(|error| eprintln!("{error}")).build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            on_error: OnError(error: String) -> (),
+            OnError: on_error(error: String) -> (),
             (HookInput::OnError { error }, _) => (error,), noted;
 
             /// Adds a hook that is called before a tool call runs and before the gate is asked, with the
@@ -154,7 +154,7 @@ macro_rules! hook_settings {
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            before_tool_execution: BeforeToolExecution(tool: String, call: CallId, arguments: Value) -> bool,
+            BeforeToolExecution: before_tool_execution(tool: String, call: CallId, arguments: Value) -> bool,
             (HookInput::BeforeToolExecution { tool, call, arguments }, _) => (tool, call, arguments), allowed;
 
             /// Adds a hook that is called after each executed tool call, with the tool, the call, and
@@ -168,7 +168,7 @@ macro_rules! hook_settings {
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            after_tool_execution: AfterToolExecution(tool: String, call: CallId, is_error: bool) -> (),
+            AfterToolExecution: after_tool_execution(tool: String, call: CallId, is_error: bool) -> (),
             (HookInput::AfterToolExecution { tool, call, is_error }, _) => (tool, call, is_error), noted;
 
             /// Adds a hook that is called before a progress update of a tool is published, with the tool,
@@ -182,7 +182,7 @@ macro_rules! hook_settings {
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            before_tool_execution_update: BeforeToolExecutionUpdate(tool: String, call: CallId, text: String) -> bool,
+            BeforeToolExecutionUpdate: before_tool_execution_update(tool: String, call: CallId, text: String) -> bool,
             (HookInput::BeforeToolExecutionUpdate { tool, call, text }, _) => (tool, call, text), allowed;
 
             /// Adds a hook that is called after a progress update of a tool was published.
@@ -195,7 +195,7 @@ macro_rules! hook_settings {
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            after_tool_execution_update: AfterToolExecutionUpdate(tool: String, call: CallId, text: String) -> (),
+            AfterToolExecutionUpdate: after_tool_execution_update(tool: String, call: CallId, text: String) -> (),
             (HookInput::AfterToolExecutionUpdate { tool, call, text }, _) => (tool, call, text), noted;
 
             /// Adds a hook that is called before a plan is applied, with the tokens of the request (by our
@@ -213,7 +213,7 @@ macro_rules! hook_settings {
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            before_compaction_start: BeforeCompactionStart(tokens: Tokens, messages: usize) -> bool,
+            BeforeCompactionStart: before_compaction_start(tokens: Tokens, messages: usize) -> bool,
             (HookInput::BeforeCompactionStart { tokens, messages }, _) => (tokens, messages), allowed;
 
             /// Adds a hook that is called after a plan was applied: messages before and after, tokens
@@ -227,7 +227,7 @@ macro_rules! hook_settings {
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            after_compaction_end: AfterCompactionEnd(messages_before: usize, messages_after: usize, tokens_before: Tokens, tokens_after: Tokens) -> (),
+            AfterCompactionEnd: after_compaction_end(messages_before: usize, messages_after: usize, tokens_before: Tokens, tokens_after: Tokens) -> (),
             (HookInput::AfterCompactionEnd { messages_before, messages_after, tokens_before, tokens_after }, _) => (messages_before, messages_after, tokens_before, tokens_after), noted;
 
             /// Adds a hook that is called once for every plan that evicts messages, with the evicted
@@ -241,7 +241,7 @@ macro_rules! hook_settings {
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            on_evict: OnEvict(state: Arc<AgentState>, evicted: Eviction) -> (),
+            OnEvict: on_evict(state: Arc<AgentState>, evicted: Eviction) -> (),
             (HookInput::OnEvict { evicted }, cx) => (Arc::clone(&cx.state), evicted), noted;
 
             /// Adds a hook that is called between tool calls and before each answer of the model is
@@ -254,7 +254,7 @@ macro_rules! hook_settings {
             /// let agent = Agent::builder(model).get_steering_messages(|| vec!["Be brief."]).build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            get_steering_messages: Steering<S>() -> Vec<S>,
+            Steering: get_steering_messages() -> Vec<S> where S,
             (HookInput::Steering, _) => (), sent;
 
             /// Adds a hook that is called when the model has answered and no other message waits. The run
@@ -267,7 +267,7 @@ macro_rules! hook_settings {
             /// let agent = Agent::builder(model).get_follow_up_messages(Vec::<String>::new).build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            get_follow_up_messages: FollowUp<S>() -> Vec<S>,
+            FollowUp: get_follow_up_messages() -> Vec<S> where S,
             (HookInput::FollowUp, _) => (), sent;
 
             /// Adds a check of the final answer of each run.
@@ -292,7 +292,7 @@ macro_rules! hook_settings {
             /// assert_eq!(agent.run("How many seasons are there?").await?.text, "4");
             /// # Ok(()) }
             /// ```
-            check_answer: CheckAnswer(answer: String) -> Result<(), String>,
+            CheckAnswer: check_answer(answer: String) -> Result<(), String>,
             (HookInput::CheckAnswer { answer }, _) => (answer,), checked;
 
             /// Adds a hook that rewrites each request to the run's model just before it is sent. It may
@@ -309,7 +309,7 @@ macro_rules! hook_settings {
             /// let agent = Agent::builder(model).transform_context(|messages| messages).build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            transform_context: TransformContext(messages: Messages) -> Messages,
+            TransformContext: transform_context(messages: Messages) -> Messages,
             (HookInput::TransformContext { messages }, _) => (messages,), HookOutput::Request;
 
             /// Adds a hook that converts the host's own kinds of messages to messages for the model. It and
@@ -321,7 +321,7 @@ macro_rules! hook_settings {
             /// let agent = Agent::builder(model).convert_to_llm(|messages| messages).build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            convert_to_llm: TransformContext(messages: Messages) -> Messages,
+            TransformContext: convert_to_llm(messages: Messages) -> Messages,
             (HookInput::TransformContext { messages }, _) => (messages,), HookOutput::Request;
         }
 
