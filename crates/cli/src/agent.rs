@@ -7,8 +7,8 @@ use std::time::Duration;
 use plimsoll::config::{AgentConfig, AgentModel, AgentSettings, ConfigError, MakeAgent};
 use plimsoll::providers::ServerLocation;
 use plimsoll::store::{Retention, SessionReader, SqliteStore, StoreError};
+use plimsoll::tools::SandboxMode;
 use plimsoll::tools::mcp::McpServers;
-use plimsoll::tools::{SandboxMode, Skills};
 use plimsoll::{Agent, AgentBuilder, Gate, Observer, PermissionMode, SessionStore};
 
 use crate::answer_schema::AnswerSchema;
@@ -147,9 +147,14 @@ pub(crate) async fn build(
     let skills = agent.skills();
     let mut tools = agent.tools()?;
     if !is_quiet {
-        for note in skill_notes(&agent, &skills) {
-            crate::note(&note);
+        let found: Vec<&str> = skills.names().collect();
+        let called = &agent.settings().sub_agents;
+        for (kind, names) in [("skills", found.join(", ")), ("agents", called.join(", "))] {
+            if !names.is_empty() {
+                note!("{kind}: {names}");
+            }
         }
+        skills.notes().iter().for_each(|note| crate::note(note));
     }
     let choice = model_choice::choose(&agent, is_quiet).await;
     let choice = choice.map_err(|stop| match &sources.resumed {
@@ -224,15 +229,4 @@ fn built_in(place: ServerLocation) -> &'static str {
         ServerLocation::Ours => LOCAL_SYSTEM,
         _ => SYSTEM,
     }
-}
-
-/// Returns lines about the available skills, the ignored skills, and the agents that the agent may
-/// call.
-fn skill_notes(agent: &AgentConfig, skills: &Skills) -> Vec<String> {
-    let names: Vec<&str> = skills.names().collect();
-    let agents = &agent.settings().sub_agents;
-    let found = (!names.is_empty()).then(|| format!("skills: {}", names.join(", ")));
-    let called = (!agents.is_empty()).then(|| format!("agents: {}", agents.join(", ")));
-    let left_out = skills.notes().to_vec();
-    found.into_iter().chain(called).chain(left_out).collect()
 }

@@ -79,7 +79,7 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         .collect();
     let caller =
         |session: &&ListedSession| by_id.get(caller_of(session.info.id.as_str())?).copied();
-    let folder = args.here.then(list::folder).transpose()?;
+    let folder = args.here.then(std::env::current_dir).transpose()?;
     let unknown = || UNKNOWN.to_owned();
     // The sums of each session. The log of a run repeats the calls of its chosen branch.
     let (mut used, mut chosen) = (BTreeMap::new(), BTreeSet::new());

@@ -109,7 +109,7 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
 async fn newest_here(store: &SqliteStore) -> Result<SessionId, CliError> {
     let newest = list::sessions(store, true).await?.into_iter().next();
     newest.map(|session| session.info.id).ok_or_else(|| {
-        let here = list::folder().unwrap_or_default();
+        let here = std::env::current_dir().unwrap_or_default();
         CliError::usage(format!(
             "no session was run in {} yet; `plimsoll sessions list` lists those of all folders, and \
              --session ID continues one",

@@ -29,7 +29,7 @@ pub(crate) async fn run(folder: &Path, json: bool) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// Describes the state of a log, with its first unreadable entries.
+/// Describes the state of a log: its first fault, and the number of the others.
 pub(super) fn state(session: &CheckedSession) -> String {
     let fault = session.faults.first().map(|fault| {
         let EntryFault { first, last, why } = fault;
@@ -47,5 +47,37 @@ pub(super) fn state(session: &CheckedSession) -> String {
     match parts.is_empty() {
         true => "whole".to_owned(),
         false => parts.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll::SessionId;
+
+    use super::*;
+
+    #[test]
+    fn the_first_fault_is_named_and_the_others_are_counted() {
+        let fault = |first, last| EntryFault {
+            first,
+            last,
+            why: "it was altered".to_owned(),
+        };
+        let mut session = CheckedSession {
+            id: SessionId::new("tour").unwrap(),
+            entries: 9,
+            readable: 1,
+            lost: 3,
+            faults: Vec::new(),
+            row_fault: None,
+        };
+        assert_eq!(state(&session), "whole");
+        session.faults = vec![fault(2, 3)];
+        let first = "entries 2 to 3 are not readable: it was altered";
+        assert_eq!(state(&session), first);
+        session.faults.extend([fault(5, 5), fault(7, 7)]);
+        session.row_fault = Some("its row is damaged".to_owned());
+        let all = format!("{first}, and 2 other faults; its row is damaged");
+        assert_eq!(state(&session), all);
     }
 }

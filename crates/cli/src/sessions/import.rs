@@ -8,7 +8,7 @@ use clap::Args;
 use plimsoll::foreign::{self, Target};
 use plimsoll::logs::{Agent, SessionLog};
 use plimsoll::machine::{Entry, LOG_FORMAT, State};
-use plimsoll::store::{Export, Lease, SqliteStore};
+use plimsoll::store::{Export, SqliteStore};
 use plimsoll::tokens::Chars4;
 use plimsoll::{SessionId, SessionStore};
 
@@ -58,7 +58,13 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
     if messages.is_empty() {
         return Err(CliError::failed("there is no message in it"));
     }
-    let (id, lease) = begin(store, args).await?;
+    let id = new_name(args.to.as_deref())?;
+    let lease = store.acquire(&id).await?;
+    if store.head(&id).await?.is_some() {
+        return Err(CliError::usage(format!(
+            "there is a session {id} already, so nothing was imported; give another name (--to)"
+        )));
+    }
     let count = messages.len();
     let mut log = vec![Entry::Opened { format: LOG_FORMAT }];
     log.extend(messages.into_iter().map(|message| Entry::Message {
@@ -98,10 +104,25 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
         ));
     }
     let mut export = Export::parse(text)?;
-    name(&mut export, args.to.as_deref())?;
+    if let Some(to) = args.to.as_deref() {
+        match export.sessions_mut() {
+            [only] => only.id = SessionId::new(to)?,
+            many => {
+                return Err(CliError::usage(format!(
+                    "--to names one session, but the file contains {}; leave it out",
+                    many.len()
+                )));
+            }
+        }
+    }
     let (mut ids, mut entries) = (Vec::new(), 0);
     for session in export.sessions() {
-        is_complete(&session.id, session.entries())?;
+        // A session must be continuable. The tokens do not matter, so the fastest counter is used.
+        let state = State::fold(Arc::new(Chars4), session.entries());
+        state.map(drop).map_err(|error| {
+            let cure = "the export is incomplete; export it again";
+            CliError::failed(format!("session {}: {error}; {cure}", session.id))
+        })?;
         ids.push(session.id.clone());
         entries += session.entries().len() as u64;
     }
@@ -115,42 +136,4 @@ async fn exported(store: &SqliteStore, args: &ImportArgs, text: &str) -> Result<
     };
     note!("{}; {text}", counted(entries, "entry"));
     Ok(DONE)
-}
-
-/// Checks that a session can be continued from a log.
-fn is_complete(id: &SessionId, log: &[Entry]) -> Result<(), CliError> {
-    // The tokens do not matter here, so the fastest counter is used.
-    let state = State::fold(Arc::new(Chars4), log);
-    state.map(drop).map_err(|error| {
-        let cure = "the export is incomplete; export it again";
-        CliError::failed(format!("session {id}: {error}; {cure}"))
-    })
-}
-
-/// Gives the only session of an export the chosen name.
-fn name(export: &mut Export, to: Option<&str>) -> Result<(), CliError> {
-    let to = to.map(SessionId::new).transpose()?;
-    match (export.sessions_mut(), to) {
-        ([only], Some(to)) => only.id = to,
-        (many, Some(_)) => {
-            return Err(CliError::usage(format!(
-                "--to names one session, but the file contains {}; leave it out",
-                many.len()
-            )));
-        }
-        _ => {}
-    }
-    Ok(())
-}
-
-/// Creates the new session and acquires its lease.
-async fn begin(store: &SqliteStore, args: &ImportArgs) -> Result<(SessionId, Lease), CliError> {
-    let id = new_name(args.to.as_deref())?;
-    let lease = store.acquire(&id).await?;
-    if !store.load(&id).await?.is_empty() {
-        return Err(CliError::usage(format!(
-            "there is a session {id} already, so nothing was imported; give another name (--to)"
-        )));
-    }
-    Ok((id, lease))
 }

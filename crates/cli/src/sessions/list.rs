@@ -59,7 +59,7 @@ pub(crate) async fn sessions(
     store: &impl SessionReader,
     is_here: bool,
 ) -> Result<Vec<ListedSession>, CliError> {
-    let folder = is_here.then(folder).transpose()?;
+    let folder = is_here.then(env::current_dir).transpose()?;
     // If the store is damaged, the sessions are listed without settings.
     let settings = store.all_settings().await.unwrap_or_default();
     let sessions = store.list().await?;
@@ -84,11 +84,6 @@ pub(crate) async fn sessions(
     Ok(listed
         .filter(|session| folder.is_none() || session.folder == folder)
         .collect())
-}
-
-/// Returns this folder.
-pub(crate) fn folder() -> Result<PathBuf, CliError> {
-    Ok(env::current_dir()?)
 }
 
 /// Returns the heading, and aligned lines, one for each session.

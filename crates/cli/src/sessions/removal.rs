@@ -5,11 +5,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::ArgGroup;
-use plimsoll::SessionId;
 use plimsoll::store::{Retention, SessionInfo, SessionReader};
 use plimsoll::tokens::Bytes;
 
-use super::list::{self, ListedSession};
+use super::list;
 use crate::ask::confirm;
 use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
@@ -49,10 +48,11 @@ pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Res
     for id in &args.ids {
         ids.insert(known(store, id).await?);
     }
-    let chosen = chosen(store, &ids).await?;
-    if args.yes || is_confirmed(&chosen).await? {
+    let mut chosen = store.list().await?;
+    chosen.retain(|info| ids.contains(&info.id));
+    if args.yes || is_confirmed(store, &chosen).await? {
         store.delete_all(&ids).await?;
-        report(store, chosen.iter().map(|session| &session.info)).await?;
+        report(store, &chosen).await?;
     }
     Ok(DONE)
 }
@@ -72,38 +72,31 @@ pub(crate) async fn prune(store: &impl SessionReader, args: &PruneArgs) -> Resul
         for info in &outdated {
             out!("{}", info.id);
         }
-        note!("would be deleted: {}", total(outdated.iter()));
+        note!("would be deleted: {}", total(&outdated));
         return Ok(DONE);
     }
-    let ids = outdated.iter().map(|info| info.id.clone()).collect();
-    if !args.yes && !is_confirmed(&chosen(store, &ids).await?).await? {
+    if !args.yes && !is_confirmed(store, &outdated).await? {
         return Ok(DONE);
     }
     let pruned = store.prune(&outdated).await;
     for (_, error) in &pruned.kept {
         say!("{error}");
     }
-    report(store, pruned.deleted.iter()).await?;
+    report(store, &pruned.deleted).await?;
     Ok(if pruned.kept.is_empty() { DONE } else { FAILED })
 }
 
-/// Returns the listed sessions with these names.
-async fn chosen(
+/// Lists the sessions, and asks whether to delete them.
+async fn is_confirmed(
     store: &impl SessionReader,
-    ids: &BTreeSet<SessionId>,
-) -> Result<Vec<ListedSession>, CliError> {
-    let mut sessions = list::sessions(store, false).await?;
-    sessions.retain(|session| ids.contains(&session.info.id));
-    Ok(sessions)
-}
-
-/// Asks whether to delete the sessions.
-async fn is_confirmed(chosen: &[ListedSession]) -> Result<bool, CliError> {
-    for line in list::lines(chosen) {
+    chosen: &[SessionInfo],
+) -> Result<bool, CliError> {
+    let mut listed = list::sessions(store, false).await?;
+    listed.retain(|session| chosen.iter().any(|info| info.id == session.info.id));
+    for line in list::lines(&listed) {
         list::note(&line);
     }
-    let total = total(chosen.iter().map(|session| &session.info));
-    let question = format!("Delete {total}, for good?");
+    let question = format!("Delete {}, for good?", total(chosen));
     let refusal = "nothing was deleted; --yes deletes without asking";
     let is_confirmed = confirm(&question, refusal).await?;
     if !is_confirmed {
@@ -113,15 +106,12 @@ async fn is_confirmed(chosen: &[ListedSession]) -> Result<bool, CliError> {
 }
 
 /// Returns the space of deleted sessions to the system, and prints their names.
-async fn report(
-    store: &impl SessionReader,
-    deleted: impl ExactSizeIterator<Item = &SessionInfo> + Clone,
-) -> Result<(), CliError> {
+async fn report(store: &impl SessionReader, deleted: &[SessionInfo]) -> Result<(), CliError> {
     // The sessions are deleted; a file that keeps its size is not a failure.
     if let Err(error) = store.shrink().await {
         say!("{error}");
     }
-    for info in deleted.clone() {
+    for info in deleted {
         out!("{}", info.id);
     }
     note!("deleted {}", total(deleted));
@@ -129,9 +119,9 @@ async fn report(
 }
 
 /// Returns the number and the size of sessions, for example "2 sessions: 3 KB of logs".
-fn total<'a>(sessions: impl ExactSizeIterator<Item = &'a SessionInfo>) -> String {
+fn total(sessions: &[SessionInfo]) -> String {
     let count = counted(sessions.len(), "session");
-    let bytes = sessions.map(|info| info.bytes.0).sum();
+    let bytes = sessions.iter().map(|info| info.bytes.0).sum();
     format!("{count}: {} of logs", listing::size(Bytes(bytes)))
 }
 
