@@ -102,7 +102,7 @@ impl SettingFlags {
 
     /// Checks whether the key with this name is set.
     pub(crate) fn has(&self, path: &str) -> bool {
-        self.entries().any(|flag| flag.key == path)
+        self.text(path).is_some()
     }
 
     /// Adds the flags of an earlier command whose keys are not set now.

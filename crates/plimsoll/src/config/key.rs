@@ -156,8 +156,7 @@ impl SettingKey {
             AgentSettings::deserialize(settings).is_ok()
         });
         if value.is_none() {
-            let fault = self.kind.refuse(&self.name, given);
-            faults.push(&fault.origin, fault.text);
+            self.kind.refuse(&self.name, given, faults);
         }
         value
     }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
 use super::document::{Located, OUT_OF_RANGE};
-use super::fault::ConfigFault;
+use super::fault::Faults;
 
 /// A day in seconds.
 const DAY: u64 = 24 * 60 * 60;
@@ -69,6 +69,8 @@ pub enum SettingKind {
     Rules,
     /// Commands for events of a run, as a list of tables.
     Hooks,
+    /// The name of an environment variable.
+    Variable,
     /// A text that is never printed.
     Secret,
     /// Such texts by name.
@@ -98,6 +100,10 @@ impl SettingKind {
             Self::Time => ("time", "seconds, or a text such as \"10m\"; more than 0"),
             Self::Text => ("text", "a text"),
             Self::Filled | Self::Secret => ("text", "a text that is not empty"),
+            Self::Variable => (
+                "text",
+                "the name of the environment variable that contains the key",
+            ),
             Self::Path => ("path", "the path of a file or directory"),
             Self::Paths => ("paths", "a list of paths"),
             Self::Names => ("names", "a list of names, such as [\"read\", \"grep\"]"),
@@ -192,6 +198,11 @@ impl SettingKind {
                 .as_str()
                 .filter(|text| !text.trim().is_empty())?
                 .into(),
+            Self::Variable => {
+                let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let name = given.as_str().filter(|name| name.chars().all(is_good))?;
+                Some(name).filter(|name| !name.is_empty())?.into()
+            }
             Self::Paths | Self::Texts => texts(given)?.into(),
             Self::Names => names(given)?.into(),
             Self::Words => {
@@ -219,8 +230,8 @@ impl SettingKind {
         })
     }
 
-    /// Returns the fault of a value that is not accepted, or of an item of a list.
-    pub(crate) fn refuse(&self, name: &str, given: &Located) -> ConfigFault {
+    /// Reports a value that is not accepted, or an item of a list.
+    pub(crate) fn refuse(&self, name: &str, given: &Located, faults: &mut Faults) {
         let mut takes = self.takes();
         let items = given.items().filter(|_| takes.starts_with("a list"));
         let is_wrong = |item: &&Located| self.read(&json!([item.value()])).is_none();
@@ -230,13 +241,15 @@ impl SettingKind {
             takes = format!("a list of tables, each {table}");
         }
         let wrong = item.unwrap_or(given);
-        // A key is never printed.
+        // A key is never printed. It may stand where its variable has to be named.
         let described = match self {
-            Self::Secret | Self::Secrets => "wrong".to_owned(),
+            Self::Secret | Self::Secrets | Self::Variable => "wrong".to_owned(),
             _ => wrong.describe(),
         };
-        let text = format!("{name} is {described}; give {takes}");
-        ConfigFault::new(&wrong.origin, text)
+        faults.push(
+            &wrong.origin,
+            format!("{name} is {described}; give {takes}"),
+        );
     }
 }
 

@@ -73,6 +73,7 @@ impl Layer {
     pub(crate) fn of_table(table: &str, given: &Located, faults: &mut Faults) -> Self {
         let mut layer = Self::default();
         layer.table(table, given, faults);
+        layer.check_table(faults);
         for key in key::fields(table).filter(|key| key.is_required) {
             if given.entries().is_some() && given.get(&key.name).is_none() {
                 faults.push(&given.origin, format!("{table} needs `{}`", key.name));

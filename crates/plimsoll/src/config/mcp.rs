@@ -11,7 +11,7 @@ use smart_default::SmartDefault;
 use super::document::Located;
 use super::fault::Faults;
 use super::layer::Layer;
-use super::provider::{check_variable, keys_of};
+use super::provider::keys_of;
 use super::show::masked;
 
 /// The default timeout for a server's answers.
@@ -113,20 +113,9 @@ impl McpServer {
     pub(crate) fn of(given: &Located, faults: &mut Faults) -> Self {
         let table = Layer::of_table("[[mcp]]", given, faults);
         let mut fault = |key: &str, text: &str| faults.push(given.origin_of(key), text);
-        let has = |key: &str| given.get(key).is_some();
-        if !has("command") && !has("url") {
+        if given.get("command").or(given.get("url")).is_none() {
             let text = "[[mcp]] needs a `command` to start, or the `url` of a server";
             fault("", text);
-        }
-        let (others, why): (&[&str], _) = match has("url") {
-            true => (
-                &["command", "args", "env"],
-                "is of a server that is started, and this one has a `url`",
-            ),
-            false => (&["headers", "bearer_env"], "is of a server with a `url`"),
-        };
-        for name in others.iter().filter(|name| has(name)) {
-            fault(name, &format!("`{name}` {why}"));
         }
         let server: Self = serde_json::from_value(table.object()).unwrap_or_default();
         let name = &server.name;
@@ -140,7 +129,6 @@ impl McpServer {
             // It may contain a key.
             fault("url", "`url` must start with http:// or https://");
         }
-        check_variable(server.bearer_env.as_deref(), "bearer_env", given, faults);
         server
     }
 }

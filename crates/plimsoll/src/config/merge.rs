@@ -1,7 +1,7 @@
 //! Merges layers, and reports the contradictions within one. The combined effect of the settings is
 //! checked by a builder.
 
-use super::fault::{ConfigFault, Faults};
+use super::fault::Faults;
 use super::layer::{FoundSetting, Layer};
 use super::provider::COMPATIBLE;
 
@@ -13,6 +13,14 @@ const RIVALS: [(&[&str], &[&str]); 5] = [
     (&["context_strategy"], CONTEXT),
     (&["trigger", "target"], CONTEXT),
     (&["max_parallel_tools"], &["tool_execution"]),
+];
+/// Groups of fields of a table, of which it has one only.
+const TABLE_RIVALS: [(&[&str], &[&str]); 2] = [
+    (
+        &["command", "args", "env"],
+        &["url", "headers", "bearer_env"],
+    ),
+    (&["api_key"], &["api_key_env"]),
 ];
 /// A context that is limited by its size.
 const CONTEXT: &[&str] = &["context.", "compaction."];
@@ -33,8 +41,7 @@ impl Layer {
                 match (layer.first(one), layer.first(other)) {
                     (Some(_), Some(_)) if one == CHECKED => {}
                     (Some(first), Some(second)) => {
-                        let fault = first.contradicts(second);
-                        faults.push(&fault.origin, fault.text);
+                        first.contradicts(second, faults);
                         // What follows from both is not reported as well.
                         layer.0.retain(|path, _| !is_in(other, path));
                     }
@@ -51,6 +58,15 @@ impl Layer {
             merged.add(layer);
         }
         merged
+    }
+
+    /// Reports the contradictions within a table that is not one of settings.
+    pub(super) fn check_table(&self, faults: &mut Faults) {
+        for (one, other) in TABLE_RIVALS {
+            if let (Some(first), Some(second)) = (self.first(one), self.first(other)) {
+                first.contradicts(second, faults);
+            }
+        }
     }
 
     /// Removes an address that was set for another model, because a key would be sent to its server.
@@ -90,8 +106,8 @@ impl Layer {
 }
 
 impl FoundSetting {
-    /// Returns the fault of two settings of one layer, at the lower one.
-    fn contradicts(&self, other: &Self) -> ConfigFault {
+    /// Reports two settings of one layer, at the lower one.
+    fn contradicts(&self, other: &Self, faults: &mut Faults) {
         let is_first = self.given.origin.place() <= other.given.origin.place();
         let (upper, lower) = if is_first {
             (self, other)
@@ -105,7 +121,7 @@ impl FoundSetting {
             upper.key.path(),
             upper.given.origin.beside(origin),
         );
-        ConfigFault::new(origin, text)
+        faults.push(origin, text);
     }
 }
 

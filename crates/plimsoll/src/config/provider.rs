@@ -30,19 +30,6 @@ pub struct ProviderSettings {
     pub headers: BTreeMap<String, Secret>,
 }
 
-/// Checks that the setting `key` is the name of a variable.
-pub(super) fn check_variable(name: Option<&str>, key: &str, given: &Located, faults: &mut Faults) {
-    let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.is_some_and(|name| !name.chars().all(is_good)) {
-        // It may be the key itself, so it is not printed.
-        let text = format!(
-            "`{key}` is not the name of an environment variable; name the variable that contains \
-             the key"
-        );
-        faults.push(given.origin_of(key), text);
-    }
-}
-
 impl ProviderSettings {
     /// Reads the settings of a provider. Reports their faults.
     pub(crate) fn of(name: &str, given: &Located, faults: &mut Faults) -> Self {
@@ -61,19 +48,13 @@ impl ProviderSettings {
         {
             faults.push(given.origin_of("base_url"), error.to_string());
         }
-        let variable = settings.api_key_env.as_deref();
-        if settings.api_key.is_some() && variable.is_some() {
-            let text =
-                "`api_key` and `api_key_env` are two settings of one thing; keep `api_key_env`";
-            faults.push(given.origin_of("api_key"), text);
-        } else if settings.api_key.is_some() {
+        if settings.api_key.is_some() {
             let text = format!(
                 "`api_key` of {shown} is a key in a file; put it into the environment and name \
                  the variable with `api_key_env`"
             );
             faults.warn(given.origin_of("api_key"), text);
         }
-        check_variable(variable, "api_key_env", given, faults);
         Self {
             name: name.to_owned(),
             ..settings
