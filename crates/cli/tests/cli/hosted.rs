@@ -281,11 +281,7 @@ fn where_there_is_no_such_thing_it_is_said() {
             "{type=\"shell\"}",
             "is run by the client",
         ),
-        (
-            "openai-responses/gpt-5",
-            "{name=\"x\"}",
-            "a list of tables with a `type`",
-        ),
+        ("openai-responses/gpt-5", "{name=\"x\"}", "has no `type`"),
     ] {
         let set = format!("hosted_tools=[{tool}]");
         let said = mocked.run(&home, model, &["--set", &set]);

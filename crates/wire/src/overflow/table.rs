@@ -79,6 +79,6 @@ mod tests {
         assert_eq!(unread, [""; 0]);
         let sections = ["[codes]", "[lookalikes]", "[providers]", "[general]"];
         let sections = sections.map(|section| table.rows(section).len());
-        assert_eq!(sections, [64, 53, 71, 13]);
+        assert_eq!(sections, [65, 53, 71, 13]);
     }
 }
