@@ -50,6 +50,13 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     }
     let lines = text.lines().skip_while(|line| heading(line).is_none());
     let lines: Vec<&str> = lines.collect();
+    // "- none" below each heading
+    let said = lines.iter();
+    let said = said.filter(|line| heading(line).is_none() || line.contains(':'));
+    let words = said.flat_map(|line| line.split_whitespace()).count();
+    if words <= 2 * found.len() {
+        return Err("it is nearly empty".to_owned());
+    }
     Ok(lines.join("\n").trim_end().to_owned())
 }
 
@@ -148,6 +155,10 @@ mod tests {
                 "it repeated its input",
             ),
             (PROMPT, "it repeated its input"),
+            (
+                "## Goal\n- none\n## Constraints\n## Decisions:\n## Files\n- none",
+                "nearly empty",
+            ),
             (
                 "Goals of the project are many, and errors too",
                 "0 of the 9",
