@@ -102,13 +102,19 @@ impl DoomLoopTracker {
     pub fn fault(max_identical_tool_calls: Option<u64>, history: usize) -> Option<String> {
         let repeated = max_identical_tool_calls.unwrap_or_default();
         let least = repeated.saturating_add(1).max(MIN_HISTORY as u64);
+        if least > MAX_HISTORY as u64 {
+            let most = MAX_HISTORY - 1;
+            return Some(format!(
+                "max_identical_tool_calls is {repeated}; choose 1 to {most}"
+            ));
+        }
         let fits = (least..=MAX_HISTORY as u64).contains(&(history as u64));
-        (!fits).then(|| {
-            format!(
-                "max_identical_tool_calls is {repeated}, and tool_call_history_size is {history}; choose \
-                 {MIN_HISTORY} to {MAX_HISTORY} for the latter, and at least one more than for the former"
-            )
-        })
+        let more = match least > MIN_HISTORY as u64 {
+            true => ", one more than max_identical_tool_calls at least",
+            false => "",
+        };
+        let range = format!("{least} to {MAX_HISTORY}");
+        (!fits).then(|| format!("tool_call_history_size is {history}; choose {range}{more}"))
     }
 
     /// Returns the number of remembered batches.

@@ -16,7 +16,7 @@ use crate::spend::Spend;
 
 /// The version of the JSON form of events. It is incremented when a field is renamed, removed or gets
 /// another meaning, not when a field or an event is added.
-pub const EVENT_VERSION: u32 = 1;
+pub const EVENT_VERSION: u32 = 2;
 
 /// An event with the session and the run that it belongs to. `plimsoll run --json` prints one per line.
 ///

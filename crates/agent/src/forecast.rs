@@ -6,6 +6,7 @@
 use plimsoll_context::{Money, Ppm, PriceSheet, Tokens, Usage};
 
 use crate::ledger::LimitKind;
+use crate::limits::CountTokens;
 use crate::outcome::EndReason;
 use crate::request::Request;
 use crate::run::Run;
@@ -145,7 +146,15 @@ impl Run {
         let grows = self.state.newest_turn();
         let more = (grows + NOTICE).share(self.calibration().ratio());
         let processed = self.processed() + more;
-        self.call_of(processed, self.full_price(processed))
+        let call = self.call_of(processed, self.full_price(processed));
+        match self.setup.limits.count_tokens() {
+            CountTokens::Processed => call,
+            // The call before it will have read the rest.
+            CountTokens::Growth => Amounts {
+                tokens: (more + self.answer()).0,
+                ..call
+            },
+        }
     }
 
     /// Returns the estimate for a call with this input, this input price and a brief answer.

@@ -89,16 +89,22 @@ pub type ExecutionTracker = Ledger;
 #[strum(serialize_all = "snake_case")]
 pub enum LimitKind {
     /// `max_turns`.
+    #[serde(alias = "turns")]
     MaxTurns,
     /// `max_total_tokens`.
+    #[serde(alias = "tokens")]
     MaxTokens,
     /// `max_cost`, in billionths of a dollar.
+    #[serde(alias = "cost")]
     MaxCost,
     /// `max_duration`, in milliseconds.
+    #[serde(alias = "duration")]
     MaxDuration,
     /// `max_tool_calls`.
+    #[serde(alias = "tool_calls")]
     ToolLimit,
     /// `max_memory`, in bytes.
+    #[serde(alias = "memory")]
     MaxMemory,
 }
 
@@ -114,7 +120,10 @@ impl LimitKind {
     pub(crate) fn amount(self, amount: u64) -> String {
         match self {
             Self::MaxCost => Money(amount).to_string(),
-            Self::MaxDuration => format!("{} s", Duration::from_millis(amount).as_secs_f64()),
+            Self::MaxDuration => {
+                let seconds = format!("{:.1}", Duration::from_millis(amount).as_secs_f64());
+                format!("{} s", seconds.strip_suffix(".0").unwrap_or(&seconds))
+            }
             Self::MaxMemory => format!("{amount} bytes"),
             Self::MaxTurns | Self::MaxTokens | Self::ToolLimit => amount.to_string(),
         }

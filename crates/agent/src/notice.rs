@@ -32,7 +32,10 @@ pub(crate) fn used(reason: &EndReason) -> String {
     let (used, limit) = (kind.amount(*used), kind.amount(*limit));
     let noun = match kind {
         LimitKind::MaxTurns | LimitKind::MaxTokens | LimitKind::ToolLimit => kind.noun(),
-        _ => return format!("{used} of the {limit} of this run are used"),
+        LimitKind::MaxCost => return format!("{used} of the {limit} of this run are used"),
+        // The used amount would differ each time.
+        LimitKind::MaxDuration => return format!("The {limit} of this run are nearly over"),
+        LimitKind::MaxMemory => return "This run can hold no more results".to_owned(),
     };
     format!("{used} of the {limit} {noun} of this run are used")
 }

@@ -108,9 +108,11 @@ pub enum EndReason {
         /// The limit.
         #[serde(rename = "reason")]
         kind: LimitKind,
-        /// The used amount.
+        /// The used amount. Earlier logs contain only the allowed one.
+        #[serde(default)]
         used: u64,
         /// The allowed amount.
+        #[serde(alias = "limit_ms")]
         limit: u64,
     },
 }
@@ -134,6 +136,38 @@ impl EndReason {
         match self {
             Self::Limit { kind, .. } => kind.into(),
             other => other.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_earlier_logs_are_read() {
+        for (json, kind, limit) in [
+            (
+                r#"{"reason":"max_turns","limit":2}"#,
+                LimitKind::MaxTurns,
+                2,
+            ),
+            (
+                r#"{"reason":"max_duration","limit_ms":500}"#,
+                LimitKind::MaxDuration,
+                500,
+            ),
+        ] {
+            let reason: EndReason = serde_json::from_str(json).unwrap();
+            let used = 0;
+            assert_eq!(reason, EndReason::Limit { kind, used, limit });
+        }
+        for (name, kind) in [
+            ("turns", LimitKind::MaxTurns),
+            ("tool_calls", LimitKind::ToolLimit),
+        ] {
+            let read: LimitKind = serde_json::from_value(name.into()).unwrap();
+            assert_eq!(read, kind);
         }
     }
 }

@@ -95,7 +95,7 @@ pub(crate) fn session_log(path: &Path) -> Result<Option<SessionLog>, CliError> {
     }
     let log = match SessionLog::read(path, None) {
         // Such a file is read, or rejected, as a chat.
-        Err(LogError::Unknown { .. } | LogError::Read { .. }) => return Ok(None),
+        Err(LogError::Unknown { .. }) => return Ok(None),
         log => log?,
     };
     for damage in &log.damage {

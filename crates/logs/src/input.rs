@@ -52,6 +52,20 @@ pub fn unpack(mut input: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>>
     Ok(Box::new(input))
 }
 
+/// Returns the error for a log that was changed while it was read.
+pub(crate) fn changed() -> io::Error {
+    let words = "the log was changed while it was read; try again when its agent has stopped";
+    io::Error::new(ErrorKind::InvalidData, words)
+}
+
+/// Returns the error for a log that cannot be unpacked.
+fn not_unpacked(error: io::Error) -> io::Error {
+    let words = format!(
+        "its unpacked content needs a temporary file ({error}); set TMPDIR to a folder with room for it"
+    );
+    io::Error::new(error.kind(), words)
+}
+
 /// Returns the error for a log over [`MAX_LOG`].
 fn too_large() -> io::Error {
     io::Error::other(format!(
@@ -176,19 +190,27 @@ impl LogFile {
         })?;
         let is_session = head.starts_with(SQLITE);
         if is_session || is_packed {
-            file = tempfile::tempfile().map_err(&failed)?;
+            let no_file = |error| failed(not_unpacked(error));
+            file = tempfile::tempfile().map_err(no_file)?;
             let mut out = BufWriter::new(&file);
             if is_session {
                 opencode::write_rows(path, session.unwrap_or_default(), &mut out)?;
             } else {
-                let written = out.write_all(&head);
-                let written = written.and_then(|()| io::copy(&mut input, &mut out));
-                written.map_err(&failed)?;
+                out.write_all(&head).map_err(no_file)?;
+                loop {
+                    let piece = input.fill_buf().map_err(&failed)?;
+                    let read = piece.len();
+                    if read == 0 {
+                        break;
+                    }
+                    out.write_all(piece).map_err(no_file)?;
+                    input.consume(read);
+                }
                 if input.limit() == 0 {
                     return Err(failed(too_large()));
                 }
             }
-            out.flush().map_err(&failed)?;
+            out.flush().map_err(no_file)?;
         }
         Ok(Self {
             agent,
@@ -198,11 +220,22 @@ impl LogFile {
     }
 
     /// Reads the text of an entry again.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidData`] if the file was changed before it: no entry stands there any more.
     pub(crate) fn text(&self, place: EntryPlace) -> io::Result<Vec<u8>> {
         let mut text = vec![0; place.bytes];
         let mut file = &self.file;
         file.seek(SeekFrom::Start(place.offset))?;
-        file.read_exact(&mut text)?;
+        let read = file.read_exact(&mut text);
+        read.map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => changed(),
+            _ => error,
+        })?;
+        if text.first() != Some(&b'{') || text.last() != Some(&b'}') {
+            return Err(changed());
+        }
         replace_half_characters(&mut text);
         Ok(text)
     }

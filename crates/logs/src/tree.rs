@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use plimsoll_foreign::Role;
 use serde_json::Value;
 
-use crate::input::{Entry, EntryPlace};
+use crate::error::LogError;
+use crate::input::{Entry, EntryPlace, changed};
 use crate::session::SessionLog;
 
 /// The id of an entry, an answer or a call: a hash of its text, since the links of a large log have to fit into
@@ -108,19 +109,22 @@ pub(crate) struct EntryContent {
 }
 
 /// Reads these entries of a log again, and adds the content that `read` returns for each, in the given order.
-/// Entries that cannot be read, or have changed, are damage.
+/// Entries whose messages cannot be read are damage.
+///
+/// # Errors
+///
+/// Those of [`LogFile::text`](crate::input::LogFile::text).
 pub(crate) fn push_again<T>(
     log: &mut SessionLog,
     nodes: &[&Node<T>],
     mut read: impl FnMut(&Entry<'_>, &T) -> serde_json::Result<EntryContent>,
-) {
+) -> Result<(), LogError> {
     log.begin = nodes.first().map_or(0, |node| node.place.number);
     for node in nodes {
-        let text = log.file.text(node.place).unwrap_or_default();
-        let Ok(entry) = Entry::parse(node.place, &text) else {
-            log.damaged(node.place, 0, "it changed while it was read");
-            continue;
-        };
+        let text = log.file.text(node.place);
+        let text = text.map_err(LogError::read(&log.path))?;
+        let entry = Entry::parse(node.place, &text);
+        let entry = entry.map_err(|_| LogError::read(&log.path)(changed()))?;
         let content = match read(&entry, &node.data) {
             Ok(content) => content,
             Err(error) => {
@@ -137,4 +141,5 @@ pub(crate) fn push_again<T>(
             log.report(tokens);
         }
     }
+    Ok(())
 }

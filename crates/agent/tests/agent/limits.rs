@@ -300,7 +300,7 @@ fn a_tool_that_hangs_is_cut_off_and_the_last_answer_too() {
     assert_eq!(
         stage.last_request(),
         format!(
-            "u go / a [a,b,c,d] / r! a {cut} / r! b {cut} / r c quick / r! d {cut} / n [970 s of the 1000 s of this run are used. No tool can be called any more. Answer now from what you know, and say plainly what is done and what is not.]"
+            "u go / a [a,b,c,d] / r! a {cut} / r! b {cut} / r c quick / r! d {cut} / n [The 1000 s of this run are nearly over. No tool can be called any more. Answer now from what you know, and say plainly what is done and what is not.]"
         )
     );
     stage.now.elapsed = Duration::from_secs(1_000);

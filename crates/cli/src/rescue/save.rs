@@ -45,10 +45,14 @@ pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCop
     };
     let id = copy.id.clone();
     save(&path, copy, &log.path).map_err(|error| {
-        CliError::failed(format!(
-            "{} cannot be written ({error}); give another file with --output",
-            path.display()
-        ))
+        CliError::failed(match error.kind() {
+            // The log was changed.
+            io::ErrorKind::InvalidData => format!("{}: {error}", log.path.display()),
+            _ => format!(
+                "{} cannot be written ({error}); give another file with --output",
+                path.display()
+            ),
+        })
     })?;
     let reads_any_file = matches!(log.agent, Agent::Pi | Agent::Opencode);
     Ok(SavedCopy {

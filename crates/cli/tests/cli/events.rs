@@ -70,7 +70,7 @@ fn every_event_is_as_the_schema_says() {
     let first: Value = serde_json::from_str(said.out.lines().next().unwrap()).unwrap();
     assert_eq!(
         (&first["event"], &first["version"]),
-        (&"agent_start".into(), &1.into())
+        (&"agent_start".into(), &2.into())
     );
 }
 

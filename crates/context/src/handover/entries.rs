@@ -30,6 +30,8 @@ pub(crate) enum Text<'a> {
     },
     /// Text of the host in the user's role, or of Plimsoll.
     Host(&'a str),
+    /// Text between elements of the host, which a person may have typed.
+    Unsure(&'a str),
     Agent(&'a str),
     Call(NamedCall<'a>),
     Result {
@@ -89,7 +91,7 @@ pub(crate) fn authored(messages: &[MessageTexts<'_>]) -> Vec<(TextAuthor, String
     let texts = texts(messages).into_iter();
     let authored = texts.filter_map(|text| match text {
         Text::Person { words, .. } => Some((TextAuthor::User, words.into_owned())),
-        Text::Host(text) => Some((TextAuthor::Host, text.to_owned())),
+        Text::Host(text) | Text::Unsure(text) => Some((TextAuthor::Host, text.to_owned())),
         Text::Agent(text) => Some((TextAuthor::Agent, text.to_owned())),
         Text::Call((name, arguments)) => Some((TextAuthor::Call, format!("→ {name} {arguments}"))),
         Text::Result { text, is_error, .. } => {

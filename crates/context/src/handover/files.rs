@@ -99,12 +99,11 @@ impl<'t> FileList<'t> {
         for file in &mut self.all {
             let rest = file.path.strip_prefix(path);
             let is_same = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-            let is_meant = if names_some {
-                is_named(file)
-            } else {
-                may_be(&path_parts(&file.path), &folder)
+            let is_meant = match names_some {
+                true => is_named(file),
+                false => is_same || may_be(&path_parts(&file.path), &folder),
             };
-            if !is_same && !is_meant {
+            if !is_meant {
                 continue;
             }
             is_known = true;

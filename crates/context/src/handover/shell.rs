@@ -287,13 +287,13 @@ fn perhaps_removed(folder: &str, pipeline: &[String]) -> Vec<(Act, String)> {
     let mut parts: Vec<&str> = parts.take(WORDS_READ).collect();
     let is_long = parts.len() == WORDS_READ;
     // `find . -name '*.log'` means the pattern.
-    let has_pattern = parts.iter().any(|part| part.contains(PATTERN));
+    let has_pattern = parts.iter().any(|part| part.contains('*'));
     parts.retain(|part| !has_pattern || *part != ".");
     let is_unknown = |word: &String| word.contains(VARIABLE) || is_in("unknown_files", word);
     let runs = |word: &String| is_interpreter(word) || is_in("runners", word);
     if pipeline.iter().any(is_unknown) || is_long {
         vec![(PERHAPS_REMOVED, named_or_all(folder, &[]))]
-    } else if pipeline.iter().any(runs) {
+    } else if !has_pattern && pipeline.iter().any(runs) {
         vec![(PERHAPS_REMOVED, named_or_all(folder, &parts))]
     } else {
         let paths = parts.into_iter().map(|path| in_folder(folder, path));

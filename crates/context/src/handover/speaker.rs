@@ -32,7 +32,7 @@ pub(crate) fn speech(text: &str) -> Text<'_> {
         Cow::Owned(words) => Cow::Owned(without_ending(words.trim()).trim().to_owned()),
     };
     if words.is_empty() || begins_as_hosts(&words) {
-        return Text::Host(text);
+        return between_elements(text).map_or(Text::Host(text), Text::Unsure);
     }
     let is_answer = false;
     Text::Person { words, is_answer }
@@ -147,6 +147,19 @@ fn behind_last_end(text: &str) -> Option<&str> {
         let is_hosts = !TAGS.get(name)?.starts_with(TYPED);
         behind.strip_prefix('>').filter(|_| is_hosts)
     })
+}
+
+/// Returns the text behind the first elements of a host that stands before the next one. A person may have
+/// typed it, or it stands in a file between two tags.
+fn between_elements(text: &str) -> Option<&str> {
+    let mut rest = text;
+    while let Some((_, name, inner)) = start_tag(rest) {
+        rest = inner.split_once(&format!("</{name}>"))?.1.trim_start();
+    }
+    let mut starts = rest.match_indices('<').take(ENDS_MAX);
+    let next = starts.find(|(at, _)| rest.get(*at..).and_then(start_tag).is_some());
+    let text = rest.get(..next?.0)?.trim_end();
+    (!text.is_empty()).then_some(text)
 }
 
 /// Checks for a name of one word, as a person may write it. Such an element stands on lines of its own:

@@ -65,6 +65,7 @@ impl<'t> WorkReader<'t> {
                 }
                 self.host(order, one_line(text, HOST_MAX));
             }
+            Text::Unsure(text) => self.host(order, one_line(text, LINE_MAX)),
             Text::Agent(text) => {
                 self.state.question = open_question(text);
                 self.rules(rules_of_agent(text));

@@ -81,7 +81,7 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let leaf = tree.nodes.iter().rposition(is_leaf);
     let chain = with_parallel(&tree, &tree.branch(leaf, log));
     let nodes: Vec<&Node<Links>> = chain.iter().filter_map(|at| tree.nodes.get(*at)).collect();
-    push_again(log, &nodes, content);
+    push_again(log, &nodes, content)?;
     log.title = titles.into_iter().flatten().next();
     let is_side = |node: &Node<Links>| node.is_side && node.data.is_message;
     Ok(match tree.nodes.iter().any(is_side) {

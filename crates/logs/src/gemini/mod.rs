@@ -42,7 +42,7 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
             })
         });
         Ok(read)
-    });
+    })?;
     Ok(NO_MESSAGE)
 }
 

@@ -137,7 +137,7 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
             message.parts.clear();
         }
         Ok(content(&message))
-    });
+    })?;
     Ok(NO_MESSAGE)
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     })?;
     let path = tree.branch(tree.nodes.len().checked_sub(1), log);
     let nodes = active(&tree, &path);
-    push_again(log, &nodes, |entry, _| content(entry));
+    push_again(log, &nodes, |entry, _| content(entry))?;
     Ok(NO_MESSAGE)
 }
 

@@ -61,6 +61,34 @@ fn a_packed_log_that_is_cut_off_is_refused() {
 }
 
 #[test]
+fn a_log_that_is_changed_while_it_is_read_is_no_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", CODEX, "pi.jsonl"] {
+        let plain = fs::read(data(name)).unwrap();
+        let path = written(&folder, name, &plain);
+        let mut log = SessionLog::read(&path, None).unwrap();
+        let chat = log.take_chat();
+        let mut text = Vec::new();
+        let copied = |text: &mut Vec<u8>| {
+            let ids = Ids::new(b"seed");
+            copy(&log, &chat.units, None, ids).unwrap().write(text)
+        };
+        // Its agent may go on.
+        fs::write(&path, [&plain[..], b"{\"type\":\"x\"}\n"].concat()).unwrap();
+        copied(&mut text).unwrap();
+        for changed in [
+            [b"{\"type\":\"x\"}\n", &plain[..]].concat(),
+            plain[..99].to_vec(),
+        ] {
+            fs::write(&path, changed).unwrap();
+            let error = copied(&mut text).unwrap_err();
+            assert_eq!(error.kind(), std::io::ErrorKind::InvalidData, "{name}");
+            assert!(error.to_string().contains("try again"), "{error}");
+        }
+    }
+}
+
+#[test]
 fn half_a_character_costs_no_message() {
     // JavaScript cuts texts inside an emoji, and writes the half that is left as an escape.
     let folder = tempfile::tempdir().unwrap();

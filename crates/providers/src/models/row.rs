@@ -168,7 +168,7 @@ pub(super) fn dollars_of(dollars: f64) -> Result<Money, String> {
     }
     if dollars > MAX_PRICE {
         return Err(format!(
-            "{dollars} is more than {MAX_PRICE} dollars for a million tokens; check it"
+            "this is no price; give at most {MAX_PRICE} dollars for a million tokens"
         ));
     }
     Ok(money)
