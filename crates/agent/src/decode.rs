@@ -60,12 +60,15 @@ pub(crate) fn read_batch(
     is_last: bool,
 ) -> Vec<(Arc<ToolCall>, Result<Question, NotRun>)> {
     let calls = || state.batch.iter().flat_map(|batch| batch.calls());
-    let all_read = calls().all(|call| read_arguments(&call.call.arguments).is_ok());
+    let arguments: Vec<_> = calls()
+        .map(|call| read_arguments(&call.call.arguments))
+        .collect();
+    let all_read = arguments.iter().all(Result::is_ok);
     let finds_loops = setup.limits.identical_tool_calls().is_some();
     let mut seen = HashSet::new();
     let mut decoded = Vec::new();
-    for (at, BatchCall { call, result, .. }) in calls().enumerate() {
-        let decision = match read_arguments(&call.arguments) {
+    for (at, (BatchCall { call, result, .. }, arguments)) in calls().zip(arguments).enumerate() {
+        let decision = match arguments {
             _ if is_last => Err(NotRun::skipped(notice::NO_TOOLS_NOW)),
             Err(why) => Err(NotRun::refused(notice::unreadable(call, &why))),
             _ if is_repeated => Err(NotRun::refused(notice::REPEATED_CALL)),

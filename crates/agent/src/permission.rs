@@ -436,9 +436,11 @@ impl ArgumentPattern {
             (None, arguments) => texts(arguments, false, leaves),
             (Some(field), arguments) => {
                 // A field's own name may contain dots.
-                let within = format!("/{}", field.replace('.', "/"));
-                let found = arguments.get(field);
-                if let Some(value) = found.or_else(|| arguments.pointer(&within)) {
+                let found = arguments.get(field).or_else(|| {
+                    let mut steps = field.split('.');
+                    steps.try_fold(arguments, |value, step| value.get(step))
+                });
+                if let Some(value) = found {
                     texts(value, true, leaves);
                 }
             }

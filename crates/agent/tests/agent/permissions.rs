@@ -144,6 +144,7 @@ fn which_rule_decides() {
             Some(Deny),
         ),
         (&["deny bash a.b=x"], "bash", json!({ "a": "x" }), None),
+        (&["deny bash a.0=x"], "bash", json!({ "a": ["x"] }), None),
         (
             &["deny bash a=b=c"],
             "bash",

@@ -28,8 +28,9 @@ pub fn each_name(text: &str, tell: &mut dyn FnMut(&str) -> bool) {
             let is_key = piece.ends_with('"') && next.starts_with(':');
             let run = piece.trim_end_matches(|c: char| !is_of_run(c));
             // In a JSON text, `\nfoo` means `foo` and `\u003efoo` means `>foo`. `</foo>` is no path.
-            let escape = match run.as_bytes().first() {
-                Some(b'u') if sign == '\\' => 5,
+            let is_code = |digits: &[u8]| digits.iter().all(u8::is_ascii_hexdigit);
+            let escape = match run.as_bytes() {
+                [b'u', code @ ..] if sign == '\\' && code.get(..4).is_some_and(is_code) => 5,
                 _ => usize::from(sign == '\\' || sign == '<' && run.starts_with('/')),
             };
             let run = run.get(escape..).unwrap_or_default();

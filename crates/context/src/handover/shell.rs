@@ -44,7 +44,7 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
         if !matches!(link, '|' | '>') {
             pipeline.clear();
         }
-        let removes = removes(&words);
+        let at = pipeline.len();
         pipeline.extend(words.iter().cloned());
         let stage = Stage::of(words, &current);
         is_certain &= !is_in("conditions", stage.word(0));
@@ -64,9 +64,12 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
             call.tests
                 .extend(stage.test().filter(|_| !reads && !is_aside));
         }
-        let unclear = || perhaps_removed(&stage.folder, &pipeline);
-        let perhaps = removes.then(unclear).unwrap_or_default();
-        call.files.extend(acts.unwrap_or(perhaps));
+        call.files.extend(acts.unwrap_or_else(|| {
+            match removes(pipeline.get(at..).unwrap_or_default()) {
+                true => perhaps_removed(&stage.folder, &pipeline),
+                false => Vec::new(),
+            }
+        }));
     }
     call.files.extend(patched(&command));
     call
@@ -229,7 +232,7 @@ fn is_interpreter(word: &str) -> bool {
 }
 
 /// Returns the commands in the words of a stage, each as words. A text that an interpreter runs contains
-/// commands, and so does what stands behind `$` in another text.
+/// commands; another text contains them behind a `$`.
 fn commands(words: &[String]) -> Vec<Vec<String>> {
     let runs_texts = words.iter().any(|word| is_interpreter(word));
     let script = words.iter().map(|word| {

@@ -14,7 +14,7 @@ const RIVALS: [(&[&str], &[&str]); 5] = [
     (&["trigger", "target"], CONTEXT),
     (&["max_parallel_tools"], &["tool_execution"]),
 ];
-/// Groups of fields of a table, of which it has one only.
+/// Groups of fields that exclude each other: a table has one field of each group.
 const TABLE_RIVALS: [(&[&str], &[&str]); 2] = [
     (
         &["command", "args", "env"],
