@@ -1,7 +1,7 @@
 //! The strict model server, with a record of each session: the requests, the tool results in them,
 //! and the charged tokens. The checks compare this record with the session's log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,8 +38,9 @@ pub(crate) struct Sheet {
     /// The number of requests that are older than one before them: from a process that was paused
     /// meanwhile, or from a log that has lost entries.
     pub(crate) late: u64,
-    /// The number of requests whose messages differ from those of earlier requests.
-    pub(crate) rewritten: u64,
+    /// The requests whose messages differ from those of earlier requests, each once: a request is
+    /// repeated after a kill.
+    pub(crate) rewritten: BTreeSet<Vec<u64>>,
     /// A digest of each message of the longest request.
     history: Vec<u64>,
 }
@@ -173,7 +174,7 @@ impl Sheet {
             (&self.history, &history)
         };
         if !newer.starts_with(older) {
-            self.rewritten += 1;
+            self.rewritten.insert(history.clone());
         }
         if history.len() >= self.history.len() {
             self.history = history;
@@ -241,11 +242,11 @@ mod tests {
         assert_eq!(sheet.note(&[&user]).0, 0);
         assert_eq!(sheet.note(&[&user, &calls, &result]).0, 1);
         assert_eq!((sheet.requests, sheet.turns.len()), (3, 2));
-        assert_eq!((sheet.late, sheet.rewritten), (0, 0));
+        assert_eq!((sheet.late, sheet.rewritten.len()), (0, 0));
         assert_eq!(sheet.results["s-0001-0"], "happened");
         sheet.note(&[&user]);
-        assert_eq!((sheet.late, sheet.rewritten), (1, 0));
+        assert_eq!((sheet.late, sheet.rewritten.len()), (1, 0));
         sheet.note(&[&user, &calls, &other]);
-        assert_eq!((sheet.late, sheet.rewritten), (1, 1));
+        assert_eq!((sheet.late, sheet.rewritten.len()), (1, 1));
     }
 }
