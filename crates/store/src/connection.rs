@@ -235,10 +235,7 @@ pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
     }
     drop(options.open(&new).map_err(fault::io(path))?);
     let create = || {
-        let connection = connect(&new, &Options::default())?;
-        write_ahead(&connection, path)?;
-        schema::create(&connection).map_err(fault::sqlite(path))?;
-        let closed = connection.close().map_err(|(_, error)| error);
+        let closed = filled(&new, path)?.close().map_err(|(_, error)| error);
         closed.map_err(fault::sqlite(path))?;
         // A hard link never replaces a file that another process has created. Without hard links, the
         // file is renamed.
@@ -249,8 +246,22 @@ pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
         .map_err(fault::io(path))
     };
     let created = create();
-    let _ = fs::remove_file(&new);
+    for suffix in ["", "-journal", "-wal", "-shm"] {
+        let mut file = new.clone().into_os_string();
+        file.push(suffix);
+        let _ = fs::remove_file(file);
+    }
     created
+}
+
+/// Writes the tables into an empty file, whose errors name `path`. The write-ahead log is turned on
+/// after it, so that the file is complete without one: on a full disk, the log could not be emptied
+/// into it, and would be left behind under the former name.
+fn filled(new: &Path, path: &Path) -> Result<Connection, StoreError> {
+    let connection = connect(new, &Options::default())?;
+    schema::create(&connection).map_err(fault::sqlite(path))?;
+    write_ahead(&connection, path)?;
+    Ok(connection)
 }
 
 /// Turns on the write-ahead log. With it, readers see complete appends only, and a killed writer
@@ -349,6 +360,17 @@ mod tests {
                 .unwrap();
             assert_eq!(mode, "wal");
         }
+    }
+
+    #[test]
+    fn a_new_file_is_complete_without_its_write_ahead_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let [new, copy] = ["new.db", "copy.db"].map(|name| folder.path().join(name));
+        fs::write(&new, "").unwrap();
+        let connection = filled(&new, &new).unwrap();
+        fs::copy(&new, &copy).unwrap();
+        drop(connection);
+        schema::check(&connect(&copy, &Options::default()).unwrap(), &copy).unwrap();
     }
 
     #[test]

@@ -48,11 +48,13 @@ pub(crate) fn other_format(version: i64, cure: &str) -> String {
     )
 }
 
-/// Creates the tables in a new file.
+/// Creates the tables in a new file, in one transaction.
 pub(crate) fn create(connection: &Connection) -> rusqlite::Result<()> {
-    connection.execute_batch(TABLES)?;
-    connection.pragma_update(None, "application_id", APPLICATION)?;
-    connection.pragma_update(None, "user_version", FORMAT)
+    let transaction = connection.unchecked_transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", FORMAT)?;
+    transaction.commit()
 }
 
 #[cfg(test)]
