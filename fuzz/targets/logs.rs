@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     let mut chat = log.take_chat();
-    let target = Target::of_protocol(log.protocol.name(), None).unwrap();
+    let target = Target::of_protocol(log.agent.protocol().name(), None).unwrap();
     repair(&mut chat, &target, Reasoning::Keep);
     let Ok(copy) = copy(&log, &chat.units, Some(1_000), Ids::new(b"fuzz")) else {
         return;

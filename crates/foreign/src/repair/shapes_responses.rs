@@ -65,7 +65,9 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
             }
         }
         "compaction" if text(&value, "encrypted_content").is_empty() => return None,
-        "item_reference" if text(&value, "id").is_empty() || !is_stored => return None,
+        "item_reference" if !is_stored || !(1..=MAX_ITEM_ID).contains(&id_length(&value)) => {
+            return None;
+        }
         _ => {}
     }
     for key in ["id", "call_id"] {
@@ -83,10 +85,15 @@ fn item_id(value: &mut Value) {
     let (kind, id) = (items::kind(value), text(value, "id"));
     let mut prefixes = items::PREFIXES.iter();
     let is_wrong = prefixes.any(|(of, prefix)| *of == kind && !id.starts_with(prefix));
-    let is_long = id.chars().count() > MAX_ITEM_ID && kind != "reasoning";
+    let is_long = id_length(value) > MAX_ITEM_ID && kind != "reasoning";
     if (is_wrong || is_long) && value.get("id").is_some_and(Value::is_string) {
         unset(value, &["id"]);
     }
+}
+
+/// Returns the length of an item's id in characters. 0 if it has none.
+fn id_length(value: &Value) -> usize {
+    text(value, "id").chars().count()
 }
 
 /// Returns a part of an output.

@@ -85,6 +85,7 @@ fn results_of_stored_calls_stay() {
     let target = Target::of_protocol("openai-responses", None).unwrap();
     let result = json!({"type": "function_call_output", "call_id": "call_1", "output": "r"});
     let named = json!({"type": "item_reference", "id": "fc_1"});
+    let too_long = json!({"type": "item_reference", "id": "f".repeat(65)});
     for (request, left) in [
         (
             json!({"model": "m", "previous_response_id": "resp_1", "input": [result]}),
@@ -98,6 +99,7 @@ fn results_of_stored_calls_stay() {
             json!({"model": "m", "input": [user("q"), named, result]}),
             3,
         ),
+        (json!({"model": "m", "input": [user("q"), too_long]}), 1),
         (
             json!({"model": "m", "previous_response_id": null, "input": [user("q"), result]}),
             1,
