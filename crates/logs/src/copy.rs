@@ -34,6 +34,8 @@ pub struct Copy<'a> {
     pub id: String,
     /// The path at which the agent looks for the session, next to the original.
     pub path: PathBuf,
+    /// The directory in which the new session is resumed: by default that of the original.
+    pub directory: Option<String>,
     pub(crate) log: &'a SessionLog,
     units: &'a [Unit<'a>],
     /// The size of the session that its answers note.
@@ -78,6 +80,7 @@ pub fn copy<'a>(
     };
     Ok(Copy {
         path: log.path.with_file_name(name),
+        directory: log.directory.clone(),
         tokens: tokens.map(|tokens| tokens.saturating_sub(after_answer(units))),
         id,
         log,
@@ -210,7 +213,8 @@ impl<'u> Group<'u> {
     pub(crate) fn is_same(&self) -> bool {
         let is_own =
             |unit: &&Unit<'_>| unit.change() == Change::Unchanged && entry_of(unit) == self.entry;
-        let count = self.own.map(|own| own.units);
+        let own = self.own.filter(|own| !own.is_reduced);
+        let count = own.map(|own| own.units);
         count == Some(self.units.len()) && self.units.iter().all(is_own)
     }
 

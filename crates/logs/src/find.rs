@@ -1,14 +1,18 @@
 //! [`find`]: finds the sessions of the agents on this machine. Lists directories, and opens no log
 //! except the database of opencode.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use memchr::memmem;
+
 use crate::agent::Agent;
 use crate::copy::stem;
-use crate::opencode;
+use crate::input::unpack;
 use crate::session::{SessionLog, text};
+use crate::{gemini, opencode};
 
 /// The maximum number of sessions that are examined for each agent.
 pub const MAX_CANDIDATES: usize = 20_000;
@@ -16,6 +20,9 @@ pub const MAX_CANDIDATES: usize = 20_000;
 const MAX_DEPTH: usize = 4;
 /// The folder in which Claude Code keeps the logs of sub-agents.
 const SUB_AGENTS: &str = "subagents";
+/// The number of bytes of a log in which its working directory is searched, and the key of it.
+const FIRST: u64 = 64 * 1024;
+const CWD: &[u8] = b"\"cwd\":";
 
 /// A session that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +35,8 @@ pub struct Candidate {
     pub session: Option<String>,
     /// The time of the last change.
     pub modified: SystemTime,
+    /// The working directory, if a database contains it.
+    pub(crate) directory: Option<String>,
 }
 
 impl Candidate {
@@ -35,6 +44,24 @@ impl Candidate {
     #[must_use]
     pub fn id(&self) -> String {
         self.session.clone().unwrap_or_else(|| stem(&self.path))
+    }
+
+    /// Returns the working directory of the agent, as the beginning of the log names it. Reads no more of it.
+    #[must_use]
+    pub fn directory(&self) -> Option<String> {
+        match self.agent {
+            Agent::Opencode => self.directory.clone(),
+            Agent::Gemini => gemini::directory_of(self.path.ancestors().nth(2)?),
+            _ => {
+                let input = unpack(BufReader::new(File::open(&self.path).ok()?)).ok()?;
+                let mut head = Vec::new();
+                input.take(FIRST).read_to_end(&mut head).ok()?;
+                let at = memmem::find(&head, CWD)?;
+                let value = head.get(at + CWD.len()..)?;
+                let mut values = serde_json::Deserializer::from_slice(value).into_iter();
+                values.next()?.ok()
+            }
+        }
     }
 }
 
@@ -86,7 +113,10 @@ pub fn place_of_copy(
     variable: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> PathBuf {
     let folders = folders(log.agent, variable);
-    let is_inside = folders.iter().any(|folder| log.path.starts_with(folder));
+    // Codex resumes no archived session.
+    let is_live = |folder: &&PathBuf| !folder.ends_with("archived_sessions");
+    let mut live = folders.iter().filter(is_live);
+    let is_inside = live.any(|folder| log.path.starts_with(folder));
     let is_at_home = log
         .directory
         .as_ref()
@@ -111,7 +141,18 @@ pub fn place_of_copy(
             let path = directory.trim_start_matches('/');
             format!("--{}--", path.replace(['/', '\\', ':'], "-")).into()
         }
-        (Agent::Gemini, Some(project)) => Path::new(project).join("chats"),
+        (Agent::Gemini, chats) => {
+            let projects = fs::read_dir(folder).into_iter().flatten().flatten();
+            let mut projects = projects.map(|project| project.path());
+            let own = projects.find(|project| {
+                let root = gemini::directory_of(project);
+                root.is_some_and(|root| *root == directory)
+            });
+            match own.or(chats.map(PathBuf::from)) {
+                Some(project) => project.join("chats"),
+                None => return copy.to_owned(),
+            }
+        }
         _ => return copy.to_owned(),
     };
     folder.join(project).join(name)
@@ -135,19 +176,21 @@ fn collect(agent: Agent, folder: &Path, depth: usize, found: &mut Vec<Candidate>
             }
             continue;
         }
-        if !is_session(agent, &name.to_string_lossy()) {
+        // Reading a pipe would wait for its writer.
+        if !is_session(agent, &name.to_string_lossy()) || !path.is_file() {
             continue;
         }
         let sessions = match agent {
             Agent::Opencode => opencode::sessions(&path),
-            _ => vec![(None, metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH))],
+            _ => vec![Candidate {
+                agent,
+                path,
+                session: None,
+                modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                directory: None,
+            }],
         };
-        found.extend(sessions.into_iter().map(|(session, modified)| Candidate {
-            agent,
-            path: path.clone(),
-            session,
-            modified,
-        }));
+        found.extend(sessions);
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
+use memchr::memmem;
 use plimsoll_foreign::replace_half_characters;
 use plimsoll_wire::__internals::RawObject;
 use ruzstd::decoding::StreamingDecoder;
@@ -28,6 +29,8 @@ pub const MAX_LINE: u64 = 64 * 1024 * 1024;
 
 /// The maximum length of the first key of an entry, in bytes.
 const MAX_KEY: usize = 256;
+/// The maximum number of bytes that are parsed to find the entry behind one that was cut off.
+const MAX_SEARCHED: usize = 2 * MAX_LINE as usize;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Editors of Windows put it before the text.
@@ -237,6 +240,7 @@ impl LogFile {
             return Err(changed());
         }
         replace_half_characters(&mut text);
+        replace_invalid_bytes(&mut text);
         Ok(text)
     }
 
@@ -245,7 +249,7 @@ impl LogFile {
         let mut place = EntryPlace::default();
         if let Some(mut text) = self.document()? {
             place.number = 1;
-            log.replaced(replace_half_characters(&mut text), "the file");
+            log.replaced(&mut text, "the file");
             self.objects(place, &text, log, each);
             return Ok(());
         }
@@ -267,10 +271,7 @@ impl LogFile {
                 log.damaged(place, place.bytes, what);
                 continue;
             }
-            let halves = replace_half_characters(&mut text);
-            if halves > 0 {
-                log.replaced(halves, format!("line {line}"));
-            }
+            log.replaced(&mut text, format_args!("line {line}"));
             self.objects(place, &text, log, each);
         }
         Ok(())
@@ -306,11 +307,20 @@ impl LogFile {
     fn objects(&self, place: EntryPlace, whole: &[u8], log: &mut SessionLog, each: Each<'_>) {
         let lists = &self.agent.facts().lists;
         let mut rest = without_mark(whole);
+        let mut damage = Some("left out the byte order mark before it").filter(|_| rest != whole);
         loop {
-            let text = trimmed(rest);
+            let (zeros, text) = trimmed(rest);
+            if zeros {
+                damage = Some("left out zeros beside it");
+            }
             let mut objects = serde_json::Deserializer::from_slice(text).into_iter();
             let Some(keys) = objects.next() else { return };
             let keys: serde_json::Result<RawObject<'_>> = keys;
+            // Its agent does not read such a line.
+            if let Some(damage) = damage.filter(|_| keys.is_ok()) {
+                log.repaired(place, damage);
+            }
+            damage = Some("wrote it on a line of its own");
             let behind = match keys {
                 Ok(_) => text.get(objects.byte_offset()..),
                 Err(_) => entry_behind(text),
@@ -363,20 +373,40 @@ fn without_mark(text: &[u8]) -> &[u8] {
 fn entry_behind(torn: &[u8]) -> Option<&[u8]> {
     let start = torn.get(..MAX_KEY.min(torn.len()))?;
     let start = start.get(..=start.iter().position(|byte| *byte == b':')?)?;
-    let starts = torn.windows(start.len()).enumerate().skip(1);
-    let mut starts = starts.filter(|(_, text)| *text == start);
-    starts.find_map(|(at, _)| {
+    let mut left = MAX_SEARCHED;
+    let starts = memmem::find_iter(torn, start).skip(1);
+    let mut entries = starts.map_while(|at| {
         let entry = torn.get(at..)?;
+        left = left.checked_sub(entry.len())?;
+        Some(entry)
+    });
+    entries.find(|entry| {
         let parsed: serde_json::Result<RawObject<'_>> = serde_json::from_slice(entry);
-        parsed.is_ok().then_some(entry)
+        parsed.is_ok()
     })
 }
 
-/// Returns a text without white space and zeros around it. A crash may leave zeros in a file.
-fn trimmed(text: &[u8]) -> &[u8] {
+/// Returns a text without white space and zeros around it, and whether there were zeros. A crash may leave them in a
+/// file.
+fn trimmed(text: &[u8]) -> (bool, &[u8]) {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0;
     let start = text.iter().take_while(|byte| is_blank(byte)).count();
+    let (blank, text) = text.split_at(start);
     let end = text.iter().rposition(|byte| !is_blank(byte));
-    let end = end.map_or(0, |at| at + 1);
-    text.get(start..end).unwrap_or_default()
+    let (text, behind) = text.split_at(end.map_or(0, |at| at + 1));
+    (blank.contains(&0) || behind.contains(&0), text)
+}
+
+/// Replaces each byte that is no UTF-8, so that everything else keeps its place. Returns their number.
+pub(crate) fn replace_invalid_bytes(text: &mut [u8]) -> usize {
+    let (mut count, mut at) = (0, 0);
+    while let Some(Err(error)) = text.get(at..).map(std::str::from_utf8) {
+        let start = at + error.valid_up_to();
+        at = error
+            .error_len()
+            .map_or(text.len(), |length| start + length);
+        text.get_mut(start..at).unwrap_or_default().fill(b'?');
+        count += at - start;
+    }
+    count
 }

@@ -10,7 +10,7 @@ use crate::session::SessionLog;
 use crate::{claude_code, codex, gemini, opencode, pi, trajectory};
 
 /// The likely cause if a log has no message.
-pub(crate) const NO_MESSAGE: &str = "it contains no messages; choose another session with --list";
+pub(crate) const NO_MESSAGE: &str = "nothing was said in it; choose another session with --list";
 
 impl SessionLog {
     /// Reads the session log of any agent and returns the messages of its active branch. `session`

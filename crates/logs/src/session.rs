@@ -1,17 +1,18 @@
 //! [`SessionLog`]: the active messages of one session as [`Unit`]s, with data about the session.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_context::typed_words;
-use plimsoll_foreign::{Chat, Repair, Role, Unit, half_characters_repair};
+use plimsoll_foreign::{Chat, Repair, Role, Unit, half_characters_repair, replace_half_characters};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::error::LogError;
-use crate::input::{Entry, EntryPlace, LogFile};
+use crate::input::{Entry, EntryPlace, LogFile, replace_invalid_bytes};
 
 /// The maximum number of descriptions of damaged lines; further ones are only counted.
 pub const MAX_DAMAGE: usize = 100;
@@ -43,6 +44,8 @@ pub struct SessionLog {
     pub window: Option<u64>,
     /// The size of the last request as counted by its provider.
     pub reported: Option<ReportedSize>,
+    /// The size of the first request since the last compaction.
+    pub(crate) first_reported: Option<ReportedSize>,
     /// The error with which the session ends, in the provider's words.
     pub last_error: Option<String>,
     /// Descriptions of damaged lines, at most [`MAX_DAMAGE`].
@@ -73,6 +76,8 @@ pub(crate) struct BranchEntry {
     pub(crate) place: EntryPlace,
     /// The number of its units. An entry without units is no message; it is copied.
     pub(crate) units: usize,
+    /// Whether a part of it is left out, so that it is not copied as it is.
+    pub(crate) is_reduced: bool,
 }
 
 /// The size of a request as counted by its provider.
@@ -107,6 +112,7 @@ impl SessionLog {
             directory: None,
             window: None,
             reported: None,
+            first_reported: None,
             last_error: None,
             damage: Vec::new(),
             damaged: 0,
@@ -143,6 +149,18 @@ impl SessionLog {
         let left = tokens.saturating_sub(self.lost_tokens(units));
         let before = left.max(estimated(before).min(tokens));
         Some(before.saturating_add(estimated(since)))
+    }
+
+    /// Estimates the tokens of each request that the log does not contain: the prompt and the tools of the agent. They
+    /// are what the first request has beside its messages.
+    #[must_use]
+    pub fn overhead_tokens(&self) -> u64 {
+        let Some(ReportedSize { tokens, units }) = self.first_reported else {
+            return 0;
+        };
+        let known = estimated(self.units.iter().take(units));
+        let prompt = self.instructions.as_ref().map_or(0, String::len) as u64;
+        tokens.saturating_sub(known + prompt / BYTES_OF_TOKEN)
     }
 
     /// Estimates the tokens of the entries before the end of the first `units` that could not be read.
@@ -182,14 +200,23 @@ impl SessionLog {
         let units = units.map(|(block, role, value)| Unit::of_log(entry, block, role, value));
         self.units.extend(units);
         let units = self.units.len() - before;
-        self.branch.push(BranchEntry { place, units });
+        let is_reduced = false;
+        self.branch.push(BranchEntry {
+            place,
+            units,
+            is_reduced,
+        });
     }
 
     /// Records the provider's token count for the request whose answer was added last.
     pub(crate) fn report(&mut self, tokens: u64) {
         if tokens > 0 {
             let units = self.units.len();
-            self.reported = Some(ReportedSize { tokens, units });
+            let size = Some(ReportedSize { tokens, units });
+            if self.reported.is_none() {
+                self.first_reported = size;
+            }
+            self.reported = size;
         }
     }
 
@@ -227,10 +254,25 @@ impl SessionLog {
         self.damaged(entry.place, entry.text.len(), what);
     }
 
-    /// Records that this many halves of characters were replaced.
-    pub(crate) fn replaced(&mut self, count: usize, place: impl Into<String>) {
+    /// Replaces halves of characters and bytes that are no UTF-8, and records that.
+    pub(crate) fn replaced(&mut self, text: &mut [u8], place: impl fmt::Display) {
+        let halves = replace_half_characters(text);
+        if halves > 0 && self.repairs.len() < MAX_DAMAGE {
+            let repair = half_characters_repair(halves, place.to_string());
+            self.repairs.extend(repair);
+        }
+        let bytes = replace_invalid_bytes(text);
+        if bytes > 0 {
+            self.repaired(place, format!("replaced bytes that are no UTF-8: {bytes}"));
+        }
+    }
+
+    /// Records that an entry has to be written in another way, since its agent cannot read it.
+    pub(crate) fn repaired(&mut self, place: impl fmt::Display, done: impl Into<String>) {
         if self.repairs.len() < MAX_DAMAGE {
-            self.repairs.extend(half_characters_repair(count, place));
+            let (place, done) = (place.to_string(), done.into());
+            let fix = "lines";
+            self.repairs.push(Repair { place, fix, done });
         }
     }
 

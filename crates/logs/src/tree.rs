@@ -102,6 +102,8 @@ pub(crate) struct EntryContent {
     pub(crate) blocks: Vec<(usize, Role, Value)>,
     /// Whether a copy contains the entry even if it has no blocks.
     pub(crate) is_kept: bool,
+    /// The part of it that a copy leaves out, in words.
+    pub(crate) reduced: Option<&'static str>,
     /// The model from this entry on.
     pub(crate) model: Option<String>,
     /// For an answer, its tokens and its error.
@@ -134,6 +136,12 @@ pub(crate) fn push_again<T>(
         };
         if content.is_kept || !content.blocks.is_empty() {
             log.push(node.place, content.blocks);
+            if let Some(entry) = log.branch.last_mut() {
+                entry.is_reduced = content.reduced.is_some();
+            }
+        }
+        if let Some(left_out) = content.reduced {
+            log.repaired(node.place, format!("left out {left_out}"));
         }
         log.model = content.model.or(log.model.take());
         if let Some((tokens, error)) = content.answer {

@@ -16,6 +16,8 @@ use crate::{ask, paths, stdout};
 
 /// Number of the newest sessions that are listed, and among which one is chosen.
 const LISTED: usize = 20;
+/// Number of the newest sessions among which those of the current folder are searched.
+const SEARCHED: usize = 2_000;
 
 /// A session that was found.
 #[derive(Debug, Serialize)]
@@ -62,7 +64,7 @@ impl FoundSession {
     /// Describes the session on a few lines.
     fn lines(&self) -> Vec<String> {
         let agent = self.candidate.agent.title();
-        let mut about = format!("  {agent}, {}", minute(self.modified));
+        let mut about = format!("  {agent}, {}", age(self.modified));
         if let Some(tokens) = self.tokens {
             about.push_str(&format!(", {}", counted(tokens, "token")));
         }
@@ -94,25 +96,33 @@ pub(super) fn list(args: &RescueArgs) -> Result<u8, CliError> {
     Ok(DONE)
 }
 
-/// Chooses the session to rescue among the newest ones: those of this folder, if there are any, and of
-/// these the one with something wrong. If there are several, the user chooses at the terminal, and the
-/// newest is taken without one. Never chooses a copy with nothing wrong. Reads it.
+/// Chooses the session to rescue among the newest of this folder, or of all folders if it has none: the one with
+/// something wrong. If there are several, the user chooses at the terminal, and the newest is taken without one. Never
+/// chooses a copy with nothing wrong. Reads it.
 pub(super) async fn broken(from: Option<Agent>) -> Result<SessionLog, CliError> {
-    let found = logs::find(&paths::variable, from).into_iter().take(LISTED);
-    let mut sessions: Vec<FoundSession> = found.map(FoundSession::of).collect();
-    if sessions.is_empty() {
+    let found = logs::find(&paths::variable, from);
+    if found.is_empty() {
         return Err(none_found(from, "rescue"));
     }
+    let here = std::env::current_dir().unwrap_or_default();
+    let is_here = |one: &&Candidate| {
+        let own = one.directory();
+        own.is_some_and(|own| paths::is_same(Path::new(&own), &here))
+    };
+    let mut newest: Vec<&Candidate> = { found.iter().take(SEARCHED) }
+        .filter(is_here)
+        .take(LISTED)
+        .collect();
+    if newest.is_empty() {
+        crate::note(
+            "no session of this folder was found, so the newest of all folders are examined",
+        );
+        newest = found.iter().take(LISTED).collect();
+    }
+    let sessions = newest.into_iter().cloned().map(FoundSession::of);
+    let mut sessions: Vec<FoundSession> = sessions.collect();
     let is_wrong = |session: &FoundSession| !session.wrong.is_empty();
     sessions.retain(|session| !session.is_copy || is_wrong(session));
-    let here = std::env::current_dir().unwrap_or_default();
-    let is_here = |session: &FoundSession| {
-        let own = session.directory.as_deref();
-        own.is_some_and(|own| paths::is_same(Path::new(own), &here))
-    };
-    if sessions.iter().any(is_here) {
-        sessions.retain(is_here);
-    }
     if sessions.iter().any(is_wrong) {
         sessions.retain(is_wrong);
     } else {
@@ -171,6 +181,18 @@ pub(super) fn named(path: &Path, from: Option<Agent>) -> Result<SessionLog, CliE
 
 fn read(one: &Candidate) -> Result<SessionLog, CliError> {
     Ok(SessionLog::read(&one.path, one.session.as_deref())?)
+}
+
+/// Describes when a session was last changed, for example "3 hours ago, 2026-11-21 13:02 UTC".
+fn age(modified: u64) -> String {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let minutes = now.unwrap_or_default().as_secs().saturating_sub(modified) / 60;
+    let age = match minutes {
+        0..120 => counted(minutes, "minute"),
+        120..2_880 => counted(minutes / 60, "hour"),
+        _ => counted(minutes / 1_440, "day"),
+    };
+    format!("{age} ago, {} UTC", minute(modified))
 }
 
 /// Returns the error that there is no session, with the command that takes a file.

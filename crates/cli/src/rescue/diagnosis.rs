@@ -25,13 +25,18 @@ pub(super) struct Diagnosis {
     /// Tokens of the next request, as its provider would count them. `None` if the log has no count.
     pub(super) used: Option<u64>,
     pub(super) window: Option<u64>,
+    /// Tokens of each request that the log does not contain.
+    pub(super) overhead: u64,
     /// Whether the provider refused the session because of its length.
     is_refused: bool,
 }
 
 impl Diagnosis {
-    /// Examines a session. Returns its messages, repaired.
-    pub(super) fn of(mut log: SessionLog, reasoning: Reasoning) -> (Self, Chat<'static>) {
+    /// Examines a session. Returns its messages, repaired: without their thinking, if the provider refused it.
+    pub(super) fn of(mut log: SessionLog, mut reasoning: Reasoning) -> (Self, Chat<'static>) {
+        if log.last_error.as_deref().is_some_and(refuses_thinking) {
+            reasoning = Reasoning::Drop;
+        }
         let verdict = log.last_error.as_deref().map(|error| classify(None, error));
         let mut is_refused = matches!(
             verdict,
@@ -46,7 +51,7 @@ impl Diagnosis {
             Some(window) => Some(window.0),
             None => known_window(&log),
         };
-        let units = log.units.len();
+        let (units, overhead) = (log.units.len(), log.overhead_tokens());
         let refused = used.map(|Tokens(tokens)| ReportedSize { tokens, units });
         log.reported = refused.or(log.reported);
         let used = log.used_tokens();
@@ -66,6 +71,7 @@ impl Diagnosis {
             repairs,
             used,
             window,
+            overhead,
             is_refused,
         };
         (diagnosis, chat)
@@ -117,15 +123,26 @@ fn fault(fix: &str) -> &'static str {
         "ids" => "tool calls without a valid id",
         "thinking" => "thinking blocks that cannot be sent",
         "empty" => "empty messages",
+        "lines" => "entries that the agent does not read, or sends twice",
         "images" => "messages with too many bytes of images",
         _ => "messages that would be refused",
     }
 }
 
 /// Returns the beginning of the first line of a text.
-fn first_line(text: &str) -> &str {
+fn first_line(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
-    plimsoll::context::clip(line, Bytes(160))
+    let start = plimsoll::context::clip(line, Bytes(160));
+    let more = if start.len() < line.len() { "…" } else { "" };
+    format!("{start}{more}")
+}
+
+/// Checks whether an error is about thinking that was signed or encrypted: for another account or model, or it was
+/// changed since.
+fn refuses_thinking(error: &str) -> bool {
+    let error = error.to_lowercase();
+    let is_changed = error.contains("signature") || error.contains("cannot be modified");
+    error.contains("encrypted content") || error.contains("thinking") && is_changed
 }
 
 /// Returns the window of the model: that of the log, otherwise the known one. It is at least as

@@ -119,7 +119,13 @@ fn report(
         return Ok(DONE);
     }
     if treatment.is_well() {
-        stdout::prose("Nothing is wrong with it, so no copy was written.")?;
+        let well = match treatment.diagnosis.log.last_error {
+            Some(_) => {
+                "Nothing in the session explains this, so no copy was written. Try again, or give --drop-thinking."
+            }
+            None => "Nothing is wrong with it, so no copy was written.",
+        };
+        stdout::prose(well)?;
         let more = match args.budget {
             Some(budget) => format!("It fits {} already.", counted(budget, "token")),
             None => "To make it shorter all the same, give --budget TOKENS.".to_owned(),
@@ -138,7 +144,7 @@ fn report(
     out!("The repaired copy:");
     out!("  {}", copy.path.display());
     if let Some(place) = &copy.place {
-        out!("Its agent finds it only in this place:");
+        out!("Its agent finds it only in this place, so copy it there first:");
         out!("  {}", place.display());
     }
     out!("Resume it with:");

@@ -32,7 +32,7 @@ pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCop
     let (units, tokens) = (&treatment.chat().units, treatment.new_tokens());
     let seed = format!("{} {}", new_session_id(), log.path.display());
     let ids = Ids::new(seed.as_bytes());
-    let copy = logs::copy(log, units, tokens, ids)?;
+    let mut copy = logs::copy(log, units, tokens, ids)?;
     // The log may come from another machine.
     let directory = log.directory.as_ref().map(PathBuf::from);
     let directory = directory.filter(|own| own.is_dir());
@@ -43,6 +43,7 @@ pub(super) fn write(args: &RescueArgs, treatment: &Treatment) -> Result<SavedCop
         Some(path) => std::path::absolute(path)?,
         None => place.clone(),
     };
+    copy.directory = Some(resumed_in.to_string_lossy().into_owned());
     let id = copy.id.clone();
     save(&path, copy, &log.path).map_err(|error| {
         CliError::failed(match error.kind() {

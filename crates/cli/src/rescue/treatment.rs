@@ -86,7 +86,8 @@ impl Treatment {
         strategy: ContextStrategy,
         budget: u64,
     ) -> Result<(), CliError> {
-        let local = Tokens(scaled(budget, self.counted(), self.used));
+        let own = budget.saturating_sub(self.overhead());
+        let local = Tokens(scaled(own, self.counted(), self.used - self.overhead()));
         let (policy, limits) = filter::within(strategy, local);
         let cut = self.body.cut(&self.view, &policy, &limits);
         self.cut = cut.map_err(|error| match error {
@@ -100,18 +101,23 @@ impl Treatment {
         Ok(())
     }
 
+    /// Returns the tokens of each request that are not in the log: at most all but one.
+    fn overhead(&self) -> u64 {
+        self.diagnosis.overhead.min(self.used.saturating_sub(1))
+    }
+
     /// Returns local tokens as the provider counts them, rounded up: as a budget, they suffice.
     fn providers(&self, local: Tokens) -> Tokens {
-        let (used, counted) = (u128::from(self.used), u128::from(self.counted().max(1)));
-        let tokens = (u128::from(local.0) * used).div_ceil(counted);
-        Tokens(u64::try_from(tokens).unwrap_or(u64::MAX))
+        let used = u128::from(self.used - self.overhead());
+        let tokens = (u128::from(local.0) * used).div_ceil(u128::from(self.counted().max(1)));
+        let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
+        Tokens(tokens.saturating_add(self.overhead()))
     }
 
     /// Returns the size of the new request as its provider will count it, if it became smaller.
     pub(super) fn new_tokens(&self) -> Option<u64> {
         let cut = self.cut.as_ref()?;
-        let tokens = (self.tools + cut.tokens).0;
-        Some(scaled(tokens, self.used, self.counted()))
+        Some(self.providers(self.tools + cut.tokens).0)
     }
 
     /// Describes the session and its faults for the user.

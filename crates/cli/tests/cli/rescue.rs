@@ -216,8 +216,9 @@ fn the_list_says_which_session_it_is_and_what_is_wrong() {
     let file = fs::File::options().write(true).open(&log).unwrap();
     file.set_modified(time).unwrap();
     let list = rescue(&home, &["--list"]).done();
+    let days = time.elapsed().unwrap().as_secs() / 86_400;
     let expected = format!(
-        "5e551011-0000-4000-8000-000000000001\n  Claude Code, 2026-11-21 13:02, 203456 tokens\n  {}\n  in {}\n  {}\n  {}\n  {}\n",
+        "5e551011-0000-4000-8000-000000000001\n  Claude Code, {days} days ago, 2026-11-21 13:02 UTC, 203456 tokens\n  {}\n  in {}\n  {}\n  {}\n  {}\n",
         "Port the lamp controller to Rust. Never touch the folder prod.",
         home.work().join("lamp").display(),
         "too long: the provider said \"API Error: 400 prompt is too long: 203456 tokens > 200000 maximum\"",
@@ -257,6 +258,11 @@ fn the_broken_session_of_this_folder_is_taken_and_never_a_copy() {
     age(&other, 10);
     age(&healthy, 20);
     age(&broken, 30);
+    // Those of other folders do not hide it.
+    for number in 0..25 {
+        let name = format!("{folder}/00000000-new-{number}.jsonl");
+        put(&home, &name, "claude-code.jsonl");
+    }
     let here = |args: &[&str]| {
         let mut command = home.command([&["rescue"], args].concat());
         command
@@ -565,4 +571,72 @@ fn half_a_character_in_a_log_is_told_and_replaced_in_the_copy() {
     let copy = fs::read_to_string(&beside(&log)[0]).unwrap();
     assert!(copy.contains("Never touch the folder prod."));
     assert!(!copy.contains("\\ud83d"));
+}
+
+/// The provider refuses the same thinking again, so the copy has none.
+#[test]
+fn thinking_that_the_provider_refused_is_left_out() {
+    let home = Home::new();
+    let log = put(&home, CLAUDE, "claude-code.jsonl");
+    let text = fs::read_to_string(&log).unwrap();
+    let refused = "API Error: 400 messages.1.content.0: Invalid `signature` in `thinking` block";
+    let start = text.find("API Error: 400 prompt is too long").unwrap();
+    let end = start + text[start..].find('"').unwrap();
+    let text = format!("{}{refused}{}", &text[..start], &text[end..]);
+    fs::write(&log, text).unwrap();
+    let said = rescue(&home, &[]).done();
+    assert!(said.out.contains(refused), "{}", said.out);
+    assert!(said.out.contains("left out its thinking"), "{}", said.out);
+    let copies = beside(&log);
+    let copy = fs::read_to_string(&copies[0]).unwrap();
+    assert!(!copy.contains("\"type\":\"thinking\""), "{copy}");
+    // An error that the session does not explain is told, with what may help.
+    let text = fs::read_to_string(&log).unwrap();
+    let text = text.replace("Invalid `signature` in `thinking` block", "Overloaded");
+    let whole: Vec<&str> = text.lines().filter(|line| line.ends_with('}')).collect();
+    fs::write(&log, whole.join("\n")).unwrap();
+    let said = rescue(
+        &home,
+        &["--policy", "unlimited", "--dry-run", log.to_str().unwrap()],
+    )
+    .done();
+    assert!(!said.out.contains("Nothing is wrong"), "{}", said.out);
+}
+
+/// Codex resumes no archived session, and pi none of a folder that is not there.
+#[test]
+fn a_copy_is_one_that_its_agent_can_resume() {
+    let home = Home::new();
+    put(&home, &format!(".codex/archived_sessions/{CODEX}"), CODEX);
+    let said = rescue(&home, &["--from", "codex"]).done();
+    let (_, copy) = said.out.split_once("The repaired copy:").unwrap();
+    assert!(
+        copy.contains("/.codex/sessions/2026/11/01/"),
+        "{}",
+        said.out
+    );
+    let log = put(&home, ".pi/agent/sessions/x/1_2.jsonl", "pi.jsonl");
+    fs::remove_dir(home.work().join("lamp")).unwrap();
+    rescue(&home, &["--from", "pi"]).done();
+    let sessions = home.work().join(".pi/agent/sessions");
+    let folders = fs::read_dir(&sessions)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let copies = folders.flat_map(|folder| fs::read_dir(folder).unwrap());
+    let copy = { copies.map(|entry| entry.unwrap().path()) }.find(|path| *path != log);
+    let copy = fs::read_to_string(copy.unwrap()).unwrap();
+    let header: Value = serde_json::from_str(copy.lines().next().unwrap()).unwrap();
+    assert_eq!(header["cwd"], Value::from(home.work().to_str().unwrap()));
+    // The newest part of a log that is too large has no header.
+    let (_, part) = copy.split_once('\n').unwrap();
+    fs::write(home.work().join("part.jsonl"), part).unwrap();
+    let said = rescue(
+        &home,
+        &[
+            home.work().join("part.jsonl").to_str().unwrap(),
+            "--dry-run",
+        ],
+    )
+    .done();
+    assert!(said.out.starts_with("pi session"), "{}", said.out);
 }

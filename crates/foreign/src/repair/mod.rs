@@ -45,6 +45,7 @@ impl Repair {
     pub fn reason(&self) -> &'static str {
         match self.fix {
             "shapes" => "values must have the type and the place that the API defines",
+            "lines" => "an agent reads one entry on each line, and sends each part once",
             "images" => "images must not exceed the provider's limit for bytes",
             "ids" => "each tool call must have an id of its own, in the provider's form",
             "orphans" => "each result must answer one earlier tool call",

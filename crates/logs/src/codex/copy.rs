@@ -52,7 +52,7 @@ impl EntryWriter for CodexWriter {
         if new.log.id.is_empty() {
             let begin = json!({
                 "id": new.id, "timestamp": first.text("timestamp"), "originator": "plimsoll",
-                "cwd": new.log.directory.as_deref().unwrap_or("/"), "cli_version": "0.0.0",
+                "cwd": new.directory.as_deref().unwrap_or("/"), "cli_version": "0.0.0",
             });
             self.new_line(new, first, "session_meta", begin.to_string());
         }

@@ -5,6 +5,9 @@
 pub(crate) mod copy;
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
 
 use plimsoll_foreign::Role;
 use serde_json::Value;
@@ -16,11 +19,17 @@ use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, text};
 use crate::tree::{EntryContent, LinkId, Node, Tree, push_again};
 
+/// The maximum length of a path, in bytes.
+const MAX_PATH: u64 = 4096;
 /// The beginning of the texts that Gemini CLI puts behind a message for the files that it names: `@a.rs`.
 const FILES: &str = "--- Content from referenced files ---";
-/// Beginnings of user texts that Gemini CLI does not send again: commands, and texts of Gemini CLI
-/// itself.
-const IGNORED: [&str; 4] = ["/", "?", "<session_context>", "<hook_context>"];
+/// Beginnings of messages of the user that Gemini CLI does not send again: commands.
+const COMMANDS: [&str; 2] = ["/", "?"];
+/// Beginnings of texts of Gemini CLI itself. It does not send a message again that begins with one, not even the words
+/// of the user behind it, which a compression puts there.
+const CONTEXTS: [&str; 2] = ["<session_context>", "<hook_context>"];
+/// The part that a copy has once: Gemini CLI sends both, which is refused.
+const TWICE: &str = "calls or results that the log contains twice";
 
 /// Reads a log and returns the messages that Gemini CLI would send next.
 pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
@@ -29,21 +38,34 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let known = |key: &str| text(&log.metadata, key).map(str::to_owned);
     let (id, title) = (known("/sessionId"), known("/summary"));
     (log.id, log.title) = (id.unwrap_or_default(), title);
+    // The folder of the project contains the folder of the chats.
+    log.directory = log.path.ancestors().nth(2).and_then(directory_of);
     let mut known = HashSet::new();
     let nodes: Vec<&Node<()>> = tree.nodes.iter().collect();
     push_again(log, &nodes, |entry, ()| {
         let mut read = content(&entry.object()?.into());
-        // A chat that was resumed may have a call and its result in both forms.
+        // A chat may have a call and its result in both forms.
+        let count = read.blocks.len();
         read.blocks.retain(|(.., block)| {
             let id = text(block, "/id").or(text(block, "/tool_use_id"));
             let id = id.filter(|id| *id != blocks::wire_id(""));
-            id.is_none_or(|id| {
-                known.insert((text(block, "/type") == Some("tool_use"), id.to_owned()))
-            })
+            let is_call = text(block, "/type") == Some("tool_use");
+            id.is_none_or(|id| known.insert((is_call, id.to_owned())))
         });
+        if read.blocks.len() < count {
+            read.reduced = Some(TWICE);
+        }
         Ok(read)
     })?;
     Ok(NO_MESSAGE)
+}
+
+/// Returns the working directory of a project of Gemini CLI. Older projects do not contain it.
+pub(crate) fn directory_of(project: &Path) -> Option<String> {
+    let file = File::open(project.join(".project_root")).ok()?;
+    let mut directory = String::new();
+    file.take(MAX_PATH).read_to_string(&mut directory).ok()?;
+    Some(directory.trim().to_owned()).filter(|directory| !directory.is_empty())
 }
 
 /// Takes a record in the same way as Gemini CLI: a message, which is written again whenever it is extended, data of the
@@ -86,12 +108,24 @@ fn content(message: &Value) -> EntryContent {
     let blocks = parts.iter().enumerate();
     let blocks = blocks.filter_map(|(at, part)| Some((at, block(part)?)));
     let mut blocks: Vec<(usize, Value)> = blocks.collect();
+    let mut read = EntryContent::default();
+    let kind = text(message, "/type");
+    let count = blocks.len();
+    if kind == Some("user") {
+        let is_context = |text: &str| {
+            CONTEXTS
+                .iter()
+                .any(|start| text.trim_start().starts_with(start))
+        };
+        blocks.retain(|(_, block)| !text(block, "/text").is_some_and(is_context));
+        let is_reduced = (1..count).contains(&blocks.len());
+        read.reduced = is_reduced.then_some("the context before the user's words");
+    }
     let texts = blocks.iter().filter_map(|(_, block)| text(block, "/text"));
     let words: String = texts.collect();
-    let mut read = EntryContent::default();
-    match text(message, "/type") {
+    match kind {
         Some("user") => {
-            let is_ignored = IGNORED.iter().any(|start| words.trim().starts_with(start));
+            let is_ignored = COMMANDS.iter().any(|start| words.trim().starts_with(start));
             let mut is_file = false;
             for (_, block) in &mut blocks {
                 let own = text(block, "/text").unwrap_or_default();
@@ -109,9 +143,18 @@ fn content(message: &Value) -> EntryContent {
             read.model = text(message, "/model").map(str::to_owned);
             let tokens = message.pointer("/tokens/total").and_then(Value::as_u64);
             read.answer = Some((tokens.unwrap_or_default(), None));
-            let said = { blocks.into_iter() }.map(|(at, block)| (at, Role::Assistant, block));
             let calls = message.get("toolCalls").and_then(Value::as_array);
             let calls = (parts.len()..).zip(calls.into_iter().flatten());
+            // A call may be a part of the content, too. In `toolCalls`, it has its result beside it.
+            let asked: Vec<_> = { calls.clone() }.map(|(_, call)| id_of(call)).collect();
+            blocks.retain(|(at, _)| {
+                let call = parts.get(*at).and_then(|part| part.get("functionCall"));
+                !call.is_some_and(|call| asked.contains(&id_of(call)))
+            });
+            if blocks.len() < count {
+                read.reduced = Some(TWICE);
+            }
+            let said = { blocks.into_iter() }.map(|(at, block)| (at, Role::Assistant, block));
             let asked = calls.clone();
             let asked = asked.map(|(at, call)| (at, Role::Assistant, self::call(call)));
             let answered = calls.filter_map(|(at, call)| Some((at, Role::User, result(call)?)));

@@ -13,9 +13,10 @@ use plimsoll_wire::__internals::RawObject;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 
+use crate::agent::Agent;
 use crate::blocks;
 use crate::error::LogError;
-use crate::find::MAX_CANDIDATES;
+use crate::find::{Candidate, MAX_CANDIDATES};
 use crate::input::for_each_entry;
 use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, sum, text};
@@ -56,19 +57,24 @@ struct Links {
     is_request: bool,
 }
 
-/// Returns the ids of the sessions in a database with the times of their last changes, the newest
-/// first. Returns an empty list if the database cannot be read.
-pub(crate) fn sessions(path: &Path) -> Vec<(Option<String>, SystemTime)> {
-    let read = || -> rusqlite::Result<Vec<(Option<String>, SystemTime)>> {
+/// Returns the sessions in a database, the newest first. Returns an empty list if the database cannot be read.
+pub(crate) fn sessions(path: &Path) -> Vec<Candidate> {
+    let read = || -> rusqlite::Result<Vec<Candidate>> {
         let database = connect(path)?;
         let mut query = database.prepare(
-            "SELECT id, time_updated FROM session WHERE parent_id IS NULL
+            "SELECT id, time_updated, directory FROM session WHERE parent_id IS NULL
              ORDER BY time_updated DESC LIMIT ?1",
         )?;
         let rows = query.query_map([MAX_CANDIDATES as i64], |row| {
             let millis: i64 = row.get(1)?;
             let since = Duration::from_millis(u64::try_from(millis).unwrap_or_default());
-            Ok((row.get(0)?, SystemTime::UNIX_EPOCH + since))
+            Ok(Candidate {
+                agent: Agent::Opencode,
+                path: path.to_owned(),
+                session: row.get(0)?,
+                modified: SystemTime::UNIX_EPOCH + since,
+                directory: row.get(2)?,
+            })
         })?;
         rows.collect()
     };

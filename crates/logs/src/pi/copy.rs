@@ -30,7 +30,7 @@ impl EntryWriter for PiWriter {
     fn begin(&mut self, new: &mut Copy<'_>, first: &RawObject<'_>) {
         let header = json!({
             "type": "session", "version": VERSION, "id": new.id, "timestamp": first.text("timestamp"),
-            "cwd": new.log.directory, "parentSession": new.log.path,
+            "cwd": new.directory, "parentSession": new.log.path,
         });
         new.line(&header.to_string());
     }

@@ -684,7 +684,8 @@ fn a_reported_size_counts_without_what_was_lost() {
     );
 }
 
-/// Behind a resumption, Gemini CLI writes calls and results as parts of contents, some of them a second time.
+/// Behind a resumption, Gemini CLI writes calls and results as parts of contents, some of them a second time. It sends
+/// both of them, which is refused, so a copy has one.
 #[test]
 fn calls_of_a_resumed_chat_of_gemini_are_read_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -697,16 +698,18 @@ fn calls_of_a_resumed_chat_of_gemini_are_read_once() {
     ];
     let path = written(&folder, GEMINI, lines.join("\n"));
     let mut log = SessionLog::read(&path, None).unwrap();
+    let doubled: Vec<&str> = log.repairs.iter().map(|one| one.place.as_str()).collect();
+    assert_eq!(doubled, ["line 3", "line 4"]);
     let mut chat = log.take_chat();
     let expected = [
         "u Read both.",
-        "a I look. c1 c2",
+        "a I look. c2 c1",
         "r c1",
         "r c2 error",
         "a c3",
     ];
     assert_eq!(shape(&super::messages(&chat)), expected);
-    // Unchanged lines are copied; the open call gets its result beside it, and a changed one stays in its place.
+    // The open call gets its result beside it, and a changed one stays in its place.
     let target = plimsoll_wire::Target::of_protocol("anthropic", None).unwrap();
     plimsoll_foreign::repair(&mut chat, &target, plimsoll_foreign::Reasoning::Keep);
     for changes in [false, true] {
@@ -716,8 +719,12 @@ fn calls_of_a_resumed_chat_of_gemini_are_read_once() {
             chat.units.iter_mut().find(is_result).unwrap().edit()["content"] = "short".into();
         }
         let copy = copied(&log, &chat, None);
-        assert!(copy.text.contains(lines[2]), "{}", copy.text);
-        assert_eq!(copy.text.contains(lines[3]), !changes, "{}", copy.text);
+        for once in [
+            r#"{"functionResponse":{"id":"c1","#,
+            r#""id":"c1","name":"read","args""#,
+        ] {
+            assert_eq!(copy.text.matches(once).count(), 1, "{}", copy.text);
+        }
         let again = messages_of(super::read_back(&copy));
         super::assert_answered(&again);
         let mut after = expected.map(str::to_owned).to_vec();
@@ -768,4 +775,90 @@ fn a_turn_that_was_taken_back_is_not_copied() {
     let text = copied(&log, &chat, None).text;
     assert!(text.contains("kept") && !text.contains("gone"), "{text}");
     assert!(!text.contains("Two.") && !text.contains("One."), "{text}");
+}
+
+/// The agent does not read such lines, so a session with one needs a copy.
+#[test]
+fn a_line_that_only_plimsoll_reads_is_reported_and_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (
+        br#"{"type":"user","uuid":"1","parentUuid":null,"message":{"role":"user","content":"One."}}"#,
+        br#"{"type":"user","uuid":"2","parentUuid":"1","message":{"role":"user","content":"Two X."}}"#,
+    );
+    let invalid: Vec<u8> = second
+        .iter()
+        .map(|byte| if *byte == b'X' { 0xff } else { *byte })
+        .collect();
+    let second: &[u8] = second;
+    let cases: [(&[&[u8]], &str, &str); 5] = [
+        (&[b"\0\0", second], "left out zeros beside it", "X"),
+        (&[second, b"\0"], "left out zeros beside it", "X"),
+        (
+            &[b" ", second, b" {}"],
+            "wrote it on a line of its own",
+            "X",
+        ),
+        (&[&invalid], "replaced bytes that are no UTF-8: 1", "?"),
+        (&[b"  ", second, b" "], "", "X"),
+    ];
+    for (line, done, letter) in cases {
+        let log = [&first[..], b"\n", &line.concat(), b"\n"].concat();
+        let mut log = SessionLog::read(&written(&folder, "log.jsonl", log), None).unwrap();
+        let repairs: Vec<&str> = log.repairs.iter().map(|one| one.done.as_str()).collect();
+        assert_eq!(repairs.join(" "), done);
+        let chat = log.take_chat();
+        let copy = copied(&log, &chat, None);
+        assert!(
+            copy.text.contains(&format!("Two {letter}.")),
+            "{done}: {}",
+            copy.text
+        );
+        assert_eq!(super::read_back(&copy).repairs, [], "{done}");
+    }
+    let marked = [b"\xef\xbb\xbf", &first[..]].concat();
+    let log = SessionLog::read(&written(&folder, "log.jsonl", marked), None).unwrap();
+    assert!(
+        log.repairs[0].done.contains("byte order mark"),
+        "{:?}",
+        log.repairs
+    );
+}
+
+/// A compaction of Gemini CLI puts its context and the user's words into one message, which it does not send again.
+#[test]
+fn words_behind_the_context_of_gemini_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = "<session_context>\\nToday is Tuesday.\\n</session_context>";
+    let lines = [
+        r#"{"sessionId":"9","projectHash":"a","kind":"main"}"#.to_owned(),
+        format!(r#"{{"id":"0","type":"user","content":[{{"text":"{context}"}}]}}"#),
+        format!(
+            r#"{{"id":"1","type":"user","content":[{{"text":"{context}"}},{{"text":"Port it."}}]}}"#
+        ),
+        r#"{"id":"2","type":"gemini","content":"Yes."}"#.to_owned(),
+    ];
+    let project = folder.path().join("lamp");
+    fs::create_dir_all(project.join("chats")).unwrap();
+    fs::write(project.join(".project_root"), "/home/me/lamp\n").unwrap();
+    let path = project.join("chats").join(GEMINI);
+    fs::write(&path, lines.join("\n")).unwrap();
+    let mut log = SessionLog::read(&path, None).unwrap();
+    assert_eq!(log.directory.as_deref(), Some("/home/me/lamp"));
+    assert_eq!(log.repairs.len(), 1, "{:?}", log.repairs);
+    let chat = log.take_chat();
+    assert_eq!(shape(&super::messages(&chat)), ["u Port it.", "a Yes."]);
+    let copy = copied(&log, &chat, None);
+    assert!(
+        !copy.text.contains("session_context") && copy.text.contains("Port it."),
+        "{}",
+        copy.text
+    );
+}
+
+#[test]
+fn a_line_of_nested_objects_that_is_cut_is_given_up_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = fs::read_to_string(data("claude-code.jsonl")).unwrap() + &"{\"a\":".repeat(100_000);
+    let log = SessionLog::read(&written(&folder, "log.jsonl", log), None).unwrap();
+    assert!(log.damaged > 0);
 }
