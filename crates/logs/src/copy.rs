@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use plimsoll_foreign::{Change, Role, Unit};
-use plimsoll_wire::__internals::{RawObject, quoted};
+use plimsoll_wire::__internals::{RawObject, quoted, set};
 use serde_json::Value;
 
 use crate::agent::Agent;
@@ -308,6 +308,26 @@ pub(crate) fn merged<'u>(
     }
     content.sort_by_key(|(at, _)| *at);
     content.into_iter().map(|(_, block)| block).collect()
+}
+
+/// Returns the call of a changed block, which has its id and its name under these keys: the agent's own one, with the
+/// id of the block if that was changed and with a name if it had none, or `new`.
+pub(crate) fn called(
+    block: &Value,
+    own: Option<&Value>,
+    [id, name]: [&str; 2],
+    new: Value,
+) -> Value {
+    let mut call = own.cloned().unwrap_or(new);
+    let of = |call: &Value, key: &str| call.get(key).and_then(Value::as_str).map(str::to_owned);
+    let new_id = text(block, "/id");
+    if of(&call, id).as_deref().map(wire_id).as_deref() != new_id {
+        set(&mut call, id, new_id);
+    }
+    if of(&call, name).is_none_or(|name| name.is_empty()) {
+        set(&mut call, name, text(block, "/name"));
+    }
+    call
 }
 
 /// Gives the changed results to their calls, which have their ids at a JSON pointer.

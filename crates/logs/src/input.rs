@@ -31,8 +31,8 @@ pub const MAX_LINE: u64 = 64 * 1024 * 1024;
 const MAX_KEY: usize = 256;
 /// The maximum number of bytes that are parsed to find the entry behind one that was cut off.
 const MAX_SEARCHED: usize = 2 * MAX_LINE as usize;
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The first bytes of compressed files, and the programs that unpack them.
+const PACKED: [(&[u8], &str); 2] = [(&[0x1f, 0x8b], "gzip"), (&[0x28, 0xb5, 0x2f, 0xfd], "zstd")];
 /// Editors of Windows put it before the text.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 
@@ -42,17 +42,22 @@ pub(crate) const BYTE_ORDER_MARK: &[u8] = &[0xef, 0xbb, 0xbf];
 ///
 /// Those of the input. Reading a compressed one fails if it is cut off or damaged.
 pub fn unpack(mut input: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>> {
-    let head = input.fill_buf()?;
-    if head.starts_with(&GZIP) {
-        let unpacked = Unpacked(MultiGzDecoder::new(input));
-        return Ok(Box::new(BufReader::new(unpacked)));
-    }
-    if head.starts_with(&ZSTD) {
-        let decoder =
-            StreamingDecoder::new(input).map_err(|error| cut(ErrorKind::InvalidData, &error))?;
-        return Ok(Box::new(BufReader::new(Unpacked(decoder))));
-    }
-    Ok(Box::new(input))
+    Ok(match unpacker(input.fill_buf()?) {
+        Some("gzip") => Box::new(BufReader::new(Unpacked(MultiGzDecoder::new(input)))),
+        Some(_) => {
+            let decoder = StreamingDecoder::new(input);
+            let decoder = decoder.map_err(|error| cut(ErrorKind::InvalidData, &error))?;
+            Box::new(BufReader::new(Unpacked(decoder)))
+        }
+        None => Box::new(input),
+    })
+}
+
+/// Returns the program that unpacks a file which begins with these bytes. `None` for a file that is not compressed.
+fn unpacker(start: &[u8]) -> Option<&'static str> {
+    let mut packed = PACKED.into_iter();
+    let of = packed.find(|(bytes, _)| start.starts_with(bytes));
+    of.map(|(_, program)| program)
 }
 
 /// Returns the error for a log that was changed while it was read.
@@ -70,10 +75,14 @@ fn not_unpacked(error: io::Error) -> io::Error {
 }
 
 /// Returns the error for a log over [`MAX_LOG`].
-fn too_large() -> io::Error {
+fn too_large(unpacker: Option<&str>) -> io::Error {
+    let newest = match unpacker {
+        Some(program) => format!("{program} -dc FILE | tail -c 500M"),
+        None => "tail -c 500M FILE".to_owned(),
+    };
     io::Error::other(format!(
         "it has more than {MAX_LOG} bytes, which is the limit; take its newest part with \
-         `tail -c 500M FILE > part.jsonl` and rescue that"
+         `{newest} > part.jsonl` and rescue that"
     ))
 }
 
@@ -174,16 +183,18 @@ pub(crate) struct LogFile {
 }
 
 impl LogFile {
-    /// Opens a log. A compressed log, and a session in a database, become a temporary file without a name.
+    /// Opens a log. A compressed log, a pipe, and a session in a database become a temporary file without a name.
     pub(crate) fn open(path: &Path, session: Option<&str>) -> Result<Self, LogError> {
         let failed = LogError::read(path);
         let mut file = File::open(path).map_err(&failed)?;
-        if file.metadata().map_err(&failed)?.len() > MAX_LOG {
-            return Err(failed(too_large()));
-        }
+        let metadata = file.metadata().map_err(&failed)?;
         let mut packed = BufReader::new(file.try_clone().map_err(&failed)?);
         let start = packed.fill_buf().map_err(&failed)?;
-        let is_packed = start.starts_with(&GZIP) || start.starts_with(&ZSTD);
+        let (unpacker, is_session) = (unpacker(start), start.starts_with(SQLITE));
+        // The other sessions of a database do not count.
+        if metadata.len() > MAX_LOG && !is_session {
+            return Err(failed(too_large(unpacker)));
+        }
         let mut input = unpack(packed).map_err(&failed)?.take(MAX_LOG + 1);
         let mut head = Vec::new();
         let read = input.by_ref().take(HEAD as u64).read_to_end(&mut head);
@@ -191,8 +202,7 @@ impl LogFile {
         let agent = detect(&head).ok_or_else(|| LogError::Unknown {
             path: path.to_owned(),
         })?;
-        let is_session = head.starts_with(SQLITE);
-        if is_session || is_packed {
+        if is_session || unpacker.is_some() || !metadata.is_file() {
             let no_file = |error| failed(not_unpacked(error));
             file = tempfile::tempfile().map_err(no_file)?;
             let mut out = BufWriter::new(&file);
@@ -210,7 +220,7 @@ impl LogFile {
                     input.consume(read);
                 }
                 if input.limit() == 0 {
-                    return Err(failed(too_large()));
+                    return Err(failed(too_large(unpacker)));
                 }
             }
             out.flush().map_err(no_file)?;

@@ -26,23 +26,23 @@ pub(crate) struct CodexWriter {
 }
 
 impl CodexWriter {
-    /// Writes a line with changes. Newer logs number their lines without gaps.
+    /// Writes a line with changes, and with the time of `near`. Newer logs number their lines without gaps.
     fn line(
         &mut self,
         new: &mut Copy<'_>,
-        own: &RawObject<'_>,
-        mut changes: Vec<(&str, Option<String>)>,
+        (own, near): (&RawObject<'_>, &RawObject<'_>),
+        changes: Vec<(&str, Option<String>)>,
     ) {
-        let is_numbered = own.get("ordinal").is_some();
-        changes.push(("ordinal", is_numbered.then(|| self.lines.to_string())));
-        new.line(&own.with(&changes));
+        let number = near.get("ordinal").map(|_| self.lines.to_string());
+        let time = near.get("timestamp").map(str::to_owned);
+        let place = [("timestamp", time), ("ordinal", number)];
+        new.line(&own.with(&[place.to_vec(), changes].concat()));
         self.lines += 1;
     }
 
-    /// Writes a new line, with the time of the one before it.
     fn new_line(&mut self, new: &mut Copy<'_>, near: &RawObject<'_>, kind: &str, payload: String) {
         let changes = vec![("type", Some(quoted(kind))), ("payload", Some(payload))];
-        self.line(new, near, changes);
+        self.line(new, (&RawObject::default(), near), changes);
     }
 }
 
@@ -60,20 +60,25 @@ impl EntryWriter for CodexWriter {
 
     fn entry(&mut self, new: &mut Copy<'_>, entry: &CopiedEntry<'_>) {
         let CopiedEntry { group, own, near } = entry;
-        if group.units.is_empty() {
-            let payload = keys(own.get("payload"));
-            let id = quoted(&new.log.id);
-            let of_session = { IDS.iter() }.filter(|key| payload.get(key) == Some(id.as_str()));
-            let renamed = of_session.map(|key| (*key, Some(quoted(&new.id))));
-            let payload = payload.with(&renamed.collect::<Vec<_>>());
-            self.line(new, own, vec![("payload", Some(payload))]);
-        } else if group.is_same() && own.get("type") == Some("\"response_item\"") {
-            self.line(new, own, Vec::new());
-        } else {
-            for unit in &group.units {
-                self.new_line(new, near, "response_item", unit.json().into_owned());
+        let is_item = own.get("type") == Some("\"response_item\"");
+        let payload = match group.units.as_slice() {
+            [] => {
+                let payload = keys(own.get("payload"));
+                let id = quoted(&new.log.id);
+                let of_session = { IDS.iter() }.filter(|key| payload.get(key) == Some(id.as_str()));
+                let renamed = of_session.map(|key| (*key, Some(quoted(&new.id))));
+                payload.with(&renamed.collect::<Vec<_>>())
             }
-        }
+            _ if group.is_same() && is_item => return self.line(new, (own, own), Vec::new()),
+            [unit] if is_item => unit.json().into_owned(),
+            units => {
+                for unit in units {
+                    self.new_line(new, near, "response_item", unit.json().into_owned());
+                }
+                return;
+            }
+        };
+        self.line(new, (own, own), vec![("payload", Some(payload))]);
     }
 
     fn end(&mut self, new: &mut Copy<'_>, last: &RawObject<'_>) {

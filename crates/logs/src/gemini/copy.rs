@@ -7,8 +7,10 @@ use plimsoll_wire::__internals::{RawObject, quoted, set, unset};
 use serde_json::{Value, json};
 
 use super::{block, parts};
-use crate::blocks::{arguments, wire_id};
-use crate::copy::{CopiedEntry, Copy, EntryWriter, Group, answer_all, merged, result_text, stem};
+use crate::blocks::arguments;
+use crate::copy::{
+    CopiedEntry, Copy, EntryWriter, Group, answer_all, called, merged, result_text, stem,
+};
 use crate::session::{SessionLog, text};
 
 /// The number of digits of the id at the end of a file name.
@@ -101,7 +103,7 @@ fn pieces(group: &Group<'_>, message: &Value) -> (Vec<Value>, Vec<Value>) {
     (pieces, calls)
 }
 
-/// Returns the piece of a changed block. A call keeps everything except its arguments, and its id if that was changed.
+/// Returns the piece of a changed block. A call keeps everything except its arguments.
 fn own_piece(block: &Value, own: Option<&Value>) -> Option<Value> {
     let of = |pointer: &str| text(block, pointer);
     Some(match of("/type")? {
@@ -115,11 +117,7 @@ fn own_piece(block: &Value, own: Option<&Value>) -> Option<Value> {
         }
         "tool_use" => {
             let own = own.and_then(|own| own.get("toolCall"));
-            let new = || json!({ "id": of("/id"), "name": of("/name"), "status": "error" });
-            let mut call = own.cloned().unwrap_or_else(new);
-            if text(&call, "/id").map(wire_id).as_deref() != of("/id") {
-                set(&mut call, "id", of("/id"));
-            }
+            let mut call = called(block, own, ["id", "name"], json!({ "status": "error" }));
             set(&mut call, "args", arguments(block.get("input")));
             json!({ "toolCall": call })
         }

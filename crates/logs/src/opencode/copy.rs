@@ -6,8 +6,8 @@ use plimsoll_wire::__internals::{RawObject, set, unset};
 use serde_json::{Value, json};
 
 use super::{OpencodeMessage, is_seen};
-use crate::blocks::{arguments, wire_id};
-use crate::copy::{CopiedEntry, Copy, EntryWriter, Group, answer_all, merged, result_text};
+use crate::blocks::arguments;
+use crate::copy::{CopiedEntry, Copy, EntryWriter, Group, answer_all, called, merged, result_text};
 use crate::ids::Ids;
 use crate::session::{SessionLog, text};
 
@@ -127,8 +127,7 @@ fn parts(group: &Group<'_>, own: &[Value]) -> Vec<Value> {
     parts
 }
 
-/// Returns the part of a changed block. A call keeps everything except its arguments, and its id if that was
-/// changed.
+/// Returns the part of a changed block. A call keeps everything except its arguments.
 fn part(block: &Value, own: Option<&Value>) -> Option<Value> {
     let of = |pointer: &str| text(block, pointer);
     match of("/type")? {
@@ -139,12 +138,8 @@ fn part(block: &Value, own: Option<&Value>) -> Option<Value> {
             Some(json!({ "type": "file", "mime": mime, "url": url }))
         }
         "tool_use" => {
-            let new =
-                || json!({ "type": "tool", "tool": of("/name"), "callID": of("/id"), "state": {} });
-            let mut part = own.cloned().unwrap_or_else(new);
-            if text(&part, "/callID").map(wire_id).as_deref() != of("/id") {
-                set(&mut part, "callID", of("/id"));
-            }
+            let new = json!({ "type": "tool", "state": {} });
+            let mut part = called(block, own, ["callID", "tool"], new);
             let input = arguments(block.get("input"));
             if let Some(state) = part.get_mut("state") {
                 set(state, "input", input);

@@ -7,7 +7,7 @@ use plimsoll_wire::__internals::{RawObject, set, unset};
 use serde_json::{Value, json};
 
 use crate::blocks::{arguments, wire_id};
-use crate::copy::{CopiedEntry, Copy, EntryWriter, Group, block_of, keys, merged, stem};
+use crate::copy::{CopiedEntry, Copy, EntryWriter, Group, block_of, called, keys, merged, stem};
 use crate::session::{SessionLog, text};
 
 /// The version of the written format.
@@ -173,8 +173,7 @@ fn usage(tokens: u64) -> Value {
     })
 }
 
-/// Converts a block of Messages to pi's format. A call keeps everything except its arguments, and its id if that
-/// was changed.
+/// Converts a block of Messages to pi's format. A call keeps everything except its arguments.
 fn own_block(block: &Value, own: Option<&Value>) -> Option<Value> {
     let of = |pointer: &str| text(block, pointer);
     Some(match of("/type")? {
@@ -190,13 +189,8 @@ fn own_block(block: &Value, own: Option<&Value>) -> Option<Value> {
             "mimeType": of("/source/media_type")?,
         }),
         "tool_use" => {
-            let mut call = own.cloned().unwrap_or_else(
-                || json!({ "type": "toolCall", "id": of("/id"), "name": of("/name") }),
-            );
+            let mut call = called(block, own, ["id", "name"], json!({ "type": "toolCall" }));
             set(&mut call, "arguments", arguments(block.get("input")));
-            if text(&call, "/id").map(wire_id).as_deref() != of("/id") {
-                set(&mut call, "id", of("/id"));
-            }
             call
         }
         _ => return None,

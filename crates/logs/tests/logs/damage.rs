@@ -501,7 +501,12 @@ fn each_wrong_file_is_refused_with_its_cure() {
         .unwrap()
         .set_len(5_000_000_000)
         .unwrap();
-    assert!(error(&sparse).contains("tail -c"), "{}", error(&sparse));
+    assert!(error(&sparse).contains("`tail -c"), "{}", error(&sparse));
+    let packed = written(&folder, "large.gz", [0x1f, 0x8b]);
+    let file = File::options().append(true).open(&packed).unwrap();
+    file.set_len(5_000_000_000).unwrap();
+    let cure = "`gzip -dc FILE | tail -c";
+    assert!(error(&packed).contains(cure), "{}", error(&packed));
     let table: [(&str, &[u8], &str); 7] = [
         ("cut.json", b"{\n \"info\": {\"id\": \"ses_1\"},\n \"messages\": [", "opencode export"),
         ("junk", &[0, 159, 146, 150, 10, 0], "no session log"),
@@ -735,6 +740,90 @@ fn calls_of_a_resumed_chat_of_gemini_are_read_once() {
         }
         assert_eq!(shape(&again), after);
     }
+}
+
+#[test]
+fn a_call_without_a_name_has_the_name_of_its_repair_in_the_copy() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = [
+        r#"{"sessionId":"9","projectHash":"a","kind":"main"}"#,
+        r#"{"id":"1","timestamp":"t1","type":"user","content":[{"text":"Read it."}]}"#,
+        r#"{"id":"2","timestamp":"t2","type":"gemini","content":"","toolCalls":[{"id":"c1","args":{"path":"a"},"x":1,"status":"error","result":null}]}"#,
+    ];
+    let path = written(&folder, GEMINI, lines.join("\n"));
+    let mut log = SessionLog::read(&path, None).unwrap();
+    let mut chat = log.take_chat();
+    let target = plimsoll_wire::Target::of_protocol("anthropic", None).unwrap();
+    plimsoll_foreign::repair(&mut chat, &target, plimsoll_foreign::Reasoning::Keep);
+    let copy = copied(&log, &chat, None);
+    let call = copy.text.lines().last().unwrap();
+    let call: serde_json::Value = serde_json::from_str(call).unwrap();
+    let call = &call["toolCalls"][0];
+    assert_eq!((&call["name"], &call["x"]), (&"unnamed".into(), &1.into()));
+    let response = &call["result"][0]["functionResponse"];
+    assert_eq!(response["name"], "unnamed");
+}
+
+#[test]
+fn a_new_line_of_a_rollout_has_no_unknown_keys_of_its_neighbor() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = [
+        r#"{"timestamp":"t0","ordinal":0,"type":"session_meta","payload":{"id":"1","cwd":"/"}}"#,
+        r#"{"timestamp":"t1","ordinal":1,"type":"response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"Run it."}]}}"#,
+        r#"{"timestamp":"t2","ordinal":2,"trace":"x","type":"response_item","payload":{"type":"function_call","call_id":"c1","name":"","arguments":"{}"}}"#,
+    ];
+    let path = written(&folder, CODEX, lines.join("\n"));
+    let mut log = SessionLog::read(&path, None).unwrap();
+    let mut chat = log.take_chat();
+    let target = plimsoll_wire::Target::of_protocol("openai-responses", None).unwrap();
+    plimsoll_foreign::repair(&mut chat, &target, plimsoll_foreign::Reasoning::Keep);
+    let copy = copied(&log, &chat, None);
+    let written = copy.text.lines().skip(2);
+    let written: Vec<serde_json::Value> = written
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let [call, output, title] = written.as_slice() else {
+        panic!("{}", copy.text);
+    };
+    // The changed line keeps its own key.
+    assert_eq!(call["trace"], "x");
+    assert_eq!(call["payload"]["name"], "_");
+    for (number, new) in [(3, output), (4, title)] {
+        let new = new.as_object().unwrap();
+        let keys: std::collections::BTreeSet<&str> = new.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["ordinal", "payload", "timestamp", "type"].into());
+        assert_eq!(
+            (&new["ordinal"], &new["timestamp"]),
+            (&number.into(), &"t2".into())
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn only_files_are_sessions_and_a_pipe_is_read_if_it_is_named() {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::UnixListener;
+
+    let folder = tempfile::tempdir().unwrap();
+    let _socket = UnixListener::bind(folder.path().join("x.jsonl")).unwrap();
+    let sessions =
+        |name: &str| (name == "PI_CODING_AGENT_SESSION_DIR").then(|| folder.path().to_owned());
+    assert_eq!(find(&sessions, None), []);
+    std::os::unix::fs::symlink(data("pi.jsonl"), folder.path().join("y.jsonl")).unwrap();
+    assert_eq!(find(&sessions, None).len(), 1);
+
+    let (end, mut start) = std::io::pipe().unwrap();
+    let text = fs::read(data("pi.jsonl")).unwrap();
+    let writer = std::thread::spawn(move || start.write_all(&text).unwrap());
+    let path = PathBuf::from(format!("/dev/fd/{}", end.as_raw_fd()));
+    let mut log = SessionLog::read(&path, None).unwrap();
+    writer.join().unwrap();
+    let mut own = super::read("pi.jsonl");
+    let (chat, own) = (log.take_chat(), own.take_chat());
+    assert_eq!(chat.write(), own.write());
+    assert!(!copied(&log, &chat, None).text.is_empty());
 }
 
 #[test]
