@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::error::LogError;
 use crate::input::{Entry, EntryPlace, changed};
-use crate::session::SessionLog;
+use crate::session::{SessionLog, text};
 
 /// The id of an entry, an answer or a call: a hash of its text, since the links of a large log have to fit into
 /// memory.
@@ -98,8 +98,8 @@ impl<T> Tree<T> {
 /// The part of an entry that a model sees.
 #[derive(Debug, Default)]
 pub(crate) struct EntryContent {
-    /// The blocks, each with its number in the entry.
-    pub(crate) blocks: Vec<(usize, Role, Value)>,
+    /// The blocks, each with its number in the entry. Those of an answer are the model's, except results of tools.
+    pub(crate) blocks: Vec<(usize, Value)>,
     /// Whether a copy contains the entry even if it has no blocks.
     pub(crate) is_kept: bool,
     /// The part of it that a copy leaves out, in words.
@@ -123,9 +123,9 @@ pub(crate) fn push_again<T>(
 ) -> Result<(), LogError> {
     log.begin = nodes.first().map_or(0, |node| node.place.number);
     for node in nodes {
-        let text = log.file.text(node.place);
-        let text = text.map_err(LogError::read(&log.path))?;
-        let entry = Entry::parse(node.place, &text);
+        let again = log.file.text(node.place);
+        let again = again.map_err(LogError::read(&log.path))?;
+        let entry = Entry::parse(node.place, &again);
         let entry = entry.map_err(|_| LogError::read(&log.path)(changed()))?;
         let content = match read(&entry, &node.data) {
             Ok(content) => content,
@@ -134,8 +134,18 @@ pub(crate) fn push_again<T>(
                 continue;
             }
         };
-        if content.is_kept || !content.blocks.is_empty() {
-            log.push(node.place, content.blocks);
+        let is_answer = content.answer.is_some();
+        let blocks = content.blocks.into_iter().map(|(at, block)| {
+            let is_models = is_answer && text(&block, "/type") != Some("tool_result");
+            let role = if is_models {
+                Role::Assistant
+            } else {
+                Role::User
+            };
+            (at, role, block)
+        });
+        if content.is_kept || blocks.len() > 0 {
+            log.push(node.place, blocks);
             if let Some(entry) = log.branch.last_mut() {
                 entry.is_reduced = content.reduced.is_some();
             }

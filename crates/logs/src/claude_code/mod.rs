@@ -7,7 +7,6 @@ pub(crate) mod copy;
 
 use std::collections::HashMap;
 
-use plimsoll_foreign::Role;
 use plimsoll_wire::__internals::RawObject;
 use serde::Deserialize;
 use serde_json::Value;
@@ -215,10 +214,7 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
         return Ok(read);
     }
     let mut message = entry.value("message")?;
-    let role = match kind.as_str() {
-        "assistant" => Role::Assistant,
-        _ => Role::User,
-    };
+    let is_answer = kind == "assistant";
     let attachment = entry.value("attachment")?;
     let mut content = match message.get_mut("content").map(Value::take) {
         Some(Value::String(text)) => vec![blocks::text(&text)],
@@ -228,7 +224,7 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
     let attached_as = |key: &str| attachment.get(key).unwrap_or(&Value::Null);
     let is_of_host = is_of_host(&entry.value("isMeta")?, &entry.value("origin")?)
         || is_of_host(attached_as("isMeta"), attached_as("origin"));
-    if role == Role::User && is_of_host {
+    if !is_answer && is_of_host {
         content.iter_mut().for_each(blocks::mark_as_host);
     }
     if entry.raw("isApiErrorMessage") == Some("true") {
@@ -242,14 +238,13 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
         // "No response requested.", an entry without a request.
         return Ok(read);
     }
-    if role == Role::Assistant {
+    if is_answer {
         read.model = model.map(str::to_owned);
         read.answer = Some((sum(message.get("usage"), &USAGE), None));
     }
     // Claude Code omits blank texts too: the API does not accept them.
     let blocks = content.into_iter().enumerate();
-    let blocks = blocks.filter(|(_, block)| !is_blank(block));
-    read.blocks = blocks.map(|(at, block)| (at, role, block)).collect();
+    read.blocks = blocks.filter(|(_, block)| !is_blank(block)).collect();
     Ok(read)
 }
 

@@ -9,7 +9,6 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use plimsoll_foreign::Role;
 use serde_json::Value;
 
 use crate::blocks;
@@ -136,8 +135,7 @@ fn content(message: &Value) -> EntryContent {
             }
             let is_result = |block: &Value| block.get("tool_use_id").is_some();
             blocks.retain(|(_, block)| is_result(block) || !is_ignored && !words.trim().is_empty());
-            let blocks = blocks.into_iter();
-            read.blocks = blocks.map(|(at, block)| (at, Role::User, block)).collect();
+            read.blocks = blocks;
         }
         Some("gemini") => {
             read.model = text(message, "/model").map(str::to_owned);
@@ -154,11 +152,10 @@ fn content(message: &Value) -> EntryContent {
             if blocks.len() < count {
                 read.reduced = Some(TWICE);
             }
-            let said = { blocks.into_iter() }.map(|(at, block)| (at, Role::Assistant, block));
-            let asked = calls.clone();
-            let asked = asked.map(|(at, call)| (at, Role::Assistant, self::call(call)));
-            let answered = calls.filter_map(|(at, call)| Some((at, Role::User, result(call)?)));
-            read.blocks = said.chain(asked).chain(answered).collect();
+            let asked = { calls.clone() }.map(|(at, call)| (at, self::call(call)));
+            let answered = calls.filter_map(|(at, call)| Some((at, result(call)?)));
+            read.blocks = blocks;
+            read.blocks.extend(asked.chain(answered));
         }
         Some("error") => read.answer = Some((0, Some(words))),
         _ => {}

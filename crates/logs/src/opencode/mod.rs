@@ -8,7 +8,6 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use plimsoll_foreign::Role;
 use plimsoll_wire::__internals::RawObject;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
@@ -199,7 +198,7 @@ fn content(message: &OpencodeMessage) -> EntryContent {
     let info = |pointer: &str| text(&message.info, pointer).map(str::to_owned);
     let mut read = EntryContent::default();
     if info("/role").as_deref() == Some("user") {
-        let blocks = parts.filter_map(|(at, part)| Some((at, Role::User, message_block(part)?)));
+        let blocks = parts.filter_map(|(at, part)| Some((at, message_block(part)?)));
         read.blocks = blocks.collect();
         return read;
     }
@@ -219,9 +218,8 @@ fn content(message: &OpencodeMessage) -> EntryContent {
         }
         _ => None,
     };
-    let answered = parts.clone();
-    let answered = answered.filter_map(|(at, part)| Some((at, Role::Assistant, answer(part)?)));
-    let results = parts.filter_map(|(at, part)| Some((at, Role::User, result(part)?)));
+    let answered = { parts.clone() }.filter_map(|(at, part)| Some((at, answer(part)?)));
+    let results = parts.filter_map(|(at, part)| Some((at, result(part)?)));
     read.blocks = answered.chain(results).collect();
     read
 }

@@ -5,7 +5,6 @@
 
 pub(crate) mod copy;
 
-use plimsoll_foreign::Role;
 use serde_json::{Value, json};
 
 use crate::blocks;
@@ -115,14 +114,6 @@ fn content(entry: &Entry<'_>) -> serde_json::Result<EntryContent> {
     }))
 }
 
-/// Returns the blocks of a message that an extension of pi wrote.
-fn of_host(content: &Value) -> Vec<(usize, Role, Value)> {
-    let mut read = message_blocks(content, Role::User);
-    read.iter_mut()
-        .for_each(|(_, _, block)| blocks::mark_as_host(block));
-    read
-}
-
 /// Returns the part of a message that a model sees. The role of another entry is its type, such as `compaction entry`.
 fn message(message: &Value) -> EntryContent {
     let of = |key: &str| message.get(key).unwrap_or(&Value::Null);
@@ -133,11 +124,16 @@ fn message(message: &Value) -> EntryContent {
         ..EntryContent::default()
     };
     match string("role") {
-        "user" => read.blocks = message_blocks(of("content"), Role::User),
+        "user" => read.blocks = message_blocks(of("content")),
         "model_change entry" => read.model = of("model").as_str().map(str::to_owned),
-        "custom" | "custom_message entry" | "hookMessage" => read.blocks = of_host(of("content")),
+        // An extension of pi wrote it.
+        "custom" | "custom_message entry" | "hookMessage" => {
+            read.blocks = message_blocks(of("content"));
+            let blocks = read.blocks.iter_mut();
+            blocks.for_each(|(_, block)| blocks::mark_as_host(block));
+        }
         "assistant" => {
-            read.blocks = message_blocks(of("content"), Role::Assistant);
+            read.blocks = message_blocks(of("content"));
             read.model = of("model").as_str().map(str::to_owned);
             let usage = message.get("usage");
             let total = sum(usage, &["totalTokens"]);
@@ -147,11 +143,11 @@ fn message(message: &Value) -> EntryContent {
             read.answer = Some((tokens, error.map(str::to_owned)));
         }
         "toolResult" => {
-            let blocks = message_blocks(of("content"), Role::User).into_iter();
-            let blocks = blocks.map(|(_, _, block)| block).collect();
+            let blocks = message_blocks(of("content")).into_iter();
+            let blocks = blocks.map(|(_, block)| block).collect();
             let is_error = *of("isError") == Value::Bool(true);
             let result = blocks::result(string("toolCallId"), blocks, is_error);
-            read.blocks.push((0, Role::User, result));
+            read.blocks.push((0, result));
         }
         "bashExecution" if *of("excludeFromContext") != Value::Bool(true) => {
             let text = format!(
@@ -159,10 +155,10 @@ fn message(message: &Value) -> EntryContent {
                 string("command"),
                 string("output")
             );
-            read.blocks = message_blocks(&text.into(), Role::User);
+            read.blocks = message_blocks(&text.into());
         }
         "branchSummary" | "branch_summary entry" | "compactionSummary" | "compaction entry" => {
-            read.blocks = message_blocks(&summarized(string("summary")), Role::User);
+            read.blocks = message_blocks(&summarized(string("summary")));
         }
         _ => {}
     }
@@ -179,19 +175,13 @@ fn summarized(summary: &str) -> Value {
 }
 
 /// Converts a content to blocks of Messages, each with its place.
-fn message_blocks(content: &Value, role: Role) -> Vec<(usize, Role, Value)> {
-    match content {
-        Value::String(text) => blocks::some_text(text)
-            .map(|text| (0, role, text))
-            .into_iter()
-            .collect(),
-        Value::Array(list) => {
-            let list = list.iter().enumerate();
-            list.filter_map(|(at, own)| Some((at, role, block(own)?)))
-                .collect()
-        }
-        _ => Vec::new(),
+fn message_blocks(content: &Value) -> Vec<(usize, Value)> {
+    if let Some(text) = content.as_str().and_then(blocks::some_text) {
+        return vec![(0, text)];
     }
+    let list = content.as_array().into_iter().flatten().enumerate();
+    list.filter_map(|(at, own)| Some((at, block(own)?)))
+        .collect()
 }
 
 /// Converts a block to Messages. Thinking without a signature is omitted, because it cannot be sent back to a
