@@ -5,12 +5,12 @@ use std::collections::BinaryHeap;
 
 use smart_default::SmartDefault;
 
-use super::vocabulary::{Vocabulary, mixed, word};
+use super::vocabulary::Vocabulary;
 
-/// The number of pieces whose counts are cached, a power of two. A new piece replaces an older one.
+/// The number of pieces whose counts are cached. A new piece replaces an older one.
 const KNOWN: usize = 8_192;
-/// The length of the longest cached piece, in bytes.
-const KNOWN_LENGTH: usize = 15;
+/// An odd number without a regular bit pattern.
+const MIX: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Merges the bytes of a piece into tokens.
 ///
@@ -29,10 +29,10 @@ pub(super) struct Merger {
     known: Vec<CachedCount>,
 }
 
-/// A cached piece with its count. The length of the piece is stored after its bytes.
+/// A cached piece with its count.
 #[derive(Clone, Copy, Default)]
 struct CachedCount {
-    piece: (u64, u64),
+    piece: u128,
     count: u64,
 }
 
@@ -49,8 +49,8 @@ impl Merger {
         let Some(key) = key(piece) else {
             return self.merged(piece, vocabulary);
         };
-        let hash = mixed(key.1 ^ mixed(key.0));
-        let at = hash as usize % KNOWN;
+        let hash = (key as u64 ^ (key >> 64) as u64).wrapping_mul(MIX);
+        let at = (hash >> 32) as usize % KNOWN;
         if let Some(known) = self.known.get(at)
             && known.piece == key
         {
@@ -125,12 +125,12 @@ fn rank(piece: &[u8], start: u32, end: usize, vocabulary: &Vocabulary) -> Option
     vocabulary.rank(piece.get(start as usize..end)?)
 }
 
-/// Returns the bytes of a short piece as two numbers, or `None` if the piece is longer.
+/// Returns the bytes of a short piece and its length as a number, or `None` if the piece is longer.
 #[inline]
-fn key(piece: &[u8]) -> Option<(u64, u64)> {
-    if piece.len() > KNOWN_LENGTH {
-        return None;
-    }
-    let (head, tail) = piece.split_at_checked(8).unwrap_or((piece, &[]));
-    Some((word(head), word(tail) | (piece.len() as u64) << 56))
+fn key(piece: &[u8]) -> Option<u128> {
+    let mut key = [0; 16];
+    let (length, bytes) = key.split_last_mut()?;
+    bytes.get_mut(..piece.len())?.copy_from_slice(piece);
+    *length = piece.len() as u8;
+    Some(u128::from_le_bytes(key))
 }
