@@ -257,7 +257,8 @@ impl Run {
         | Entry::ToolResult { message, .. } = &mut entry
             && let Some(message) = Arc::get_mut(message)
         {
-            message.shrink_to_fit();
+            // Texts of a stream have up to twice the memory that they need. A clone has no more.
+            *message = message.clone();
         }
         match self.state.absorb(&entry) {
             Ok(()) => self.queue.push_back(Step::Record(entry)),

@@ -1,6 +1,6 @@
 //! Measures the memory that messages take in this process.
 
-use crate::message::{File, Image, Message, Opaque, Part, Source, ToolCall};
+use crate::message::{Message, Opaque, Part, Source, ToolCall};
 
 impl Message {
     /// Returns the memory that the message takes in bytes, itself included: its texts and data with
@@ -10,10 +10,10 @@ impl Message {
     /// use plimsoll_context::Message;
     /// let mut text = String::with_capacity(1_000);
     /// text.push_str("short");
-    /// let mut message = Message::user(text);
+    /// let message = Message::user(text);
     /// assert!(message.allocated() >= 1_000);
-    /// message.shrink_to_fit();
-    /// assert!(message.allocated() < 400);
+    /// // A clone has exactly the memory that it needs.
+    /// assert!(message.clone().allocated() < 400);
     /// ```
     #[must_use]
     pub fn allocated(&self) -> usize {
@@ -25,23 +25,6 @@ impl Message {
             Self::Notice { text } | Self::Summary { text } => text.capacity(),
         };
         size_of::<Self>() + heap
-    }
-
-    /// Frees allocated memory that is not used.
-    ///
-    /// Strings that grow piece by piece, as those of a stream or of a JSON serializer, have up to
-    /// twice the memory that they need.
-    pub fn shrink_to_fit(&mut self) {
-        match self {
-            Self::System { parts } | Self::User { parts } | Self::Assistant { parts } => {
-                shrink(parts);
-            }
-            Self::ToolResult(result) => {
-                result.call.0.shrink_to_fit();
-                shrink(&mut result.parts);
-            }
-            Self::Notice { text } | Self::Summary { text } => text.shrink_to_fit(),
-        }
     }
 }
 
@@ -75,33 +58,5 @@ fn heap_of(part: &Part) -> usize {
             opaque,
         }) => id.0.capacity() + name.capacity() + arguments.capacity() + of_option(opaque),
         Part::Opaque(opaque) => of_opaque(opaque),
-    }
-}
-
-fn shrink(parts: &mut Vec<Part>) {
-    parts.shrink_to_fit();
-    let opaque = |opaque: &mut Opaque| {
-        opaque.origin.shrink_to_fit();
-        opaque.data.shrink_to_fit();
-    };
-    for part in parts {
-        match part {
-            Part::Text { text } => text.shrink_to_fit(),
-            Part::Image(Image { source, .. }) | Part::File(File { source, .. }) => match source {
-                Source::Url { url } => url.shrink_to_fit(),
-                Source::Data { base64, .. } => base64.shrink_to_fit(),
-            },
-            Part::Thinking(thinking) => {
-                thinking.text.shrink_to_fit();
-                thinking.opaque.iter_mut().for_each(opaque);
-            }
-            Part::ToolCall(call) => {
-                call.id.0.shrink_to_fit();
-                call.name.shrink_to_fit();
-                call.arguments.shrink_to_fit();
-                call.opaque.iter_mut().for_each(opaque);
-            }
-            Part::Opaque(whole) => opaque(whole),
-        }
     }
 }
