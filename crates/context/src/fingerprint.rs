@@ -11,7 +11,7 @@ use crate::message::Message;
 /// 128 bits of BLAKE3 over the JSON of messages: the chance that any two of 2³²
 /// collide is 2⁻⁶⁴.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Fingerprint([u8; 16]);
+pub struct Fingerprint(u128);
 
 impl Fingerprint {
     /// Returns the fingerprint of messages, in order.
@@ -25,13 +25,13 @@ impl Fingerprint {
         }
         let mut bytes = [0; 16];
         hasher.finalize_xof().fill(&mut bytes);
-        Self(bytes)
+        Self(u128::from_be_bytes(bytes))
     }
 }
 
 impl fmt::Display for Fingerprint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        write!(f, "{:032x}", self.0)
     }
 }
 
@@ -45,16 +45,10 @@ impl<'de> Deserialize<'de> for Fingerprint {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error;
         let text = String::deserialize(deserializer)?;
+        let is_hex = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u128::from_str_radix(&text, 16).ok().filter(|_| is_hex);
         let wrong = || D::Error::custom("expected 32 hexadecimal digits");
-        if text.len() != 32 || !text.is_ascii() {
-            return Err(wrong());
-        }
-        let mut bytes = [0; 16];
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            let digits = text.get(2 * at..2 * at + 2).ok_or_else(wrong)?;
-            *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
-        }
-        Ok(Self(bytes))
+        number.map(Self).ok_or_else(wrong)
     }
 }
 
