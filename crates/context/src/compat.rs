@@ -229,23 +229,17 @@ impl ContextConfig {
     /// Returns all errors in the configuration, with the conflicting numbers.
     #[must_use]
     pub fn faults(&self) -> Vec<SettingFault> {
-        let compaction = &self.compaction;
-        let mut faults = Vec::new();
-        let mut fault =
-            |bad: bool, settings: &'static [&'static str], text: &dyn Fn() -> String| {
-                if bad {
-                    faults.push(SettingFault::new(settings, text()));
-                }
-            };
-        for (settings, is_zero) in [
+        let (compaction, none) = (&self.compaction, Some(Tokens::ZERO));
+        let (at, below) = (
+            compaction.compact_at_pct,
+            compaction.compact_budget_threshold_pct,
+        );
+        let zeros = SettingFault::zeros([
             (
                 &["context.max_context_tokens"],
                 self.max_context_tokens == Tokens::ZERO,
             ),
-            (
-                &["compaction.compact_at_pct"],
-                compaction.compact_at_pct == Ppm(0),
-            ),
+            (&["compaction.compact_at_pct"], at == Ppm(0)),
             (
                 &["compaction.keep_recent_turns"],
                 compaction.keep_recent_turns == 0,
@@ -258,86 +252,75 @@ impl ContextConfig {
                 &["compaction.tool_output_max_lines"],
                 compaction.tool_output_max_lines == 0,
             ),
-            (
-                &["compaction.trigger"],
-                compaction.trigger == Some(Tokens::ZERO),
-            ),
-            (
-                &["compaction.target"],
-                compaction.target == Some(Tokens::ZERO),
-            ),
-        ] {
-            let [path] = settings;
-            let (_, name) = path.split_once('.').unwrap_or(("", path));
-            fault(is_zero, settings, &|| {
-                format!("{name} is 0; give more than that")
-            });
-        }
-        let (at, below) = (
-            compaction.compact_at_pct,
-            compaction.compact_budget_threshold_pct,
-        );
-        for (settings, name, ppm) in [
-            (&["compaction.compact_at_pct"], "compact_at_pct", at),
-            (
-                &["compaction.compact_budget_threshold_pct"],
-                "compact_budget_threshold_pct",
-                below,
-            ),
-        ] {
-            let fraction = fraction(ppm);
-            fault(ppm > Ppm::ONE, settings, &|| {
-                format!("{name} is {fraction}; give a fraction from 0 to 1, such as 0.9")
-            });
-        }
-        let shares_are_good = at <= Ppm::ONE && below <= Ppm::ONE && at > Ppm(0);
-        let max = self.max_context_tokens;
-        let trigger = compaction.explicit_trigger();
+            (&["compaction.trigger"], compaction.trigger == none),
+            (&["compaction.target"], compaction.target == none),
+        ]);
+        let mut faults: Vec<SettingFault> = zeros.collect();
+        let mut fault = |bad: bool, settings: &'static [&'static str], text: String| {
+            if bad {
+                faults.push(SettingFault::new(settings, text));
+            }
+        };
         let shares = &[
             "compaction.compact_at_pct",
             "compaction.compact_budget_threshold_pct",
         ];
-        fault(shares_are_good && at <= below, shares, &|| {
-            let (at, below) = (fraction(at), fraction(below));
+        let named = format!(
+            "compact_at_pct is {} and compact_budget_threshold_pct {}",
+            fraction(at),
+            fraction(below)
+        );
+        let are_fractions = at <= Ppm::ONE && below <= Ppm::ONE;
+        fault(
+            !are_fractions,
+            shares,
+            format!("{named}; give fractions from 0 to 1"),
+        );
+        let shares_are_good = are_fractions && at > Ppm(0);
+        fault(
+            shares_are_good && at <= below,
+            shares,
             format!(
-                "compact_at_pct ({at}) is not above compact_budget_threshold_pct ({below}), so \
-                 every request would be compacted; raise the first or lower the second"
-            )
-        });
+                "{named}, so every request would be compacted; raise the first above the second"
+            ),
+        );
+        let max = self.max_context_tokens;
+        let trigger = compaction.explicit_trigger();
         let full = max.share(Ppm(at.0.saturating_sub(below.0)));
         let reserved = self.system_prompt_tokens;
         fault(
             trigger.is_none() && full > Tokens::ZERO && full <= reserved && shares_are_good,
             &["context.max_context_tokens", "context.system_prompt_tokens"],
-            &|| {
-                format!(
-                    "every request would be compacted: {full} of max_context_tokens ({max}) may \
-                     be used, and system_prompt_tokens ({reserved}) takes it all; raise \
-                     max_context_tokens or lower system_prompt_tokens"
-                )
-            },
-        );
-        let sizes = &["context.max_context_tokens", "compaction.trigger"];
-        fault(trigger.is_some_and(|trigger| trigger > max), sizes, &|| {
-            let trigger = trigger.unwrap_or_default();
             format!(
-                "the trigger ({trigger}) is above max_context_tokens ({max}); compaction would never fire"
-            )
-        });
+                "every request would be compacted: {full} of max_context_tokens ({max}) may be \
+                 used, and system_prompt_tokens ({reserved}) takes it all; raise \
+                 max_context_tokens or lower system_prompt_tokens"
+            ),
+        );
+        let above = trigger.filter(|trigger| *trigger > max);
+        fault(
+            above.is_some(),
+            &["context.max_context_tokens", "compaction.trigger"],
+            format!(
+                "the trigger ({}) is above max_context_tokens ({max}); compaction would never fire",
+                above.unwrap_or_default()
+            ),
+        );
         let fires = self.thresholds(Tokens::ZERO, None).fires_above;
-        if let Some(target) = compaction.target {
-            let sizes = &[
+        let target = compaction.target.filter(|target| *target >= fires);
+        fault(
+            fires > Tokens::ZERO && target.is_some(),
+            &[
                 "compaction.trigger",
                 "compaction.target",
                 "context.max_context_tokens",
-            ];
-            fault(fires > Tokens::ZERO && target >= fires, sizes, &|| {
-                format!(
-                    "the trigger ({fires}) is not above the target ({target}); a compaction must \
-                     end below its trigger"
-                )
-            });
-        }
+            ],
+            format!(
+                "the trigger ({fires}) is not above the target ({}); a compaction must end below \
+                 its trigger",
+                target.unwrap_or_default()
+            ),
+        );
         faults
     }
 

@@ -62,7 +62,7 @@ fn bad_values_are_refused_with_their_numbers_all_at_once() {
         ),
         (
             json!({"compaction": {"compact_at_pct": 0.05, "compact_budget_threshold_pct": 0.9}}),
-            vec!["(0.05)", "(0.9)"],
+            vec!["compact_at_pct is 0.05", "compact_budget_threshold_pct 0.9"],
         ),
         (
             json!({"compaction": {"trigger": 20_000, "target": 30_000}}),
