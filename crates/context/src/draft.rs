@@ -7,8 +7,9 @@
 mod removal;
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::budget::Budget;
@@ -22,7 +23,6 @@ use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;
-use removal::{Removal, RemovedRuns};
 
 /// The maximum number of tokens that two texts count more together than apart.
 const NOTE_SEAM: Tokens = Tokens(2);
@@ -39,9 +39,8 @@ pub struct Draft<'a> {
     changes: BTreeMap<usize, Change>,
     /// The tokens of all remaining messages, without the markers of new gaps.
     left: Tokens,
-    /// The runs of removed messages.
-    runs: RemovedRuns,
-    removals: OnceCell<Vec<Removal>>,
+    /// The size of these markers, until another message is removed or restored.
+    markers: Cell<Option<Tokens>>,
     due: bool,
     stages: Vec<String>,
     wants: Option<SummaryRange>,
@@ -73,8 +72,7 @@ impl<'a> Draft<'a> {
             structure: OnceCell::new(),
             changes: BTreeMap::new(),
             left: transcript.tokens(),
-            runs: RemovedRuns::default(),
-            removals: OnceCell::new(),
+            markers: Cell::default(),
             due: false,
             stages: Vec::new(),
             wants: None,
@@ -128,19 +126,39 @@ impl<'a> Draft<'a> {
 
     /// Returns the size of the view with the edits so far, including the markers of new gaps.
     ///
-    /// O(number of gaps).
+    /// O(number of edits) after a message was removed or restored.
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.left + self.markers()
     }
 
+    /// Checks whether the view has at most these tokens. The markers of new gaps are only counted if
+    /// the rest fits.
+    pub(crate) fn is_within(&self, target: Tokens) -> bool {
+        self.left <= target && self.tokens() <= target
+    }
+
     /// Returns the size of the markers of new gaps.
     pub(crate) fn markers(&self) -> Tokens {
-        let weigh = |run| {
-            let gap = Removal::gap(self.removals(), run);
-            self.counter().message(&gap.message())
-        };
-        self.runs.markers(weigh)
+        let weigh = |run| self.counter().message(&self.gap(run).message());
+        let counted = || self.removed_runs().into_iter().map(weigh).sum();
+        let markers = self.markers.get().unwrap_or_else(counted);
+        self.markers.set(Some(markers));
+        markers
+    }
+
+    /// Returns the runs of removed messages, in order.
+    fn removed_runs(&self) -> Vec<Range<usize>> {
+        let removed = self.changes.iter();
+        let removed = removed.filter(|(_, change)| matches!(change, Change::Dropped));
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        for (at, _) in removed {
+            match runs.last_mut() {
+                Some(run) if run.end == *at => run.end += 1,
+                _ => runs.push(*at..*at + 1),
+            }
+        }
+        runs
     }
 
     /// Checks whether the view exceeds its trigger, or did so when an earlier stage asked.
@@ -324,7 +342,7 @@ impl<'a> Draft<'a> {
     fn cover(&mut self, exchanges: &[usize], text: impl AsRef<str>) -> Tokens {
         let covers = self.positions(exchanges);
         let to = Message::Summary {
-            text: self.gap(&covers).with_summary(text.as_ref()),
+            text: self.gap(covers.iter().copied()).with_summary(text.as_ref()),
         };
         let tokens = self.counter().message(&to);
         let weight: Tokens = covers
@@ -355,7 +373,7 @@ impl<'a> Draft<'a> {
     /// frame around it and the line that says how many messages it replaces.
     #[must_use]
     pub fn summary_frame(&self, exchanges: &[usize]) -> Tokens {
-        let gap = self.gap(&self.positions(exchanges));
+        let gap = self.gap(self.positions(exchanges));
         let note = self.counter().text(&gap.with_summary(""));
         MESSAGE_OVERHEAD + SUMMARY_FRAME + note + NOTE_SEAM
     }
@@ -394,8 +412,8 @@ impl<'a> Draft<'a> {
             return None;
         }
         let mut edits: Vec<(usize, Edit)> = Vec::new();
-        for run in self.runs.iter() {
-            let message = Removal::gap(self.removals(), run.clone()).message();
+        for run in self.removed_runs() {
+            let message = self.gap(run.clone()).message();
             let marker = Rendition {
                 tokens: self.counter().message(&message),
                 message: Arc::new(message),
@@ -436,7 +454,8 @@ impl<'a> Draft<'a> {
         self.wants.take()
     }
 
-    fn positions(&self, exchanges: &[usize]) -> Vec<usize> {
+    /// Returns the positions of the items of exchanges.
+    pub(crate) fn positions(&self, exchanges: &[usize]) -> Vec<usize> {
         let found = exchanges.iter().filter_map(|at| self.exchanges().get(*at));
         found.flat_map(|exchange| exchange.at.clone()).collect()
     }
@@ -453,15 +472,23 @@ impl<'a> Draft<'a> {
         items.iter().any(|item| item.pin.is_some())
     }
 
-    fn removals(&self) -> &[Removal] {
-        self.removals
-            .get_or_init(|| Removal::of(self.items(), self.context.recall))
-    }
-
     /// Returns the gap that the removal of these items leaves.
-    fn gap(&self, positions: &[usize]) -> Gap {
-        let removals = self.removals();
-        Removal::gap_of(positions.iter().filter_map(|at| removals.get(*at)))
+    ///
+    /// Only an unbroken range is offered for recall: an id in the middle of the range that is not to
+    /// be recalled would be a false promise.
+    fn gap(&self, positions: impl IntoIterator<Item = usize>) -> Gap {
+        let (mut messages, mut recall) = (0_u64, None);
+        let items = positions.into_iter().filter_map(|at| self.items().get(at));
+        for gap in items.map(|item| removal::gap(item, self.context.recall)) {
+            messages = messages.saturating_add(gap.messages);
+            recall = gap
+                .recall
+                .map(|(first, last)| (recall.map_or(first, |(first, _)| first), last));
+        }
+        Gap {
+            messages: messages.max(1),
+            recall,
+        }
     }
 
     fn structure(&self) -> &Structure {

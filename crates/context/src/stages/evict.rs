@@ -33,25 +33,21 @@ impl Stage for Evict {
         if !draft.is_due(budget) {
             return;
         }
-        // Without markers, which are only counted when the target seems to be reached.
-        let mut left: Tokens = match self {
-            Self::Hopeless => (0..draft.items().len()).map(|at| least(draft, at)).sum(),
-            Self::Oldest => draft.tokens().minus(draft.markers()),
-        };
+        let items = 0..draft.items().len();
+        let mut hopeless: Tokens = items.map(|at| least(draft, at)).sum();
         for together in draft.removable(budget.target) {
-            if left <= budget.target && left + draft.markers() <= budget.target {
+            let is_enough = match self {
+                Self::Hopeless => {
+                    hopeless <= budget.target && hopeless + draft.markers() <= budget.target
+                }
+                Self::Oldest => draft.is_within(budget.target),
+            };
+            if is_enough {
                 return;
             }
-            let exchanges = together
-                .iter()
-                .filter_map(|index| draft.exchanges().get(*index));
-            let positions = exchanges.flat_map(|exchange| exchange.at.clone());
-            let least: Tokens = positions.map(|at| least(draft, at)).sum();
-            let freed = draft.drop_exchanges(&together);
-            left = left.minus(match self {
-                Self::Hopeless => least,
-                Self::Oldest => freed,
-            });
+            let removed = draft.positions(&together).into_iter();
+            hopeless = hopeless.minus(removed.map(|at| least(draft, at)).sum());
+            draft.drop_exchanges(&together);
         }
     }
 }

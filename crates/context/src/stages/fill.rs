@@ -6,7 +6,7 @@ use crate::draft::Draft;
 use crate::message::Message;
 use crate::plan::Trigger;
 use crate::policy::Stage;
-use crate::stages::fit::{LEAST_RESULT, level};
+use crate::stages::fit::{LEAST_RESULT, shorten_to_level};
 use crate::tokens::{Ppm, Tokens};
 use crate::truncate;
 
@@ -79,44 +79,17 @@ pub(super) fn is_mostly_free(view: Tokens, target: Tokens) -> bool {
 /// Shortens the largest messages of these exchanges so that the view fits, if possible: results
 /// before texts. `may_empty` allows replacing results by their markers.
 pub(super) fn shorten(draft: &mut Draft<'_>, exchanges: &[usize], target: Tokens, may_empty: bool) {
-    let found = exchanges
-        .iter()
-        .filter_map(|index| draft.exchanges().get(*index));
-    let positions: Vec<usize> = found.flat_map(|exchange| exchange.at.clone()).collect();
     let is_result = |at: &usize| {
         let item = draft.items().get(*at);
         item.is_some_and(|item| matches!(*item.message, Message::ToolResult(_)))
     };
-    let (results, texts): (Vec<usize>, Vec<usize>) = positions.into_iter().partition(is_result);
-    shorten_to_level(draft, &results, target);
+    let positions = draft.positions(exchanges).into_iter();
+    let (results, texts): (Vec<usize>, Vec<usize>) = positions.partition(is_result);
+    shorten_to_level(draft, &results, target, LEAST_RESULT);
     if may_empty {
         empty(draft, &results, target);
     }
-    shorten_to_level(draft, &texts, target);
-}
-
-/// Shortens the largest of these messages to one level at which the view fits, but not below
-/// [`LEAST_RESULT`].
-fn shorten_to_level(draft: &mut Draft<'_>, positions: &[usize], target: Tokens) {
-    if draft.tokens() <= target {
-        return;
-    }
-    let weight = |at: &usize| draft.current(*at).map(|(_, weight)| weight);
-    let weights: Vec<Tokens> = positions.iter().filter_map(weight).collect();
-    let rest = draft.tokens().minus(weights.iter().copied().sum());
-    let level = level(weights, target.minus(rest)).max(LEAST_RESULT);
-    for at in positions {
-        let Some((message, weight)) = draft.current(*at) else {
-            continue;
-        };
-        if weight <= level {
-            continue;
-        }
-        let marker = draft.marker(*at);
-        if let Some(short) = truncate::text_in_tokens(message, level, draft.counter(), &marker) {
-            draft.shrink(*at, short);
-        }
-    }
+    shorten_to_level(draft, &texts, target, LEAST_RESULT);
 }
 
 /// Replaces these results by their markers, the oldest first, until the view fits.

@@ -57,7 +57,11 @@ impl Stage for Fit {
             ),
             Self::Results | Self::Everything => (0, LEAST_RESULT),
         };
-        level_results(draft, budget.limit, from, least);
+        let is_result =
+            |at: &usize| matches!(draft.current(*at), Some((Message::ToolResult(_), _)));
+        let results = shrinkable(draft).into_iter().map(|(at, _)| at);
+        let results: Vec<usize> = results.filter(|at| *at >= from && is_result(at)).collect();
+        shorten_to_level(draft, &results, budget.limit, least);
         if *self == Self::Everything {
             cut_texts(draft, budget.limit);
         }
@@ -88,32 +92,34 @@ fn restore_small_turns(draft: &mut Draft<'_>, limit: Tokens) -> Vec<usize> {
     restored
 }
 
-/// Reduces all results from position `from` on to one level, chosen so that the view just fits: the
-/// largest are cut first, and none below `least`.
-fn level_results(draft: &mut Draft<'_>, limit: Tokens, from: usize, least: Tokens) {
-    let mut results = shrinkable(draft);
-    let is_result = |at: usize| matches!(draft.current(at), Some((Message::ToolResult(_), _)));
-    results.retain(|(at, _)| *at >= from && is_result(*at));
-    let rest = draft
-        .tokens()
-        .minus(results.iter().map(|(_, weight)| *weight).sum());
-    let weights: Vec<Tokens> = results.iter().map(|(_, weight)| *weight).collect();
+/// Shortens the largest of these messages to one level, chosen so that the view just fits, but none
+/// below `least`.
+pub(super) fn shorten_to_level(
+    draft: &mut Draft<'_>,
+    positions: &[usize],
+    limit: Tokens,
+    least: Tokens,
+) {
+    if draft.tokens() <= limit {
+        return;
+    }
+    let weight = |at: &usize| draft.current(*at).map(|(_, weight)| weight);
+    let weights: Vec<Tokens> = positions.iter().filter_map(weight).collect();
+    let rest = draft.tokens().minus(weights.iter().copied().sum());
     let level = level(weights, limit.minus(rest)).max(least);
-    results.retain(|(_, weight)| *weight > level);
-    for (at, _) in results {
-        let Some((Message::ToolResult(result), _)) = draft.current(at) else {
+    for at in positions {
+        let Some((message, _)) = draft.current(*at).filter(|(_, weight)| *weight > level) else {
             continue;
         };
-        if let Some(short) =
-            truncate::result_in_tokens(result, level, draft.counter(), &draft.marker(at))
-        {
-            draft.shrink(at, short);
+        let marker = draft.marker(*at);
+        if let Some(short) = truncate::text_in_tokens(message, level, draft.counter(), &marker) {
+            draft.shrink(*at, short);
         }
     }
 }
 
 /// Returns the highest level at which `sum(min(weight, level)) <= room`.
-pub(super) fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
+fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
     weights.sort_unstable();
     let mut room = room;
     let mut left = weights.len() as u64;

@@ -39,10 +39,7 @@ impl Stage for HistoryLimit {
             if left as u64 <= most {
                 return;
             }
-            let exchanges = together
-                .iter()
-                .filter_map(|index| draft.exchanges().get(*index));
-            left -= exchanges.map(|exchange| exchange.at.len()).sum::<usize>();
+            left -= draft.positions(&together).len();
             draft.drop_exchanges(&together);
         }
     }

@@ -107,7 +107,7 @@ impl Prune {
             prune_task(draft, config.pruned_tool_result_max_bytes);
         }
         for at in old.iter().copied() {
-            if draft.tokens() <= target {
+            if draft.is_within(target) {
                 return;
             }
             let Some((Message::ToolResult(result), _)) = draft.current(at) else {

@@ -104,7 +104,7 @@ impl Sections {
             return;
         };
         for together in draft.removable(budget.target) {
-            if draft.tokens() <= budget.target || together.iter().any(|index| index >= end) {
+            if draft.is_within(budget.target) || together.iter().any(|index| index >= end) {
                 return;
             }
             let is_summary = |index: &usize| {

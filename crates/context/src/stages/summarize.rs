@@ -301,13 +301,8 @@ fn is_talk(messages: &[&Message], weight: Tokens) -> bool {
 
 /// Returns the messages of these exchanges.
 fn messages<'d>(draft: &'d Draft<'_>, chosen: &[usize]) -> Vec<&'d Message> {
-    let items = draft.items();
-    let at = chosen
-        .iter()
-        .filter_map(|index| draft.exchanges().get(*index));
-    let items = at
-        .filter_map(|exchange| items.get(exchange.at.clone()))
-        .flatten();
+    let positions = draft.positions(chosen).into_iter();
+    let items = positions.filter_map(|at| draft.items().get(at));
     items.map(|item| item.message.as_ref()).collect()
 }
 
