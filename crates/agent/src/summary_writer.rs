@@ -96,7 +96,7 @@ impl SummaryWriter {
             system,
             tools: Arc::from([]),
             hosted_tools: Arc::default(),
-            messages: [Message::user(text)].into_iter().collect(),
+            messages: Arc::new(vec![Arc::new(Message::user(text))]),
             dynamic_context: None,
             tool_choice: ToolChoice::None,
             max_output: Some(self.max_output()),

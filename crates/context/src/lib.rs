@@ -25,7 +25,6 @@ mod hosted_tool;
 mod item;
 mod memory;
 mod message;
-mod message_list;
 mod nearest;
 mod plan;
 mod plan_price;
@@ -70,9 +69,8 @@ pub use handover::{
 pub use hosted_tool::HostedTool;
 pub use item::{Form, Item, Pin, Seq};
 pub use message::{
-    CallId, File, Image, Message, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
+    CallId, File, Image, Message, MessageList, Opaque, Part, Source, Thinking, ToolCall, ToolResult,
 };
-pub use message_list::{MessageIter, MessageList};
 pub use nearest::{nearest, snake_case};
 pub use plan::{
     Edit, Plan, PlanContext, PlanError, ReadySummary, Recall, Rendition, SeqRange, SummaryRange,

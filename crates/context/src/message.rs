@@ -1,7 +1,13 @@
 //! [`Message`] and [`Part`]: the content of a session, independent of any provider's format. `wire`
 //! converts messages to the formats of providers.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
+
+/// The messages of a view, shared with the request made from it. A view that grows while such a request
+/// exists copies one pointer for each message.
+pub type MessageList = Arc<Vec<Arc<Message>>>;
 
 /// One message of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

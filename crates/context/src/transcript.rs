@@ -6,8 +6,7 @@ use std::sync::Arc;
 use crate::counter::TokenCounter;
 use crate::exchange::Exchange;
 use crate::item::{Form, Item, Pin, Seq};
-use crate::message::Message;
-use crate::message_list::MessageList;
+use crate::message::{Message, MessageList};
 use crate::plan::{Edit, Plan, PlanError, Recall, Rendition, SeqRange};
 use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
@@ -61,7 +60,7 @@ impl Transcript {
         if message.is_system() {
             self.instructions += tokens;
         }
-        self.messages.push(Arc::clone(&message));
+        Arc::make_mut(&mut self.messages).push(Arc::clone(&message));
         self.items.push(Item {
             seq,
             message,
@@ -271,10 +270,10 @@ impl Transcript {
 
     /// Updates the messages from the first changed position on.
     fn take_messages(&mut self, first: usize) {
-        self.messages.truncate(first);
         let changed = self.items.get(first..).unwrap_or_default().iter();
-        let changed = changed.map(|item| Arc::clone(&item.message));
-        self.messages.extend(changed);
+        let messages = Arc::make_mut(&mut self.messages);
+        messages.truncate(first);
+        messages.extend(changed.map(|item| Arc::clone(&item.message)));
     }
 
     fn position(&self, seq: Seq) -> Option<usize> {

@@ -42,7 +42,7 @@
 
 pub use plimsoll_agent::{CountTokens, Expects, Failure, Request, Sampling, ToolChoice};
 pub use plimsoll_context::{
-    CallId, File, HostedTool, Image, MessageIter, MessageList, Opaque, Reply, Source, StopReason,
-    Thinking, ToolSpec,
+    CallId, File, HostedTool, Image, MessageList, Opaque, Reply, Source, StopReason, Thinking,
+    ToolSpec,
 };
 pub use plimsoll_core::Secret;

@@ -97,7 +97,7 @@ impl RejectedReasoning {
                 _ => Arc::clone(message),
             });
         Cow::Owned(Request {
-            messages: messages.collect(),
+            messages: Arc::new(messages.collect()),
             ..request.clone()
         })
     }

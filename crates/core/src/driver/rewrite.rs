@@ -18,7 +18,7 @@ pub(super) async fn rewrite(session: &mut Session, request: &mut Request) {
     if !session.parts.hooks.has(HookPoint::TransformContext) {
         return;
     }
-    let messages: Messages = request.messages.iter().cloned().collect();
+    let messages = Messages::clone(&request.messages);
     let outcome = call(session, HookInput::TransformContext { messages }).await;
     let Some(HookOutcome {
         input: HookInput::TransformContext { messages },

@@ -24,7 +24,7 @@ pub(super) fn request(level: Option<ThinkingLevel>, messages: Vec<Message>) -> R
         system: "Be brief.".into(),
         hosted_tools: Arc::default(),
         tools: vec![read].into(),
-        messages: messages.into_iter().collect(),
+        messages: Arc::new(messages.into_iter().map(Arc::new).collect()),
         dynamic_context: None,
         tool_choice: ToolChoice::Auto,
         max_output: None,

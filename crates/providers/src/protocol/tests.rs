@@ -81,7 +81,7 @@ fn request(parts: Vec<Part>) -> Request {
         system: "".into(),
         hosted_tools: Arc::default(),
         tools: [].into(),
-        messages: messages.into_iter().map(Arc::new).collect(),
+        messages: Arc::new(messages.into_iter().map(Arc::new).collect()),
         dynamic_context: None,
         tool_choice: plimsoll_agent::ToolChoice::Auto,
         max_output: None,
@@ -125,7 +125,7 @@ fn a_note_stands_for_each_image_where_the_user_says_that_it_takes_none() {
 #[test]
 fn what_the_user_says_of_thinking_is_sent_to_a_claude() {
     let mut request = request(vec![Part::text("hi")]);
-    request.messages.truncate(1);
+    Arc::make_mut(&mut request.messages).truncate(1);
     let sent = |model: &str, row: &str| {
         let body = sent(model, row, &request);
         let kind = body["thinking"]["type"].as_str().map(str::to_owned);

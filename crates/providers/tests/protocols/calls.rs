@@ -13,6 +13,7 @@
 //! decides, and the body; then the pieces and the reply, or the failure.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_agent::{Failure, Request, ToolChoice};
@@ -141,9 +142,9 @@ impl Calls {
         let mut grown = answered(&self.request, self.last.as_ref().unwrap());
         let kept = grown.messages.iter();
         let kept: Vec<Message> = kept.map(|message| read(json!(**message))).collect();
-        grown.messages = kept.into_iter().collect();
+        grown.messages = Arc::new(kept.into_iter().map(Arc::new).collect());
         if !question.is_empty() {
-            grown.messages.push(Message::user(question).into());
+            Arc::make_mut(&mut grown.messages).push(Message::user(question).into());
         }
         self.request = grown;
     }

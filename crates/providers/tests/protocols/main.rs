@@ -119,7 +119,7 @@ fn request_of(messages: impl IntoIterator<Item = Message>) -> Request {
         system: "Be brief.".into(),
         hosted_tools: Arc::default(),
         tools: vec![tool("read"), tool("look")].into(),
-        messages: messages.into_iter().map(Arc::new).collect(),
+        messages: Arc::new(messages.into_iter().map(Arc::new).collect()),
         dynamic_context: Some("It is late.".into()),
         tool_choice: ToolChoice::Auto,
         max_output: Some(Tokens(6_000)),
@@ -141,10 +141,10 @@ fn answered(request: &Request, reply: &Reply) -> Request {
         parts: reply.parts.clone(),
     };
     let calls: Vec<CallId> = said.calls().map(|call| call.id.clone()).collect();
-    request.messages.push(Arc::new(said));
+    Arc::make_mut(&mut request.messages).push(Arc::new(said));
     for (at, id) in calls.into_iter().enumerate() {
         let result = Message::result(id, format!("result {at}"));
-        request.messages.push(Arc::new(result));
+        Arc::make_mut(&mut request.messages).push(Arc::new(result));
     }
     request
 }

@@ -69,7 +69,7 @@ fn request() -> Request {
             schema: serde_json::json!({"type": "object"}),
         }]
         .into(),
-        messages: messages.into_iter().map(Arc::new).collect(),
+        messages: Arc::new(messages.into_iter().map(Arc::new).collect()),
         dynamic_context: Some("It is late.".into()),
         tool_choice: ToolChoice::Auto,
         max_output: Some(Tokens(500)),

@@ -203,7 +203,7 @@ fn kept(stage: &Stage) {
             let there = sent.request.messages.iter().any(|one| one == said);
             assert!(there, "what was pinned at {seq} is not sent");
         }
-        for message in &sent.request.messages {
+        for message in sent.request.messages.iter() {
             for id in offered(&message.text()) {
                 assert!(
                     said.transcript().get(Seq(id)).is_some(),

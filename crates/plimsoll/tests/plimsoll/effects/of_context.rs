@@ -29,7 +29,7 @@ fn digests(seen: &SceneOutcome) -> bool {
 /// The longest text between a heading of a summary and its end.
 fn summary_of(seen: &SceneOutcome) -> usize {
     let requests = seen.turns();
-    let messages = requests.iter().flat_map(|request| &request.messages);
+    let messages = requests.iter().flat_map(|request| request.messages.iter());
     let summaries =
         messages.filter(|message| matches!(***message, plimsoll::Message::Summary { .. }));
     summaries
