@@ -4,7 +4,7 @@ use std::fmt;
 
 use plimsoll_context::{Money, Usage};
 
-use crate::ledger::LimitKind;
+use crate::limits::LimitKind;
 use crate::notice::refusal;
 use crate::outcome::EndReason;
 use crate::spend::{Cost, Spend};

@@ -10,10 +10,11 @@ use plimsoll_context::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::LimitKind;
-use crate::outcome::{EndReason, Outcome, is_default};
+use crate::ledger::Ledger;
+use crate::limits::LimitKind;
+use crate::outcome::{EndReason, Outcome};
 use crate::setup::RunConfigSnapshot;
-use crate::spend::{Cost, Spend};
+use crate::spend::{Cost, Spend, is_default};
 
 /// The version of the log's format, recorded in the first entry.
 pub const LOG_FORMAT: u32 = 1;
@@ -72,6 +73,32 @@ impl Entry {
             },
             _ => none,
         }
+    }
+}
+
+impl Ledger {
+    /// Adds the usage of an entry.
+    pub(crate) fn add(&mut self, entry: &Entry, spend: Spend) {
+        self.usage = self.usage.combine(spend.usage);
+        self.estimated = self.estimated.combine(spend.estimated);
+        self.cost_accumulated = self.cost_accumulated.combine(spend.cost);
+        self.turns += spend.turns;
+        self.tool_calls = self.tool_calls.saturating_add(spend.tool_calls);
+        let all = spend.usage.combine(spend.estimated);
+        match entry {
+            Entry::Reply { .. } => {
+                self.tokens_used += self.counts(all.processed()) + all.output;
+                self.newest = all.total_tokens();
+                return;
+            }
+            Entry::ToolResult { spent, .. } => self.of_tools = self.of_tools.combine(*spent),
+            Entry::Summarized { usage, .. } => {
+                self.summary_usage = self.summary_usage.combine(*usage);
+            }
+            _ => {}
+        }
+        // Beside the run's own answered calls, each token counts in full.
+        self.tokens_used += all.total_tokens();
     }
 }
 

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::doom_loop::{LoopConsequence, Repetition};
 use crate::entry::{BranchRecord, Waiting};
-use crate::outcome::{Outcome, is_default};
+use crate::outcome::Outcome;
 use crate::setup::{RunConfigSnapshot, TurnTrigger};
-use crate::spend::Spend;
+use crate::spend::{Spend, is_default};
 
 /// The version of the JSON form of events. It is incremented when a field is renamed, removed or gets
 /// another meaning, not when a field or an event is added.

@@ -5,8 +5,8 @@
 
 use plimsoll_context::{Money, Ppm, PriceSheet, Tokens, Usage};
 
-use crate::ledger::LimitKind;
 use crate::limits::CountTokens;
+use crate::limits::LimitKind;
 use crate::outcome::EndReason;
 use crate::request::Request;
 use crate::run::Run;

@@ -5,13 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{Bytes, Money, Ppm, Tokens, Usage};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantArray};
+use plimsoll_context::{Bytes, Ppm, Tokens, Usage};
+use strum::VariantArray;
 
-use crate::entry::Entry;
-use crate::limits::{CountTokens, ExecutionLimits};
+use crate::limits::{CountTokens, ExecutionLimits, LimitKind};
 use crate::outcome::EndReason;
 use crate::spend::{Amounts, Cost, Spend};
 
@@ -72,64 +69,6 @@ pub struct Ledger {
 /// The name of [`Ledger`] in phi-core.
 pub type ExecutionTracker = Ledger;
 
-/// A kind of limit, in the order in which limits are checked.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    Serialize,
-    Deserialize,
-    JsonSchema,
-    IntoStaticStr,
-    VariantArray,
-)]
-#[serde(rename_all = "snake_case")]
-#[strum(serialize_all = "snake_case")]
-pub enum LimitKind {
-    /// `max_turns`.
-    #[serde(alias = "turns")]
-    MaxTurns,
-    /// `max_total_tokens`.
-    #[serde(alias = "tokens")]
-    MaxTokens,
-    /// `max_cost`, in billionths of a dollar.
-    #[serde(alias = "cost")]
-    MaxCost,
-    /// `max_duration`, in milliseconds.
-    #[serde(alias = "duration")]
-    MaxDuration,
-    /// `max_tool_calls`.
-    #[serde(alias = "tool_calls")]
-    ToolLimit,
-    /// `max_memory`, in bytes.
-    #[serde(alias = "memory")]
-    MaxMemory,
-}
-
-impl LimitKind {
-    /// Returns the limited quantity, such as "tool calls".
-    #[must_use]
-    pub fn noun(self) -> &'static str {
-        let word: &str = self.into();
-        word.strip_prefix("max_").unwrap_or("tool calls")
-    }
-
-    /// Returns an amount with its unit. Turns, tokens and tool calls are mere numbers.
-    pub(crate) fn amount(self, amount: u64) -> String {
-        match self {
-            Self::MaxCost => Money(amount).to_string(),
-            Self::MaxDuration => {
-                let seconds = format!("{:.1}", Duration::from_millis(amount).as_secs_f64());
-                format!("{} s", seconds.strip_suffix(".0").unwrap_or(&seconds))
-            }
-            Self::MaxMemory => format!("{amount} bytes"),
-            Self::MaxTurns | Self::MaxTokens | Self::ToolLimit => amount.to_string(),
-        }
-    }
-}
-
 impl Ledger {
     /// Creates a ledger without any usage.
     #[must_use]
@@ -147,30 +86,6 @@ impl Ledger {
             newest: self.newest,
             ..Self::new(Arc::clone(&self.limits), self.started_at)
         };
-    }
-
-    /// Adds the usage of an entry.
-    pub(crate) fn add(&mut self, entry: &Entry, spend: Spend) {
-        self.usage = self.usage.combine(spend.usage);
-        self.estimated = self.estimated.combine(spend.estimated);
-        self.cost_accumulated = self.cost_accumulated.combine(spend.cost);
-        self.turns += spend.turns;
-        self.tool_calls = self.tool_calls.saturating_add(spend.tool_calls);
-        let all = spend.usage.combine(spend.estimated);
-        match entry {
-            Entry::Reply { .. } => {
-                self.tokens_used += self.counts(all.processed()) + all.output;
-                self.newest = all.total_tokens();
-                return;
-            }
-            Entry::ToolResult { spent, .. } => self.of_tools = self.of_tools.combine(*spent),
-            Entry::Summarized { usage, .. } => {
-                self.summary_usage = self.summary_usage.combine(*usage);
-            }
-            _ => {}
-        }
-        // Beside the run's own answered calls, each token counts in full.
-        self.tokens_used += all.total_tokens();
     }
 
     /// Returns how much the input of a call adds to the counted tokens: everything, or only the tokens

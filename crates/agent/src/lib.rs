@@ -68,10 +68,10 @@ pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters};
 pub use forecast::KEPT_FOR_RESULT;
 pub use hook_input::{Decision, EvictedMessage, Eviction, HookInput, HookPoint, Messages};
-pub use ledger::{ExecutionTracker, LAST_ANSWER, Ledger, LimitKind, NEAR};
+pub use ledger::{ExecutionTracker, LAST_ANSWER, Ledger, NEAR};
 pub use limits::{
-    AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, MAX_DURATION, MAX_TOTAL_TOKENS,
-    MAX_TURNS,
+    AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, LimitKind, MAX_DURATION,
+    MAX_TOTAL_TOKENS, MAX_TURNS,
 };
 pub use notice::refusal;
 pub use outcome::{EndReason, Outcome};

@@ -1,4 +1,4 @@
-//! [`ExecutionLimits`]: limits on the length and the cost of a run.
+//! [`ExecutionLimits`]: limits on the length and the cost of a run, and their kinds.
 //!
 //! The size of the view is limited by a budget instead. `ledger.rs` compares the usage with them.
 
@@ -7,6 +7,7 @@ use std::time::Duration;
 use plimsoll_context::{Bytes, Money, SettingFault, Tokens};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::doom_loop::{DoomLoopTracker, MIN_HISTORY};
 
@@ -80,6 +81,64 @@ pub enum AtLimit {
     Stop,
     /// Like `stop`, but the view is restored to its state before the run. The log keeps everything.
     Rollback,
+}
+
+/// A kind of limit, in the order in which limits are checked.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
+pub enum LimitKind {
+    /// `max_turns`.
+    #[serde(alias = "turns")]
+    MaxTurns,
+    /// `max_total_tokens`.
+    #[serde(alias = "tokens")]
+    MaxTokens,
+    /// `max_cost`, in billionths of a dollar.
+    #[serde(alias = "cost")]
+    MaxCost,
+    /// `max_duration`, in milliseconds.
+    #[serde(alias = "duration")]
+    MaxDuration,
+    /// `max_tool_calls`.
+    #[serde(alias = "tool_calls")]
+    ToolLimit,
+    /// `max_memory`, in bytes.
+    #[serde(alias = "memory")]
+    MaxMemory,
+}
+
+impl LimitKind {
+    /// Returns the limited quantity, such as "tool calls".
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        let word: &str = self.into();
+        word.strip_prefix("max_").unwrap_or("tool calls")
+    }
+
+    /// Returns an amount with its unit. Turns, tokens and tool calls are mere numbers.
+    pub(crate) fn amount(self, amount: u64) -> String {
+        match self {
+            Self::MaxCost => Money(amount).to_string(),
+            Self::MaxDuration => {
+                let seconds = format!("{:.1}", Duration::from_millis(amount).as_secs_f64());
+                format!("{} s", seconds.strip_suffix(".0").unwrap_or(&seconds))
+            }
+            Self::MaxMemory => format!("{amount} bytes"),
+            Self::MaxTurns | Self::MaxTokens | Self::ToolLimit => amount.to_string(),
+        }
+    }
 }
 
 impl ExecutionLimits {

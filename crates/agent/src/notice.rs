@@ -7,7 +7,7 @@ use crate::call_target::{CallTarget, CommandTarget};
 use plimsoll_context::{Part, ToolCall};
 
 use crate::batch::MAX_BATCH;
-use crate::ledger::LimitKind;
+use crate::limits::LimitKind;
 use crate::outcome::EndReason;
 
 /// Maximum length of an unknown tool name in a notice, in characters.

@@ -9,8 +9,8 @@ use strum::IntoStaticStr;
 
 use crate::doom_loop::Repetition;
 use crate::failure::Failure;
-use crate::ledger::LimitKind;
-use crate::spend::Cost;
+use crate::limits::LimitKind;
+use crate::spend::{Cost, is_default};
 
 /// The result of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -58,11 +58,6 @@ impl Outcome {
             ..Self::default()
         }
     }
-}
-
-/// Checks whether a value can be left out of the JSON.
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
 }
 
 /// The reason why a run ended.

@@ -15,7 +15,7 @@ use crate::entry::Entry;
 use crate::event::{AppliedPlan, Event};
 use crate::forecast::UNCOUNTED;
 use crate::hook_input::{EvictedMessage, Eviction, HookInput, HookPoint};
-use crate::ledger::LimitKind;
+use crate::limits::LimitKind;
 use crate::outcome::EndReason;
 use crate::phase::{HostDecision, Phase, PlanFor};
 use crate::run::Run;

@@ -12,7 +12,8 @@ use plimsoll_context::{
 
 use crate::entry::{Entry, LOG_FORMAT, Waiting};
 use crate::event::{AppliedPlan, Event};
-use crate::ledger::{Ledger, LimitKind};
+use crate::ledger::Ledger;
+use crate::limits::LimitKind;
 use crate::memory::RunMemory;
 use crate::outcome::EndReason;
 use crate::phase::{CurrentRun, Phase};

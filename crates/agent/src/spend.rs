@@ -5,7 +5,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::ExecutionLimits;
-use crate::outcome::is_default;
 
 /// Used tokens, money, turns and tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -181,4 +180,9 @@ impl Spend {
     pub fn is_nothing(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Checks whether a value can be left out of the JSON.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }

@@ -14,7 +14,7 @@ use crate::doom_loop::{LoopConsequence, LoopVerdict};
 use crate::entry::{Entry, Waiting};
 use crate::event::{Event, ToolPhase};
 use crate::hook_input::{HookInput, HookPoint};
-use crate::ledger::LimitKind;
+use crate::limits::LimitKind;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::Phase;

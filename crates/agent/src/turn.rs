@@ -15,7 +15,7 @@ use crate::event::Event;
 use crate::failure::Failure;
 use crate::forecast::UNCOUNTED;
 use crate::hook_input::{HookInput, HookPoint};
-use crate::ledger::LimitKind;
+use crate::limits::LimitKind;
 use crate::notice;
 use crate::outcome::EndReason;
 use crate::phase::{HostDecision, ModelCallFacts, Phase, PlanFor, TurnAnswer};
