@@ -1,7 +1,7 @@
 //! [`Agent`]: a model, its tools and its limits, validated once. One agent opens many sessions.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use plimsoll_agent::{KnownTool, PermissionMode, Run, Setup, State, TargetOf};
 use plimsoll_context::{
@@ -13,10 +13,10 @@ use crate::context_limits::context_limits;
 use crate::error::Error;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
-use crate::recall::RecallTools;
+use crate::recall_tools::RecallTools;
 use crate::session::Session;
 use crate::settings::BuilderSettings;
-use crate::store::{Lease, SessionId, idle};
+use crate::store::{Lease, SessionId, idle, new_session_id};
 use crate::tool::Tool;
 use crate::window::Window;
 
@@ -221,15 +221,4 @@ pub(crate) fn cache_key(name: &str) -> Arc<str> {
     } else {
         Fingerprint::of([&Message::user(name)]).to_string().into()
     }
-}
-
-/// Creates a new session id from the current time in milliseconds and a few random digits.
-#[must_use]
-pub fn new_session_id() -> SessionId {
-    use std::hash::BuildHasher;
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let random = std::collections::hash_map::RandomState::new().hash_one(now) % 0x1_0000;
-    SessionId::timed(now.as_millis(), random)
 }

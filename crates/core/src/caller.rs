@@ -6,9 +6,8 @@ use std::sync::Arc;
 use plimsoll_agent::CallKey;
 use plimsoll_context::{Fingerprint, Message};
 
-use crate::agent::new_session_id;
 use crate::parts::Parts;
-use crate::store::SessionId;
+use crate::store::{SessionId, new_session_id};
 
 /// Maximum length of a session id in characters.
 const MAX_SESSION_ID: usize = 128;

@@ -28,7 +28,6 @@ use crate::session::Session;
 use crate::telemetry::{self, RunSpan, ToolSpan};
 use crate::tool::{TOOL_UPDATES, ToolContext, Update};
 
-pub(crate) use flush::LogWrite;
 use flush::{finish_write, flush, is_point};
 use hook_calls::{command, until};
 
@@ -190,7 +189,12 @@ impl Driven {
         session.open_ledger();
         Self {
             underway: Underway::new(),
-            span: RunSpan::begin(session),
+            span: RunSpan::begin(
+                session.run.setup(),
+                session.parts.called.as_deref(),
+                session.id(),
+                session.run.state().runs(),
+            ),
             _open: open,
         }
     }

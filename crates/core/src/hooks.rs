@@ -28,7 +28,7 @@ pub use reply::{HookReply, Later, MAX_HOOK_CALLS, Now};
 pub(crate) use request_check::check_pairs;
 
 use crate::agent_state::AgentState;
-use crate::parts::Parts;
+use crate::process::InheritedVariables;
 use crate::remote::UserMessage;
 
 /// Default timeout of a hook.
@@ -154,7 +154,12 @@ pub(crate) struct HookOutcome {
 }
 
 /// Calls a hook. An error completes a sentence that starts with the hook's name.
-type HookCall = dyn for<'a> Fn(HookInput, &'a HookContext, &'a Parts) -> BoxFuture<'a, Result<HookOutput, String>>
+type HookCall = dyn for<'a> Fn(
+        HookInput,
+        &'a HookContext,
+        Duration,
+        &'a InheritedVariables,
+    ) -> BoxFuture<'a, Result<HookOutput, String>>
     + Send
     + Sync;
 
@@ -221,13 +226,13 @@ impl Hooks {
     {
         let call = Arc::new(call);
         let threads = Arc::new(Semaphore::new(MAX_HOOK_CALLS));
-        let call: Arc<HookCall> = Arc::new(move |input, cx, parts| {
+        let call: Arc<HookCall> = Arc::new(move |input, cx, timeout, _| {
             let Some(args) = take(input, cx) else {
                 return ready(Ok(HookOutput::Nothing)).boxed();
             };
             let call = Arc::clone(&call);
             let slot = HookSlot {
-                timeout: parts.hooks.timeout(),
+                timeout,
                 threads: Arc::clone(&threads),
             };
             let reply = R::begin(Box::new(move || call(args)), slot);
@@ -244,9 +249,9 @@ impl Hooks {
         let name = format!("{}: `{program}`", point.name());
         self.program_faults.push(hook.fault());
         let hook = Arc::new(hook);
-        let call: Arc<HookCall> = Arc::new(move |input, cx, parts| {
+        let call: Arc<HookCall> = Arc::new(move |input, cx, timeout, variables| {
             let hook = Arc::clone(&hook);
-            async move { hook.answer(&input, cx, parts).await }.boxed()
+            async move { hook.answer(&input, cx, timeout, variables).await }.boxed()
         });
         self.hooks.push(RegisteredHook { point, name, call });
     }
@@ -287,16 +292,14 @@ impl Hooks {
         points
     }
 
-    /// Checks whether any hook is called at this point.
-    pub(crate) fn has(&self, point: HookPoint) -> bool {
-        self.hooks.iter().any(|hook| hook.point == point)
-    }
-}
-
-impl Parts {
     /// Calls the hooks of a point in order until one refuses. Each receives the input as the ones
-    /// before it have rewritten it. Reports their failures as warnings.
-    pub(crate) async fn call_hooks(&self, cx: &HookContext, input: HookInput) -> HookOutcome {
+    /// before it have rewritten it. A program has these variables.
+    pub(crate) async fn call(
+        &self,
+        cx: &HookContext,
+        input: HookInput,
+        variables: &InheritedVariables,
+    ) -> HookOutcome {
         let point = input.point();
         let mut outcome = HookOutcome {
             input,
@@ -311,8 +314,8 @@ impl Parts {
             BeforeToolExecution | TransformToolResult | CheckAnswer => "",
             _ => "; the run goes on without it",
         };
-        for hook in self.hooks.hooks.iter().filter(|hook| hook.point == point) {
-            let answer = (hook.call)(outcome.input.clone(), cx, self).await;
+        for hook in self.hooks.iter().filter(|hook| hook.point == point) {
+            let answer = (hook.call)(outcome.input.clone(), cx, self.timeout(), variables).await;
             if let Err(fault) = answer.and_then(|output| outcome.apply(output)) {
                 let name = &hook.name;
                 outcome.faults.push(format!("{name} {fault}{effect}"));
@@ -321,8 +324,12 @@ impl Parts {
                 break;
             }
         }
-        self.warn(outcome.faults.clone());
         outcome
+    }
+
+    /// Checks whether any hook is called at this point.
+    pub(crate) fn has(&self, point: HookPoint) -> bool {
+        self.hooks.iter().any(|hook| hook.point == point)
     }
 }
 

@@ -5,7 +5,6 @@
 //! step.
 
 mod chain;
-mod run;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -15,7 +14,6 @@ use crate::error::Error;
 use crate::store::SessionId;
 
 pub(crate) use chain::LogChain;
-pub use run::{JournaledRun, refuse_journaled};
 
 /// The version of the journal format. Workers reject newer versions.
 pub const JOURNAL_FORMAT: u32 = 1;

@@ -20,6 +20,7 @@ mod gate;
 mod hooks;
 mod host_steps;
 mod journal;
+mod journaled_run;
 mod loop_config;
 mod memory_store;
 mod observer;
@@ -29,6 +30,7 @@ mod parts;
 pub mod process;
 mod provider;
 pub mod recall;
+mod recall_tools;
 mod remote;
 mod reservation;
 mod retry;
@@ -49,7 +51,7 @@ mod tool;
 mod window;
 
 pub use accounts::NothingLeft;
-pub use agent::{Agent, RECALL_LEAST_WINDOW, new_session_id};
+pub use agent::{Agent, RECALL_LEAST_WINDOW};
 pub use agent_state::{AgentState, Extensions};
 pub use builder::AgentBuilder;
 pub use error::Error;
@@ -61,9 +63,9 @@ pub use hooks::{
 };
 pub use host_steps::{MAX_STEP_RESULT, MAX_STEPS, MAX_STEPS_SIZE};
 pub use journal::{
-    JOURNAL_FORMAT, Journal, JournalFault, JournaledRun, LocalJournal, LogHead, RunStart, StepEnd,
-    refuse_journaled,
+    JOURNAL_FORMAT, Journal, JournalFault, LocalJournal, LogHead, RunStart, StepEnd,
 };
+pub use journaled_run::{JournaledRun, refuse_journaled};
 pub use loop_config::{AgentLoopConfig, agent_loop, agent_loop_continue};
 pub use memory_store::MemoryStore;
 pub use observer::Observer;
@@ -75,25 +77,26 @@ pub use parallel::{
 };
 pub use plimsoll_agent::{EvictedMessage, Eviction, HookInput, MAX_PARALLEL_TOOLS, Messages};
 pub use provider::Provider;
-pub use recall::{Hit, MessageKind, RecallError, RecallId, RecallTools, RecalledItem};
+pub use recall::{Hit, MessageKind, RecallError, RecallId, RecalledItem};
+pub use recall_tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools};
 pub use remote::{INBOX, Remote, UserMessage};
 pub use reservation::{MAX_TURNS_BELOW, Reservation};
 pub use retry::{FEW_ATTEMPTS, RetryConfig};
 pub use run_stream::{MAX_WAITING_EVENTS, RunStream};
 pub use secret::Secret;
 pub use session::Session;
-pub use settings::{BuilderSettings, DriverSettings, SUMMARY_TIMEOUT};
+pub use settings::{BuilderSettings, DriverSettings, SUMMARY_TIMEOUT, TOOL_RETRIES};
 pub use store::{
     BadSessionId, FileEdit, Fork, ForkFault, Lease, LogEntry, MAX_FORK_DEPTH, MAX_KEPT_FILE,
     PAGE_ENTRIES, Retention, SEARCH_BYTES, SEARCH_ENTRIES, SessionId, SessionInfo, SessionStore,
-    StoreError,
+    StoreError, new_session_id,
 };
 pub use sub_agent::{
     LEAST_FOR_SUB_AGENT, MAX_DEPTH, MAX_SUB_AGENT_RESULT, SUB_AGENT_TIMEOUT, SubAgentTool,
     sub_agent,
 };
 pub use tool::{
-    FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, TOOL_RETRIES, TOOL_TIMEOUT,
-    TOOL_UPDATES, Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of, tool,
+    FnTool, MAX_TOOL_OUTPUT, MAX_TOOL_RETRIES, MAX_TOOL_UPDATE, TOOL_TIMEOUT, TOOL_UPDATES, Tool,
+    ToolContext, ToolError, ToolOutput, parse_arguments, schema_of, tool,
 };
 pub use window::Window;

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{Answer, Event, InputFilter, Permissions, Question, Setup};
+use plimsoll_agent::{Answer, Event, HookInput, InputFilter, Permissions, Question, Setup};
 use plimsoll_context::Part;
 
 use crate::error::contained;
 use crate::gate::{DenyAll, Gate};
-use crate::hooks::Hooks;
+use crate::hooks::{HookContext, HookOutcome, Hooks};
 use crate::memory_store::MemoryStore;
 use crate::observer::Observers;
 use crate::process::InheritedVariables;
@@ -113,6 +113,13 @@ impl Parts {
         let model = setup.summary_model.as_ref()?;
         let unknown = self.summarizer.is_some() && model.sheet.is_none();
         unknown.then_some(&*model.model)
+    }
+
+    /// Calls the hooks of a point, and reports their failures as warnings.
+    pub(crate) async fn call_hooks(&self, cx: &HookContext, input: HookInput) -> HookOutcome {
+        let outcome = self.hooks.call(cx, input, &self.variables).await;
+        self.warn(outcome.faults.clone());
+        outcome
     }
 
     /// Asks the gate. A timeout or a panic denies the call.

@@ -1,14 +1,13 @@
 //! Recall: reads messages that were removed from a session's view, or shortened in it.
 //!
 //! They are read from the log, which contains every message whole. This module contains the messages
-//! of a log, their ids, the search for words, and the tools that a model calls.
+//! of a log, their ids, and the search for words. `recall_tools.rs` has the tools that a model calls.
 
 mod item;
 mod log_messages;
 mod page;
 mod scan;
 mod search;
-mod tools;
 
 pub use item::{Hit, MAX_KEY, MessageKind, RecallError, RecallId, RecalledItem, recall_text};
 pub use log_messages::LogMessages;
@@ -18,4 +17,3 @@ pub use search::{
     BestMatch, QUERY_BYTES, QUERY_TERMS, SEARCHED_BYTES, SNIPPET, SearchQuery, Term, snippet,
     spaced_words,
 };
-pub use tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools};

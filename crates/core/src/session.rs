@@ -9,9 +9,9 @@ use plimsoll_agent::{
     Cost, EndReason, Entry, ExecutionTracker, Outcome, Run, Setup, State, WindowUse,
 };
 use plimsoll_context::{Message, Seq, Tokens};
+use tokio::task::JoinHandle;
 
 use crate::agent_state::{AgentState, Extensions};
-use crate::driver::LogWrite;
 use crate::error::Error;
 use crate::host_steps::Steps;
 use crate::journal::LogChain;
@@ -19,8 +19,12 @@ use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::remote::Remote;
 use crate::run_usage::RunUsage;
-use crate::store::{Lease, SessionId};
+use crate::store::{Lease, SessionId, StoreError};
 use crate::telemetry::SpanContext;
+
+/// Entries on their way to the store, and the task that writes them. It goes on if the run or the
+/// session that waits for it is dropped.
+pub(crate) type LogWrite = (Arc<Vec<Entry>>, JoinHandle<Result<(), StoreError>>);
 
 /// A session that this process writes to.
 ///

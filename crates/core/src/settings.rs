@@ -13,9 +13,10 @@ use smart_default::SmartDefault;
 
 use crate::host_steps::MAX_STEP_RESULT;
 use crate::retry::RetryConfig;
-use crate::tool::TOOL_RETRIES;
 use crate::window::Window;
 
+/// Default number of retries after a timeout. Only idempotent tools are retried.
+pub const TOOL_RETRIES: u32 = 3;
 /// Default timeout of one summarizer call, including its retries. The run waits for the summary.
 pub const SUMMARY_TIMEOUT: Duration = Duration::from_secs(120);
 

@@ -499,16 +499,22 @@ impl SessionId {
         Ok(Self(name))
     }
 
-    /// Creates an id from a time in milliseconds and a random number. Always valid.
-    pub(crate) fn timed(millis: u128, random: u64) -> Self {
-        Self(format!("{millis:x}-{random:04x}"))
-    }
-
     /// Returns the id as a string.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Creates a new session id from the current time in milliseconds and a few random digits.
+#[must_use]
+pub fn new_session_id() -> SessionId {
+    use std::hash::BuildHasher;
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let random = std::collections::hash_map::RandomState::new().hash_one(now) % 0x1_0000;
+    SessionId(format!("{:x}-{random:04x}", now.as_millis()))
 }
 
 impl TryFrom<String> for SessionId {

@@ -15,12 +15,13 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use crate::agent::{Agent, new_session_id};
+use crate::agent::Agent;
 use crate::error::Error;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::remote::Remote;
 use crate::reservation::Reservation;
+use crate::store::new_session_id;
 use crate::tool::{Tool, ToolContext, ToolError, ToolOutput, parse_arguments, schema_of};
 
 /// Maximum depth of nested sub-agents. Agents that call each other stop here.

@@ -25,8 +25,6 @@ use crate::store::FileEdit;
 pub const MAX_TOOL_OUTPUT: Bytes = Bytes(16 * 1024 * 1024);
 /// Default timeout of a tool call.
 pub const TOOL_TIMEOUT: Duration = Duration::from_secs(600);
-/// Default number of retries after a timeout. Only idempotent tools are retried.
-pub const TOOL_RETRIES: u32 = 3;
 /// Upper bound for the configured number of retries.
 pub const MAX_TOOL_RETRIES: u32 = 10;
 /// Capacity of the queue of progress updates, shared by all running tools.

@@ -22,5 +22,5 @@
 //! # }
 //! ```
 
-pub use plimsoll_core::RECALL_LEAST_WINDOW;
 pub use plimsoll_core::recall::*;
+pub use plimsoll_core::{RECALL_LEAST_WINDOW, RECALL_PAGE, RECALL_PAGE_MAX, RecallTools};

@@ -4,16 +4,11 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use plimsoll_agent::Entry;
-use tokio::task::JoinHandle;
 use tracing::Instrument;
 
 use crate::error::Error;
 use crate::session::Session;
 use crate::store::StoreError;
-
-/// Entries on their way to the store, and the task that writes them. It goes on if the run or the
-/// session that waits for it is dropped.
-pub(crate) type LogWrite = (Arc<Vec<Entry>>, JoinHandle<Result<(), StoreError>>);
 
 /// Writes the recorded entries to the store.
 pub(super) async fn flush(session: &mut Session) -> Result<(), Error> {

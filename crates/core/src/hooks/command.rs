@@ -11,8 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::HookContext;
 use super::reply::HookOutput;
-use crate::parts::Parts;
-use crate::process::{Command, ProcessEnd, ProcessLimits};
+use crate::process::{Command, InheritedVariables, ProcessEnd, ProcessLimits};
 use crate::remote::UserMessage;
 
 /// Maximum output of a hook that is read.
@@ -105,7 +104,8 @@ impl CommandHook {
         &self,
         input: &HookInput,
         cx: &HookContext,
-        parts: &Parts,
+        timeout: Duration,
+        variables: &InheritedVariables,
     ) -> Result<HookOutput, String> {
         let mut tools = self.tools.iter();
         let is_for = |tool: &str| tools.any(|name| Pattern::new(name).fits(tool));
@@ -116,12 +116,12 @@ impl CommandHook {
             return Err("has no command".to_owned());
         };
         let limits = ProcessLimits {
-            timeout: self.timeout.unwrap_or_else(|| parts.hooks.timeout()),
+            timeout: self.timeout.unwrap_or(timeout),
             max_output: MAX_HOOK_OUTPUT,
         };
         let command = Command::new(program)
             .args(args)
-            .inherit(&parts.variables)
+            .inherit(variables)
             .input(line_for_program(input, cx));
         let ran = command.run(limits, CancellationToken::new()).await;
         let output = ran.map_err(|error| format!("was not run: {error}"))?;

@@ -13,9 +13,10 @@ use regex::Regex;
 
 use super::outcome::ParallelLoopResult;
 use super::strategy::{Choice, Evaluation, EvaluationStrategy};
-use crate::agent::{Agent, new_session_id};
+use crate::agent::Agent;
 use crate::error::Error;
 use crate::memory_store::MemoryStore;
+use crate::store::new_session_id;
 use crate::sub_agent::bounded;
 
 /// Maximum input of a judge: task and answers together.

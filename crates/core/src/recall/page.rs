@@ -5,8 +5,6 @@
 use plimsoll_context::Bytes;
 use regex::Regex;
 
-use crate::tool::ToolError;
-
 /// Maximum number of matching lines. To get more, use a narrower pattern or continue at the next
 /// offset.
 pub const RECALL_MATCHES: usize = 100;
@@ -30,14 +28,10 @@ pub struct TextExcerpt {
 ///
 /// # Errors
 /// If the offset is past the end.
-pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<TextExcerpt, ToolError> {
+pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<TextExcerpt, String> {
     let (whole, limit) = (text.len(), usize::try_from(limit.0).unwrap_or(usize::MAX));
     let from = usize::try_from(offset).ok().filter(|from| *from <= whole);
-    let past_end = || {
-        ToolError(format!(
-            "offset {offset} is past its end: it has {whole} bytes"
-        ))
-    };
+    let past_end = || format!("offset {offset} is past its end: it has {whole} bytes");
     let from = text.floor_char_boundary(from.ok_or_else(past_end)?);
     // A page has at least one character, so that paging terminates.
     let next = text.ceil_char_boundary(from.saturating_add(1));
@@ -63,7 +57,7 @@ pub fn page(text: &str, offset: u64, limit: Bytes) -> Result<TextExcerpt, ToolEr
 ///
 /// # Errors
 /// If the pattern is too large even as plain text.
-pub fn matches(text: &str, pattern: &str, limit: Bytes) -> Result<TextExcerpt, ToolError> {
+pub fn matches(text: &str, pattern: &str, limit: Bytes) -> Result<TextExcerpt, String> {
     let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
     let (regex, is_literal) = compile(pattern)?;
     let (mut rows, mut count, mut at) = (String::new(), 0, 0);
@@ -111,8 +105,8 @@ pub fn matches(text: &str, pattern: &str, limit: Bytes) -> Result<TextExcerpt, T
 
 /// Compiles a pattern. Returns `true` with it if it is no regular expression or takes too much memory,
 /// and is searched for literally: models paste code.
-fn compile(pattern: &str) -> Result<(Regex, bool), ToolError> {
-    let literal = || Regex::new(&regex::escape(pattern)).map_err(ToolError::new);
+fn compile(pattern: &str) -> Result<(Regex, bool), String> {
+    let literal = || Regex::new(&regex::escape(pattern)).map_err(|error| error.to_string());
     Regex::new(pattern).map_or_else(|_| Ok((literal()?, true)), |regex| Ok((regex, false)))
 }
 
@@ -131,7 +125,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn note_and_text(piece: Result<TextExcerpt, ToolError>) -> (String, String) {
+    fn note_and_text(piece: Result<TextExcerpt, String>) -> (String, String) {
         let piece = piece.unwrap();
         (piece.note, piece.text)
     }

@@ -1,23 +1,27 @@
 //! The span `invoke_agent {name}`: one run, from the user's message to its outcome.
 
-use plimsoll_agent::{EndReason, Outcome};
+use plimsoll_agent::{EndReason, Outcome, Setup};
 use tracing::Span;
 use tracing::field::Empty;
 
 use super::fields::{dollars, record_usage};
 use super::{fail, int, names};
 use crate::error::Error;
-use crate::session::Session;
+use crate::store::SessionId;
 
 /// A run in progress.
 pub(crate) struct RunSpan(pub(crate) Span);
 
 impl RunSpan {
-    /// Begins the span of the session's new run.
-    pub(crate) fn begin(session: &Session) -> Self {
-        let setup = session.run.setup();
+    /// Begins the span of a session's new run. `called` is the name of a sub-agent.
+    pub(crate) fn begin(
+        setup: &Setup,
+        called: Option<&str>,
+        session: &SessionId,
+        run: u64,
+    ) -> Self {
         let agent = match setup.config_id.as_str() {
-            plimsoll_agent::DEFAULT_CONFIG => session.parts.called.as_deref(),
+            plimsoll_agent::DEFAULT_CONFIG => called,
             id => Some(id),
         };
         let (vendor, model) = names(&setup.model);
@@ -27,9 +31,9 @@ impl RunSpan {
             otel.name = agent.map(|agent| format!("invoke_agent {agent}")),
             gen_ai.provider.name = vendor,
             gen_ai.agent.name = agent,
-            gen_ai.conversation.id = session.id().as_str(),
+            gen_ai.conversation.id = session.as_str(),
             gen_ai.request.model = model,
-            plimsoll.run = int(session.run.state().runs()),
+            plimsoll.run = int(run),
             plimsoll.outcome = Empty,
             plimsoll.limit_hit = Empty,
             plimsoll.turns = Empty,

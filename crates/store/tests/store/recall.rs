@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, CallId, Message, Part, Seq, Tokens};
-use plimsoll_core::recall::{LogMessages, RecallTools, SNIPPET, SearchQuery, scan};
+use plimsoll_core::RecallTools;
+use plimsoll_core::recall::{LogMessages, SNIPPET, SearchQuery, scan};
 use plimsoll_core::{
     Fork, Hit, Lease, MessageKind, RecallError, RecallId, SessionId, SessionStore, Tool,
     ToolContext,

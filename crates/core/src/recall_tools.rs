@@ -10,9 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-use super::item::{Hit, MessageKind, RecalledItem};
-use super::log_messages::LogMessages;
-use super::page::{TextExcerpt, matches, page};
+use crate::recall::{Hit, LogMessages, MessageKind, RecalledItem, TextExcerpt, matches, page};
 use crate::store::{SessionId, SessionStore};
 use crate::tool::{FnTool, Tool, ToolError, ToolOutput};
 
@@ -146,9 +144,10 @@ impl RecallTools {
         let work = tokio::task::spawn_blocking(move || {
             let text = recalled.text();
             let piece = match pattern {
-                Some(pattern) => matches(&text, &pattern, limit)?,
-                None => page(&text, offset, limit)?,
+                Some(pattern) => matches(&text, &pattern, limit),
+                None => page(&text, offset, limit),
             };
+            let piece = piece.map_err(ToolError)?;
             Ok(result(&recalled, piece))
         });
         work.await.map_err(ToolError::new)?

@@ -4,9 +4,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use plimsoll_agent::{Entry, Input, Outcome, UserInput};
 
-use super::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, StepEnd};
 use crate::driver::Driven;
 use crate::error::Error;
+use crate::journal::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, StepEnd};
 use crate::loop_config::AgentLoopConfig;
 use crate::output::AgentOutput;
 use crate::remote::UserMessage;
