@@ -48,6 +48,10 @@ impl SettingFault {
 
 impl fmt::Display for SettingFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        f.write_str(&self.text)?;
+        match self.item {
+            Some(item) => write!(f, " (number {} of {})", item + 1, self.settings.concat()),
+            None => Ok(()),
+        }
     }
 }

@@ -129,9 +129,9 @@ fn cause(output: &AgentOutput) -> String {
 }
 
 fn list(faults: &[SettingFault]) -> String {
-    let texts: Vec<&str> = faults.iter().map(|fault| fault.text.as_str()).collect();
+    let texts: Vec<String> = faults.iter().map(SettingFault::to_string).collect();
     match texts.as_slice() {
-        [one] => (*one).to_owned(),
+        [one] => one.clone(),
         many => format!(
             "{} settings are faulty:\n- {}",
             many.len(),

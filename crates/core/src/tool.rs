@@ -349,8 +349,17 @@ pub fn parse_arguments<I: DeserializeOwned>(
     arguments: Value,
 ) -> Result<I, ToolError> {
     serde_json::from_value(arguments).map_err(|error| {
+        let whole = |text: String, name| {
+            text.replace(
+                &format!("expected {name}"),
+                "expected a whole number of 0 or more",
+            )
+        };
+        let why = ["usize", "u64", "u32"]
+            .into_iter()
+            .fold(error.to_string(), whole);
         ToolError(format!(
-            "the arguments of `{}` do not fit: {error}; its input schema is {}",
+            "the arguments of `{}` do not fit: {why}; its input schema is {}",
             spec.name, spec.schema
         ))
     })

@@ -34,7 +34,7 @@ impl BaseUrl {
     pub fn parse(text: &str, usual: Option<&str>) -> Result<Self, ProviderError> {
         let text = text.trim();
         let bad = |reason: &str| ProviderError::BadBaseUrl {
-            given: harmless(text),
+            given: Self::masked(text),
             reason: reason.to_owned(),
         };
         if text.is_empty() {
@@ -78,6 +78,25 @@ impl BaseUrl {
         match open.as_slice() {
             [] => address.to_owned(),
             open => format!("{address}?{}", open.join("&")),
+        }
+    }
+
+    /// Returns a text that may be an address without its user, password, query and fragment, for
+    /// messages.
+    #[must_use]
+    pub fn masked(text: &str) -> String {
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) => (format!("{scheme}://"), rest),
+            None => (String::new(), text),
+        };
+        // A password may contain any character, so everything up to the last `@` may belong to it.
+        let (user, rest) = match rest.rsplit_once('@') {
+            Some((_, rest)) => ("***@", rest),
+            None => ("", rest),
+        };
+        match rest.split_once(['?', '#']) {
+            Some((place, _)) => format!("{scheme}{user}{place}?***"),
+            None => format!("{scheme}{user}{rest}"),
         }
     }
 
@@ -191,6 +210,10 @@ fn bare(text: &str, usual: Option<&str>) -> Option<Url> {
     }
     let name = url.host_str().unwrap_or_default();
     if name != "localhost" && ip(&url).is_none() {
+        // A word alone is more likely a mistake than the name of a server.
+        if !has_port && url.port().is_none() && !name.contains('.') {
+            return None;
+        }
         url.set_scheme("https").ok()?;
     }
     Some(url)
@@ -200,17 +223,6 @@ fn ip(url: &Url) -> Option<IpAddr> {
     let host = url.host_str()?;
     let host = host.strip_prefix('[').unwrap_or(host);
     host.strip_suffix(']').unwrap_or(host).parse().ok()
-}
-
-/// Removes the user, the password, the query and the fragment from a text that may be an address.
-fn harmless(text: &str) -> String {
-    let text = text.split(['?', '#']).next().unwrap_or_default();
-    let Some((scheme, rest)) = text.split_once("://") else {
-        let bare = text.rsplit_once('@').map_or(text, |(_, rest)| rest);
-        return bare.to_owned();
-    };
-    let rest = rest.rsplit_once('@').map_or(rest, |(_, rest)| rest);
-    format!("{scheme}://{rest}")
 }
 
 #[cfg(test)]
@@ -296,6 +308,9 @@ mod tests {
             "http://me:hush@h/v1",
             "h h",
             "me:hush@h:x",
+            "me:hu?hush@h:x",
+            "foo",
+            "foo/v1",
         ] {
             let error = BaseUrl::parse(text, None).unwrap_err().to_string();
             assert!(!error.contains("hush"), "{error}");

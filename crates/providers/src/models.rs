@@ -109,7 +109,7 @@ impl ModelBook {
     }
 
     /// Creates a book from a parsed table, such as a part of a configuration, without the rows that are
-    /// faulty. Also returns the fault of each of these.
+    /// faulty. Also returns all faults of these.
     #[must_use]
     pub fn of(table: &Table, from: Origin) -> (Self, Vec<ModelError>) {
         let mut book = Self::default();
@@ -123,10 +123,10 @@ impl ModelBook {
                 (Err(fault), _) => errors.push(error(&[given], fault)),
                 (Ok(vendor), Value::Table(models)) => {
                     let rows = rows.entry(vendor.to_owned()).or_default();
-                    let added = models
-                        .iter()
-                        .map(|(model, row)| insert(rows, (given, model), row, from));
-                    errors.extend(added.filter_map(Result::err));
+                    for (model, row) in models {
+                        let added = insert(rows, (given, model), row, from);
+                        errors.extend(added.err().into_iter().flatten());
+                    }
                 }
                 _ => {
                     let fault = "expected a table of models, such as [openai.\"gpt-5\"]";
@@ -232,21 +232,24 @@ fn insert(
     (vendor, model): (&str, &str),
     row: &Value,
     from: Origin,
-) -> Result<(), ModelError> {
+) -> Result<(), Vec<ModelError>> {
     let place = [vendor, model];
     let Value::Table(row) = row else {
         let fault = "expected a table, such as { window = 400_000, input = 1.25, output = 10.0 }";
-        return Err(error(&place, fault.to_owned()));
+        return Err(vec![error(&place, fault.to_owned())]);
     };
-    let row = ModelFacts::of(row, from).map_err(|(key, fault)| {
-        let place: Vec<&str> = place.into_iter().chain(key.as_deref()).collect();
-        error(&place, fault)
+    let row = ModelFacts::of(row, from).map_err(|faults| {
+        let faults = faults.into_iter().map(|(key, fault)| {
+            let place: Vec<&str> = place.into_iter().chain(key.as_deref()).collect();
+            error(&place, fault)
+        });
+        faults.collect::<Vec<ModelError>>()
     })?;
     let name = model.to_ascii_lowercase();
     // A model can be written in either case, and its vendor by another name.
     if models.get(&name).is_some_and(|other| *other != row) {
         let fault = "it stands there twice, with other figures; keep one of them".to_owned();
-        return Err(error(&place, fault));
+        return Err(vec![error(&place, fault)]);
     }
     models.insert(name, row);
     Ok(())

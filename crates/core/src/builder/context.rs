@@ -122,7 +122,8 @@ impl AgentBuilder {
     pub(super) fn recovery(&self) -> Policy {
         let settings = &self.settings;
         let config = self.effective_context_config();
-        let summary = config.map_or(Some(settings.summary), |it| it.summary(settings.summary));
+        let usual = settings.summarization.then_some(settings.summary);
+        let summary = config.map_or(usual, |it| it.summary(settings.summary));
         Policy::recovery(settings.session_prune.unwrap_or_default(), summary)
     }
 

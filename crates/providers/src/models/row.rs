@@ -52,77 +52,93 @@ const LONG_KEYS: [&str; 5] = ["above", "input", "output", "cache_read", "cache_w
 /// A fault of a row: the key, if one key is at fault, and the message.
 type Wrong = (Option<String>, String);
 
+/// A row, with the faults that were found in it.
+struct Row<'a> {
+    table: &'a Table,
+    faults: Vec<Wrong>,
+}
+
 impl ModelFacts {
-    /// Parses a row.
-    pub(super) fn of(row: &Table, from: Origin) -> Result<Self, Wrong> {
-        if let Some(unknown) = row.keys().find(|key| !MODEL_KEYS.contains(&key.as_str())) {
+    /// Parses a row. Returns all of its faults.
+    pub(super) fn of(table: &Table, from: Origin) -> Result<Self, Vec<Wrong>> {
+        let unknown = table
+            .keys()
+            .filter(|key| !MODEL_KEYS.contains(&key.as_str()));
+        let faults = unknown.map(|key| {
             let known = MODEL_KEYS.join(", ");
-            let mean = did_you_mean(nearest(unknown, MODEL_KEYS));
+            let mean = did_you_mean(nearest(key, MODEL_KEYS));
             let fault = format!("there is no such key; {mean}known are: {known}");
-            return Err((Some(unknown.clone()), fault));
-        }
+            (Some(key.clone()), fault)
+        });
+        let faults = faults.collect();
+        let mut row = Row { table, faults };
         fn fact<T>(value: Option<T>, from: Origin) -> Option<Fact<T>> {
             value.map(|value| Fact { value, from })
         }
-        let seconds = |key| get(row, key, |value| whole(value).map(Duration::from_secs));
-        let window = |value: &Value| size(value, MIN_WINDOW);
-        let output = |value: &Value| size(value, Tokens(1));
-        Ok(Self {
-            window: fact(get(row, "window", window)?, from),
-            max_output: fact(get(row, "max_output", output)?, from),
-            prices: fact(prices(row)?, from),
-            cache_lives: fact(seconds("cache_lives")?, from),
-            longer_lives: fact(seconds("longer_lives")?, from),
-            min_cacheable: fact(get(row, "min_cacheable", whole)?.map(Tokens), from),
-            images: fact(get(row, "images", flag)?, from),
-            thinking: fact(get(row, "thinking", flag)?, from),
-            efforts: fact(get(row, "efforts", efforts)?, from),
-            tools: fact(get(row, "tools", flag)?, from),
+        let seconds = |value: &Value| whole(value).map(Duration::from_secs);
+        let facts = Self {
+            window: fact(row.get("window", |value| size(value, MIN_WINDOW)), from),
+            max_output: fact(row.get("max_output", |value| size(value, Tokens(1))), from),
+            prices: fact(row.prices(), from),
+            cache_lives: fact(row.get("cache_lives", seconds), from),
+            longer_lives: fact(row.get("longer_lives", seconds), from),
+            min_cacheable: fact(row.get("min_cacheable", whole).map(Tokens), from),
+            images: fact(row.get("images", flag), from),
+            thinking: fact(row.get("thinking", flag), from),
+            efforts: fact(row.get("efforts", efforts), from),
+            tools: fact(row.get("tools", flag), from),
+        };
+        if row.faults.is_empty() {
+            Ok(facts)
+        } else {
+            Err(row.faults)
+        }
+    }
+}
+
+impl Row<'_> {
+    /// Reads the value of a key, if there is one.
+    fn get<T>(&mut self, key: &str, read: impl Fn(&Value) -> Result<T, String>) -> Option<T> {
+        let value = read(self.table.get(key)?);
+        let fault = |fault| self.faults.push((Some(key.to_owned()), fault));
+        value.map_err(fault).ok()
+    }
+
+    fn prices(&mut self) -> Option<Prices> {
+        if !PRICE_KEYS.iter().any(|key| self.table.contains_key(*key)) {
+            return None;
+        }
+        let rates = self.rates();
+        let longer_write = self.get("longer_write", price);
+        if longer_write.is_some() && !self.table.contains_key("longer_lives") {
+            let fault = "`longer_write` is the price for `longer_lives`; set both";
+            self.faults.push((None, fault.to_owned()));
+        }
+        let long = self.get("long", long);
+        Some(Prices {
+            rates: rates?,
+            longer_write,
+            long,
         })
     }
-}
 
-/// Reads the value of a key, if there is one.
-fn get<T>(
-    row: &Table,
-    key: &str,
-    read: impl Fn(&Value) -> Result<T, String>,
-) -> Result<Option<T>, Wrong> {
-    let value = row.get(key).map(read).transpose();
-    value.map_err(|fault| (Some(key.to_owned()), fault))
-}
-
-fn prices(row: &Table) -> Result<Option<Prices>, Wrong> {
-    if !PRICE_KEYS.iter().any(|key| row.contains_key(*key)) {
-        return Ok(None);
+    fn rates(&mut self) -> Option<Rates> {
+        for key in ["input", "output"]
+            .iter()
+            .filter(|key| !self.table.contains_key(**key))
+        {
+            let missing = format!("`{key}` is missing; give dollars for a million tokens");
+            self.faults.push((None, missing));
+        }
+        let [input, output, cache_read, cache_write] =
+            ["input", "output", "cache_read", "cache_write"].map(|key| self.get(key, price));
+        Some(Rates {
+            input: input?,
+            output: output?,
+            cache_read,
+            cache_write: cache_write.or(cache_read.and(input)),
+        })
     }
-    let rates = rates(row)?;
-    let longer_write = get(row, "longer_write", price)?;
-    if longer_write.is_some() && !row.contains_key("longer_lives") {
-        let fault = "`longer_write` is the price for `longer_lives`; set both";
-        return Err((None, fault.to_owned()));
-    }
-    Ok(Some(Prices {
-        rates,
-        longer_write,
-        long: get(row, "long", long)?,
-    }))
-}
-
-fn rates(row: &Table) -> Result<Rates, Wrong> {
-    let needed = |key: &str| {
-        let missing = format!("`{key}` is missing; give dollars for a million tokens");
-        get(row, key, price)?.ok_or((None, missing))
-    };
-    let (input, output) = (needed("input")?, needed("output")?);
-    let cache_read = get(row, "cache_read", price)?;
-    let cache_write = get(row, "cache_write", price)?;
-    Ok(Rates {
-        input,
-        output,
-        cache_read,
-        cache_write: cache_write.or(cache_read.map(|_| input)),
-    })
 }
 
 /// Parses the prices of requests with a long prompt.
@@ -136,12 +152,17 @@ fn long(value: &Value) -> Result<LongPrompt, String> {
         let known = LONG_KEYS.join(", ");
         return Err(format!("it has no key `{unknown}`; known are: {known}"));
     }
-    let fault = |(_, fault): Wrong| fault;
-    let above = get(row, "above", whole).map_err(fault)?;
+    let above = row.get("above").map(whole).transpose()?;
     let above = above.ok_or("`above` is missing; give the tokens of the longest usual prompt")?;
+    let mut row = Row {
+        table: row,
+        faults: Vec::new(),
+    };
+    let rates = row.rates();
+    let faults = row.faults.into_iter().map(|(_, fault)| fault);
     Ok(LongPrompt {
         above: Tokens(above),
-        rates: rates(row).map_err(fault)?,
+        rates: rates.ok_or_else(|| faults.collect::<Vec<_>>().join("; "))?,
     })
 }
 
