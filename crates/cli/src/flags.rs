@@ -204,7 +204,7 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
         }
         text => format!(" [default: {text}]"),
     };
-    let names = match key.kind.choices() {
+    let names = match key.choices.as_slice() {
         [] => String::new(),
         names => format!(" [one of: {}]", names.join(", ")),
     };
@@ -219,7 +219,7 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
 }
 
 fn value_name(key: &SettingKey) -> &'static str {
-    match (key.name.as_str(), key.kind.word()) {
+    match (key.name.as_str(), key.word()) {
         ("model", _) => "PROVIDER/NAME",
         ("base_url", _) => "URL",
         ("root", _) => "DIR",

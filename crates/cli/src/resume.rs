@@ -171,7 +171,7 @@ fn lasting(flag: Flag) -> Option<Flag> {
         Some(("keep_days" | "keep_bytes", _)) => None,
         // Flags that ask less than usual must be given again each time.
         Some(("permission_mode", _)) if !matches!(flag.text.as_str(), "ask" | "read-only") => None,
-        Some((_, SettingKind::Rules)) if !flag.text.starts_with("deny ") => None,
+        Some(("permissions", _)) if !flag.text.starts_with("deny ") => None,
         Some((_, SettingKind::Path)) => {
             let path = std::path::absolute(&flag.text).ok();
             let text = path.and_then(|path| Some(path.to_str()?.to_owned()));

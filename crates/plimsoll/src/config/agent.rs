@@ -16,20 +16,23 @@ use plimsoll_wire::openai_chat::Dialect;
 
 use super::fault::{ConfigError, ConfigFault, Origin};
 use super::file::{Config, MAX_PROMPT, SharedSettings, text};
-use super::guards::Guards;
 use super::layer::Layer;
 use super::settings::AgentSettings;
 
 /// The configuration of one agent, or the settings that apply to all agents.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct AgentConfig {
     pub(super) settings: AgentSettings,
     /// The settings that were set, each with its origin.
     pub(super) layer: Layer,
     /// The file, with the warnings of this agent.
     pub(super) config: Config,
-    /// The restrictions for agents that it calls.
-    pub(super) guards: Guards,
+    /// The settings of the command line and the environment, whose restrictions hold for agents that it calls.
+    pub(super) over: Layer,
+    /// Files that are changed only after approval.
+    pub(super) protected: Vec<PathBuf>,
+    /// The program, with its first arguments, that enters the sandbox of `bash`.
+    pub(super) sandbox_launcher: Vec<OsString>,
 }
 
 impl AgentConfig {
@@ -135,33 +138,26 @@ impl AgentConfig {
     /// that it calls. The configuration, its prompts and the files named in its commands are always
     /// protected.
     pub fn protect(&mut self, path: impl Into<PathBuf>) {
-        self.guards.protected.push(path.into());
+        self.protected.push(path.into());
     }
 
     /// Sets the program, with its first arguments, that enters the sandbox of `bash`, for this
     /// agent and those that it calls. See [`Sandbox::new`].
     pub fn sandbox_launcher(&mut self, words: impl IntoIterator<Item = impl Into<OsString>>) {
-        self.guards.sandbox_launcher = words.into_iter().map(Into::into).collect();
+        self.sandbox_launcher = words.into_iter().map(Into::into).collect();
     }
 
     /// Returns the files whose content this configuration makes Plimsoll obey or run.
     fn protected_paths(&self) -> Vec<PathBuf> {
-        let prompts = [&self.settings.system_file, &self.settings.summary_prompt];
-        let prompts = prompts.into_iter().flatten().cloned();
-        let hooks = self.settings.hooks.iter().flat_map(|hook| &hook.command);
+        let (settings, own) = (&self.settings, &self.config.path);
+        let files = [own, &settings.system_file, &settings.summary_prompt];
+        let files = files.into_iter().flatten().chain(&self.protected);
         let servers = self.shared().mcp.iter();
-        let servers =
-            servers.flat_map(|server| std::iter::once(&server.command).chain(&server.args));
-        let root = &self.settings.root;
-        let commands = hooks.chain(servers).map(|word| root.join(word));
-        let files = self
-            .config
-            .path
-            .iter()
-            .chain(&self.guards.protected)
-            .cloned();
+        let words = servers.flat_map(|server| std::iter::once(&server.command).chain(&server.args));
+        let words = words.chain(settings.hooks.iter().flat_map(|hook| &hook.command));
+        let commands = words.map(|word| settings.root.join(word));
         let commands = commands.filter(|path| path.is_file());
-        files.chain(prompts).chain(commands).collect()
+        files.cloned().chain(commands).collect()
     }
 
     /// Returns the configured tools, in the agent's root, and the tool that loads its skills.
@@ -171,7 +167,7 @@ impl AgentConfig {
     pub fn tools(&self) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         let mut toolbox = Toolbox::new(self.root()?).protect(self.protected_paths());
         if self.settings.sandbox != SandboxMode::Off {
-            let launcher = &self.guards.sandbox_launcher;
+            let launcher = &self.sandbox_launcher;
             if launcher.is_empty() {
                 let why =
                     "`sandbox` needs a launcher; name one with `AgentConfig::sandbox_launcher`";

@@ -103,29 +103,26 @@ fn part_of(
                 let why =
                     "the text below the second line --- is its system prompt; leave out this one";
                 faults.push(&origin, why);
-                None
+                continue;
             }
             (AgentFileForm::Plimsoll, _) | (_, "name" | "description") => Some(value),
             (AgentFileForm::ClaudeCode, "tools") => tools(&value, &origin, faults),
             (AgentFileForm::ClaudeCode, _) => None,
         };
+        let Some(value) = value else { continue };
         // A field without a value is an empty text.
-        let value = value.map(|value| if value.is_null() { "".into() } else { value });
-        entries.extend(value.map(|value| (key, Located::new(value, &origin))));
+        let value = if value.is_null() { "".into() } else { value };
+        entries.push((key, Located::new(value, &origin)));
     }
     let system = Some(body.trim()).filter(|system| !system.is_empty());
     let system = system.map(|system| Located::new(system.into(), &start));
     entries.extend(system.map(|system| ("system".to_owned(), system)));
     let layer = Layer::of(&entries, true, faults);
-    let Some(name) = layer.text("name") else {
+    let part = AgentPart::of(layer, true);
+    if part.is_none() {
         faults.push(&start, "it needs a `name` between the two lines ---");
-        return None;
-    };
-    Some(AgentPart {
-        name,
-        layer,
-        is_file: true,
-    })
+    }
+    part
 }
 
 /// Converts the tool names of a Claude Code file. Returns `None` if it names none, which means all.

@@ -1,7 +1,6 @@
 //! Converts an [`AgentConfig`] to an [`AgentBuilder`], with its tools, the agents that it may call,
 //! and the permission rules for both.
 
-use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_agent::Permissions;
@@ -73,13 +72,14 @@ impl AgentConfig {
     /// in advance, so that a missing key is reported before the run begins.
     pub fn sub_agents(&self, make: &MakeAgent) -> Result<Vec<Arc<dyn Tool>>, ConfigError> {
         for agent in self.users().iter().skip(1) {
-            let cannot = |why: &dyn fmt::Display| {
+            let built = make(agent).and_then(|builder| {
+                let built = builder.tools(agent.called(make)?).build();
+                built.map_err(|error| agent.place(&error))
+            });
+            built.map_err(|why| {
                 let name = agent.settings.name.as_deref().unwrap_or_default();
                 self.fault(format!("the agent `{name}` cannot be made: {why}"))
-            };
-            let builder = make(agent).map_err(|error| cannot(&error))?;
-            let built = builder.tools(agent.called(make)?).build();
-            built.map_err(|error| cannot(&error))?;
+            })?;
         }
         self.called(make)
     }
@@ -138,22 +138,20 @@ impl AgentConfig {
 
     /// Returns the agent, those that it may call, and those that they may call, each once.
     fn users(&self) -> Vec<Self> {
-        let mut users = Vec::new();
-        self.add_to(&mut users);
-        users
-    }
-
-    fn add_to(&self, users: &mut Vec<Self>) {
-        if users
-            .iter()
-            .all(|user| user.settings.name != self.settings.name)
-        {
-            users.push(self.clone());
-            let called = self.settings.sub_agents.iter();
-            for agent in called.filter_map(|name| self.sibling(name).ok()) {
-                agent.add_to(users);
+        let mut users = vec![self.clone()];
+        let mut at = 0;
+        while let Some(user) = users.get(at) {
+            let called = user.settings.sub_agents.iter();
+            let called: Vec<Self> = called.filter_map(|name| user.sibling(name).ok()).collect();
+            for agent in called {
+                let name = &agent.settings.name;
+                if users.iter().all(|user| user.settings.name != *name) {
+                    users.push(agent);
+                }
             }
+            at += 1;
         }
+        users
     }
 
     /// Returns a builder with the model, its prices, the tools and the prompts. The model's key is
@@ -272,7 +270,7 @@ impl AgentConfig {
         let mut called = self.config.agent_of(&[], Some(part), &mut faults);
         faults.check()?;
         // A called agent must not do more than its caller, and than the command line allowed that.
-        self.guards.hold(&mut called);
+        self.restrict(&mut called);
         let (own, mode) = (&mut called.settings, self.settings.permission_mode());
         own.permission_mode = Some(own.permission_mode.unwrap_or(mode).min(mode));
         own.sandbox = own.sandbox.min(self.settings.sandbox);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Author, Chars4, ContextStrategy, HostedTool, PriceSheet, Rates, Threshold};
+use plimsoll_context::{Author, Chars4, ContextStrategy, HostedTool, PriceSheet, Rates};
 use plimsoll_core::testing::ScriptedProvider;
 use plimsoll_core::{Agent, Tool, ToolError, sub_agent, tool};
 use plimsoll_providers::{BaseUrl, ModelRef, Wire};
@@ -22,74 +22,78 @@ const SECRETS: [&str; 2] = ["authorization", "headers"];
 
 /// The stage in which a model writes a summary.
 const SUMMARIZE: &str = "summarize";
-/// Settings that decide whether a model writes the summaries.
+/// Settings that decide whether and how messages are summarized.
 const AUTHORS: [&str; 3] = ["context_strategy", "summarization", "summary.author"];
-/// Settings that only have an effect if a model writes the summaries.
-const OF_SUMMARIZER: [&str; 3] = ["summary.model", "summary.prompt_file", "summary.timeout"];
+/// Settings that only have an effect if messages are summarized: the first ones, if a model does that.
+const OF_SUMMARIES: [&str; 6] = [
+    "summary.model",
+    "summary.prompt_file",
+    "summary.timeout",
+    "summary.share",
+    "summary.max_summary_tokens",
+    "summary.author",
+];
+const OF_SUMMARIZER: usize = 3;
 
 impl AgentConfig {
     /// Reports the faults of all settings taken together.
     pub(crate) fn check(&self, faults: &mut Faults) {
-        let settings = &self.settings;
-        let summarizes = matches!(
-            settings.builder.context_strategy,
-            Some(ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
-        );
-        let has_trigger = settings.builder.trigger != Threshold::Auto;
-        if !settings.builder.summarization && summarizes && has_trigger {
-            let fault = "`summarization` is false, so the `trigger` of this `context_strategy` has \
-                         no effect; remove one of the three, or choose \"evict\"";
-            let paths = ["summarization", "context_strategy", "trigger"];
-            self.report(&paths, fault, faults);
-        }
-        let agents: Vec<&str> = self.shared().agent_names().collect();
-        self.check_names("sub_agents", "agent", &settings.sub_agents, &agents, faults);
-        let servers = self.shared().mcp.iter();
-        let servers: Vec<&str> = servers.map(|server| server.name.as_str()).collect();
+        let (settings, shared) = (&self.settings, self.shared());
+        let mut check_names = |path: &str, what: &str, names: &[String], known: &[&str]| {
+            for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+                self.report(&[path], &no_such(what, name, known), faults);
+            }
+        };
+        let agents: Vec<&str> = shared.agent_names().collect();
+        check_names("sub_agents", "agent", &settings.sub_agents, &agents);
+        let servers: Vec<&str> = shared.mcp.iter().map(|it| it.name.as_str()).collect();
         let named = settings.mcp.as_deref().unwrap_or_default();
-        self.check_names("mcp", "MCP server", named, &servers, faults);
-        let tools = &settings.tools;
-        let known = plimsoll_tools::NAMES.into_iter();
-        let known: Vec<&str> = known.chain(["all", "none"]).collect();
-        self.check_names("tools", "tool", tools, &known, faults);
-        let mut names = tools.iter();
-        if tools.len() > 1 && names.any(|name| name == "all" || name == "none") {
+        check_names("mcp", "MCP server", named, &servers);
+        let groups = ["all", "none"];
+        let known: Vec<&str> = plimsoll_tools::NAMES.into_iter().chain(groups).collect();
+        check_names("tools", "tool", &settings.tools, &known);
+        let mut names = settings.tools.iter();
+        if names.len() > 1 && names.any(|name| groups.contains(&name.as_str())) {
             let text = "`tools` names all or none beside others; keep the one you mean";
             self.report(&["tools"], text, faults);
         }
-        for tool in &settings.builder.hosted_tools {
-            if let Some(fault) = secret_of(tool) {
-                self.report(&["hosted_tools"], &fault, faults);
-            }
+        for fault in settings.builder.hosted_tools.iter().filter_map(secret_of) {
+            self.report(&["hosted_tools"], &fault, faults);
         }
         match self.trial() {
-            Ok(run) => self.check_summarizer(&run, faults),
+            Ok(run) => self.check_summaries(&run, faults),
             Err(error) => faults.add(error),
         }
     }
 
-    /// Checks whether the settings of a model that writes summaries have an effect. Those of a lower layer
-    /// than the one that turns such summaries off may be for other agents.
-    fn check_summarizer(&self, run: &Agent, faults: &mut Faults) {
-        let found = |path| self.layer.0.get(path);
+    /// Checks whether the settings of summaries have an effect. Those of a lower layer than the one that turns
+    /// summaries off may be for other agents.
+    fn check_summaries(&self, run: &Agent, faults: &mut Faults) {
+        let found = |path: &str| self.layer.0.get(path);
+        let builder = &self.settings.builder;
         let mut stages = run.policy().stages().iter();
-        if stages.any(|stage| stage.name() == SUMMARIZE) {
-            return;
-        }
-        let off = AUTHORS.iter().filter_map(|path| found(*path));
-        let off = off.map(|found| found.depth).max();
-        let cure = match &self.settings.builder {
-            builder if !builder.summarization => "set `summarization` to true",
-            builder if builder.summary.author == Author::Extract => {
-                "set `summary.author` to \"model\""
-            }
-            _ => "set `context_strategy` to \"summarize\"",
+        let cure = match builder.summary.author {
+            _ if !builder.summarization => "set `summarization` to true",
+            _ if stages.any(|stage| stage.name() == SUMMARIZE) => return,
+            Author::Extract => "set `summary.author` to \"model\"",
+            Author::Model => "set `context_strategy` to \"summarize\"",
         };
-        for path in OF_SUMMARIZER {
+        let (count, why) = match builder.summarization {
+            true => (OF_SUMMARIZER, "no model writes summaries"),
+            false => (OF_SUMMARIES.len(), "evicted messages are not summarized"),
+        };
+        // The trigger of a strategy that summarizes is one of summaries.
+        let summarizes = matches!(
+            builder.context_strategy,
+            Some(ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
+        );
+        let trigger = (!builder.summarization && summarizes).then_some("trigger");
+        let off = AUTHORS.into_iter().filter_map(found);
+        let off = off.map(|found| found.depth).max();
+        for path in OF_SUMMARIES.into_iter().take(count).chain(trigger) {
             if found(path).is_some_and(|found| off.is_none_or(|off| found.depth >= off)) {
                 let text = format!(
-                    "`{path}` has no effect, because no model writes summaries; {cure}, or remove \
-                     this setting"
+                    "`{path}` has no effect, because {why}; {cure}, or remove this setting"
                 );
                 self.report(&[path], &text, faults);
             }
@@ -149,13 +153,9 @@ impl AgentConfig {
             ("model", &settings.model),
             ("summary.model", &settings.summarizer),
         ] {
-            let is_own = |model: &str| {
-                let provider = model.split('/').next().unwrap_or_default();
-                self.shared().providers.contains_key(provider)
-            };
-            if let Some(model) = model.as_ref().filter(|model| !is_own(model))
-                && let Err(error) = ModelRef::parse(model)
-            {
+            let key = |_: &str| Some("key".to_owned());
+            let client = model.as_deref().map(|model| self.chat(model, &key));
+            if let Some(Err(error)) = client {
                 self.report(&[path], &error.to_string(), faults);
             }
         }
@@ -175,20 +175,6 @@ impl AgentConfig {
         let url = settings.base_url.as_ref();
         if let Some(Err(error)) = url.map(|url| BaseUrl::parse(url, usual)) {
             self.report(&["base_url"], &error.to_string(), faults);
-        }
-    }
-
-    /// Reports the names in a list that nothing has.
-    fn check_names(
-        &self,
-        path: &str,
-        what: &str,
-        names: &[String],
-        known: &[&str],
-        faults: &mut Faults,
-    ) {
-        for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
-            self.report(&[path], &no_such(what, name, known), faults);
         }
     }
 

@@ -4,7 +4,6 @@
 use std::fmt::Write;
 
 use super::key::{SettingKey, TABLES, fields, keys};
-use super::kind::SettingKind;
 
 /// A `plimsoll.toml` to begin with, in which each setting is a comment.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -43,10 +42,10 @@ fn default(key: &SettingKey) -> String {
 
 /// Returns a word for the form of a value, which the documentation explains, or the form itself.
 fn value(key: &SettingKey) -> String {
-    match (&key.kind, key.kind.word()) {
-        (_, "flag" | "choice") => key.kind.takes(),
-        (SettingKind::OrNone(_), word) => format!("{word} or \"none\""),
-        (_, word) => word.to_owned(),
+    match key.word() {
+        "flag" | "choice" => key.takes(),
+        word if key.or_none => format!("{word} or \"none\""),
+        word => word.to_owned(),
     }
 }
 

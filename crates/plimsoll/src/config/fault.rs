@@ -135,10 +135,10 @@ impl Faults {
         if self.faults.is_empty() {
             return Ok(self.warnings);
         }
-        self.faults.sort_by(|one, other| {
-            let (one, other) = (&one.origin, &other.origin);
-            (one.path(), one.place()).cmp(&(other.path(), other.place()))
-        });
+        self.faults
+            .sort_by_cached_key(|ConfigFault { origin, .. }| {
+                (origin.path().map(Path::to_owned), origin.place())
+            });
         Err(ConfigError {
             faults: self.faults,
         })

@@ -14,7 +14,6 @@ use toml::Table;
 use super::agent::AgentConfig;
 use super::document::Located;
 use super::fault::{ConfigError, ConfigFault, Faults, Origin, no_such};
-use super::guards::Guards;
 use super::layer::{FoundSetting, Layer, TABLES};
 use super::mcp::McpServer;
 use super::overrides::Overrides;
@@ -57,6 +56,18 @@ pub(crate) struct AgentPart {
     pub(crate) is_file: bool,
 }
 
+impl AgentPart {
+    /// Returns an agent with these settings, if it has a name.
+    pub(super) fn of(layer: Layer, is_file: bool) -> Option<Self> {
+        let name = layer.get("name")?;
+        Some(Self {
+            name,
+            layer,
+            is_file,
+        })
+    }
+}
+
 impl Config {
     /// Reads a file that the user has named, or that the program knows.
     ///
@@ -70,14 +81,14 @@ impl Config {
     /// Reads a file whose faults are reported later, together with those of its agents.
     #[must_use]
     pub fn draft(path: &Path) -> Self {
-        config_text(path).map_or_else(
-            |error| {
+        match config_text(path) {
+            Ok(text) => Self::of(&text, Some(path)),
+            Err(error) => {
                 let mut config = Self::default();
                 config.faults.add(error);
                 config
-            },
-            |text| Self::of(&text, Some(path)),
-        )
+            }
+        }
     }
 
     /// Reads a text.
@@ -111,12 +122,9 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn checked(mut self) -> Result<Self, ConfigError> {
-        let mut faults = self.faults.clone();
-        let agents = self.shared.agents.iter().map(Some);
-        for part in std::iter::once(None).chain(agents) {
-            self.agent_of(&[], part, &mut faults).check(&mut faults);
-        }
-        self.faults.warnings = faults.check()?;
+        let agents = self.all_agents(AgentConfig::check)?;
+        let first = agents.into_iter().next();
+        self.faults.warnings = first.map_or_else(Vec::new, |all| all.config.faults.warnings);
         Ok(self)
     }
 
@@ -126,17 +134,25 @@ impl Config {
     /// # Errors
     /// As [`Config::read`], together with the faults of [`AgentConfig::check_run`].
     pub fn check_runs(&self) -> Result<Vec<AgentConfig>, ConfigError> {
+        self.all_agents(|agent, faults| {
+            agent.check(faults);
+            agent.check_models(faults);
+            agent.check_files(faults);
+        })
+    }
+
+    /// Returns the settings for all agents, and each agent, after a check. Agents that are files were checked
+    /// when they were added.
+    fn all_agents(
+        &self,
+        check: impl Fn(&AgentConfig, &mut Faults),
+    ) -> Result<Vec<AgentConfig>, ConfigError> {
         let mut faults = self.faults.clone();
         let agents = self.shared.agents.iter().filter(|agent| !agent.is_file);
         let parts = std::iter::once(None).chain(agents.map(Some));
-        let agents = parts.map(|part| {
-            let agent = self.agent_of(&[], part, &mut faults);
-            agent.check(&mut faults);
-            agent.check_models(&mut faults);
-            agent.check_files(&mut faults);
-            agent
-        });
+        let agents = parts.map(|part| self.agent_of(&[], part, &mut faults));
         let mut agents: Vec<AgentConfig> = agents.collect();
+        agents.iter().for_each(|agent| check(agent, &mut faults));
         let warnings = faults.check()?;
         for agent in &mut agents {
             agent.config.faults.warnings.clone_from(&warnings);
@@ -147,7 +163,6 @@ impl Config {
     /// Merges this configuration with the user's own, whose settings apply if this one does not set
     /// them. Tool servers, providers, models and agents of both are available; if two have the same
     /// name, this configuration takes precedence.
-    ///
     #[must_use]
     pub fn over(mut self, users: Self) -> Self {
         self.faults.extend(users.faults);
@@ -230,7 +245,7 @@ impl Config {
         });
         let layers = [&over.flags, &over.variables];
         let mut agent = self.agent_of(&layers, part, &mut faults);
-        agent.guards = Guards::of(&layers);
+        agent.over = Layer::merged(&layers, &mut Faults::default());
         agent.check(&mut faults);
         agent.check_models(&mut faults);
         agent.config.faults.warnings = faults.check()?;
@@ -263,7 +278,7 @@ impl Config {
                 shared: Arc::clone(shared),
                 faults: Faults::default(),
             },
-            guards: Guards::default(),
+            ..AgentConfig::default()
         }
     }
 
@@ -328,15 +343,15 @@ impl SharedSettings {
             let settings = ProviderSettings::of(name, given, faults);
             shared.providers.insert(name.clone(), settings);
         }
-        let rows = entries("models", document, faults).iter();
-        let rows: Json = rows
-            .map(|(vendor, given)| (vendor.clone(), given.value()))
-            .collect();
-        let rows = Table::try_from(rows).unwrap_or_default();
-        let (models, errors) = ModelBook::of(&rows, ModelOrigin::Configuration);
-        shared.models = models;
+        let models = document.get("models").unwrap_or(document);
+        let rows = entries("models", document, faults);
+        let rows = rows
+            .iter()
+            .map(|(vendor, given)| (vendor.clone(), given.value()));
+        let rows = Table::try_from(rows.collect::<Json>()).unwrap_or_default();
+        let (book, errors) = ModelBook::of(&rows, ModelOrigin::Configuration);
+        shared.models = book;
         for error in errors {
-            let models = document.get("models").unwrap_or(document);
             let place = error.place.iter();
             let given = place.fold(models, |table, name| table.get(name).unwrap_or(table));
             faults.push(&given.origin, error.to_string());
@@ -346,12 +361,7 @@ impl SharedSettings {
             if given.get("name").is_none() {
                 faults.push(&given.origin, "[[agents]] needs a `name`");
             }
-            let (name, is_file) = (layer.text("name"), false);
-            shared.agents.extend(name.map(|name| AgentPart {
-                name,
-                layer,
-                is_file,
-            }));
+            shared.agents.extend(AgentPart::of(layer, false));
         }
         let own = document.entries().into_iter().flatten();
         let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
@@ -382,10 +392,13 @@ fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> &'a [Loca
         faults.push(&given.origin, text);
         return &[];
     };
-    let mut named: BTreeMap<&str, &Origin> = BTreeMap::new();
+    let mut named = BTreeMap::new();
     for given in tables.iter().filter_map(|table| table.get("name")) {
-        let Some(own) = given.text() else { continue };
-        if let Some(other) = named.insert(own, &given.origin) {
+        let own = given.text().unwrap_or_default();
+        if let Some(other) = named
+            .insert(given.text(), &given.origin)
+            .filter(|_| !own.is_empty())
+        {
             let other = other.beside(&given.origin);
             let text = format!(
                 "two of [[{name}]] are named `{own}` (the other is on {other}); rename one"

@@ -94,12 +94,10 @@ impl FoundFiles {
     #[must_use]
     pub fn summary(&self) -> String {
         let paths = self.files().map(|(path, _)| path.display().to_string());
-        let paths: Vec<String> = paths.collect();
-        match paths.split_at_checked(MAX_SHOWN) {
-            Some((shown, more)) if !more.is_empty() => {
-                format!("{} and {} more", shown.join(", "), more.len())
-            }
-            _ => paths.join(", "),
+        let shown = paths.take(MAX_SHOWN).collect::<Vec<_>>().join(", ");
+        match self.files().count().saturating_sub(MAX_SHOWN) {
+            0 => shown,
+            more => format!("{shown} and {more} more"),
         }
     }
 
@@ -123,40 +121,26 @@ impl FoundFiles {
         if !is_users && found.add(&config, FoundKind::Config) {
             found.add_prompts_of_config();
         }
-        let mut folders: Vec<&Path> = root.ancestors().collect();
-        folders.retain(|folder| folder.starts_with(&found.folder));
-        for folder in folders
-            .iter()
-            .rev()
-            .filter(|folder| !project.is_users(folder))
-        {
+        let top = found.folder.clone();
+        let folders = root.ancestors().take_while(|it| it.starts_with(&top));
+        let folders: Vec<&Path> = folders.filter(|it| !project.is_users(it)).collect();
+        for folder in folders.iter().rev() {
             let mut names = INSTRUCTION_FILES.iter();
             names.find(|name| found.add(&folder.join(name), FoundKind::Instructions));
         }
-        let top = found.folder.clone();
-        found.add_place(&root, project);
-        if top != root {
-            found.add_place(&top, project);
-        }
-        found
-    }
-
-    fn add_place(&mut self, place: &Path, project: &ProjectFiles) {
-        // In the home directory, the folders of other programs are the user's own.
-        let is_home = project.home.as_deref().map(canonical).as_deref() == Some(place);
-        let ours = place.join(PLIMSOLL_FOLDER);
-        for (folder, kind) in folders(Some(&ours), Some(place).filter(|_| !is_home)) {
-            let files = match kind {
-                FoundKind::Skill => entries(&folder)
-                    .iter()
-                    .map(|skill| skill.join(SKILL_FILE))
-                    .collect(),
-                _ => markdown_files(&folder),
-            };
-            for file in files {
-                self.add(&file, kind);
+        let mut places = vec![&root, &top];
+        places.dedup();
+        for place in places {
+            // In the home directory, the folders of other programs are the user's own.
+            let is_home = project.home.as_deref().map(canonical).as_ref() == Some(place);
+            let others = Some(place.as_path()).filter(|_| !is_home);
+            for (folder, kind) in folders_in(Some(&place.join(PLIMSOLL_FOLDER)), others) {
+                for file in files_in(&folder, kind) {
+                    found.add(&file, kind);
+                }
             }
         }
+        found
     }
 
     /// Adds the prompts that the configuration names.
@@ -189,21 +173,19 @@ impl FoundFiles {
 
 /// Returns the folders of files of each kind: those of Plimsoll in a folder of its own, and those of other
 /// programs in folders in `others`.
-pub(super) fn folders(ours: Option<&Path>, others: Option<&Path>) -> Vec<(PathBuf, FoundKind)> {
-    let agents = FoundKind::Agent;
-    let mut folders = Vec::new();
-    if let Some(ours) = ours {
-        folders.push((ours.join("skills"), FoundKind::Skill));
-        folders.push((ours.join("agents"), agents(AgentFileForm::Plimsoll)));
-        folders.push((ours.join("prompts"), FoundKind::Prompt));
-    }
-    if let Some(others) = others {
-        let skills = SKILL_FOLDERS.map(|folder| others.join(folder).join("skills"));
-        folders.extend(skills.map(|folder| (folder, FoundKind::Skill)));
-        let claudes = AGENT_FOLDERS.map(|folder| others.join(folder).join("agents"));
-        folders.extend(claudes.map(|folder| (folder, agents(AgentFileForm::ClaudeCode))));
-    }
-    folders
+pub(super) fn folders_in(ours: Option<&Path>, others: Option<&Path>) -> Vec<(PathBuf, FoundKind)> {
+    let own = [
+        ("skills", FoundKind::Skill),
+        ("agents", FoundKind::Agent(AgentFileForm::Plimsoll)),
+        ("prompts", FoundKind::Prompt),
+    ];
+    let skills = SKILL_FOLDERS.map(|folder| (folder, "skills", FoundKind::Skill));
+    let agent = FoundKind::Agent(AgentFileForm::ClaudeCode);
+    let agents = AGENT_FOLDERS.map(|folder| (folder, "agents", agent));
+    let own = own.map(|(name, kind)| Some((ours?.join(name), kind)));
+    let theirs = skills.into_iter().chain(agents);
+    let theirs = theirs.map(|(folder, name, kind)| Some((others?.join(folder).join(name), kind)));
+    own.into_iter().chain(theirs).flatten().collect()
 }
 
 /// Returns a path without links, or the path itself if it does not exist.
@@ -211,17 +193,14 @@ pub(super) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the paths in a folder, sorted.
-pub(super) fn entries(folder: &Path) -> Vec<PathBuf> {
+/// Returns the files of a kind in a folder, sorted: Markdown files, or the files of skills.
+pub(super) fn files_in(folder: &Path, kind: FoundKind) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.take(MAX_FILES).map(|entry| entry.path()).collect();
     paths.sort_unstable();
+    if kind == FoundKind::Skill {
+        return paths.iter().map(|skill| skill.join(SKILL_FILE)).collect();
+    }
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
     paths
-}
-
-/// Returns the Markdown files in a folder, sorted.
-pub(super) fn markdown_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files = entries(folder);
-    files.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
-    files
 }

@@ -1,53 +1,33 @@
-//! [`Guards`]: the restrictions of the command line and the environment, which apply to the running
-//! agent and to every agent that it calls. Permissions are not inherited.
+//! The restrictions of the command line and the environment, which apply to the running agent and to every
+//! agent that it calls. Permissions are not inherited.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use plimsoll_agent::Permission;
 use plimsoll_tools::Root;
 
 use super::agent::AgentConfig;
-use super::layer::Layer;
 use super::permission::Rule;
 
-/// The restrictions for called agents, whatever their file sets.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Guards {
-    rules: Vec<Rule>,
-    root: Option<PathBuf>,
-    /// Files that are changed only after approval.
-    pub(super) protected: Vec<PathBuf>,
-    /// The program, with its first arguments, that enters the sandbox of `bash`.
-    pub(super) sandbox_launcher: Vec<OsString>,
-}
-
-impl Guards {
-    /// Returns the restrictions of these layers, uppermost first.
-    pub(crate) fn of(layers: &[&Layer]) -> Self {
-        let mut guards = Self::default();
-        for layer in layers {
-            let rules: Vec<Rule> = layer.get("permissions").unwrap_or_default();
-            let forbid = rules
-                .into_iter()
-                .filter(|rule| rule.then != Permission::Allow);
-            guards.rules.extend(forbid);
-            guards.root = guards.root.or(layer.get("root"));
-        }
-        guards
-    }
-
-    /// Applies them to an agent. Its own root is kept only if it is the caller's root or below it.
-    pub(crate) fn hold(&self, called: &mut AgentConfig) {
+impl AgentConfig {
+    /// Applies the restrictions to an agent that this one calls. Its own root is kept only if it is the
+    /// caller's root or below it.
+    pub(super) fn restrict(&self, called: &mut Self) {
+        let rules: Vec<Rule> = self.over.get("permissions").unwrap_or_default();
+        let forbid = rules
+            .into_iter()
+            .filter(|rule| rule.then != Permission::Allow);
         let is_set = called.origin("root").is_some();
         let own = &mut called.settings;
-        own.permissions.splice(0..0, self.rules.iter().cloned());
-        if let Some(root) = &self.root
-            && !(is_set && is_below(&own.root, root))
+        own.permissions.splice(0..0, forbid);
+        if let Some(root) = self.over.get::<PathBuf>("root")
+            && !(is_set && is_below(&own.root, &root))
         {
-            own.root.clone_from(root);
+            own.root = root;
         }
-        called.guards = self.clone();
+        called.over = self.over.clone();
+        called.protected.clone_from(&self.protected);
+        called.sandbox_launcher.clone_from(&self.sandbox_launcher);
     }
 }
 

@@ -32,24 +32,22 @@ impl ProjectFiles {
         let mut parts = vec![system.as_deref().unwrap_or(built_in).trim_end().to_owned()];
         let users = self.user.iter();
         let mut users = users.flat_map(|folder| INSTRUCTION_FILES.map(|name| folder.join(name)));
-        let users = users.find(|path| path.is_file()).map(|path| {
-            let text = text(&path, MAX_PROMPT, "instructions");
-            Ok::<_, ConfigError>((path, text.map_err(|fault| agent.fault(fault))?))
-        });
-        let own = self.trusted.of_kind(FoundKind::Instructions);
-        let own = own.map(|(path, text)| Ok((path, text.to_owned())));
         let mut files = Vec::new();
-        for file in users.into_iter().chain(own) {
-            let (path, text) = file?;
-            let short = head_tail(&text, FILE_LIMIT).unwrap_or(text);
-            if !short.trim().is_empty() {
-                let shown = path.display();
-                parts.push(format!("Instructions of {shown}:\n\n{}", short.trim()));
+        if let Some(path) = users.find(|path| path.is_file()) {
+            let text = text(&path, MAX_PROMPT, "instructions");
+            files.push((path, text.map_err(|fault| agent.fault(fault))?));
+        }
+        let own = self.trusted.of_kind(FoundKind::Instructions);
+        files.extend(own.map(|(path, text)| (path, text.to_owned())));
+        for (path, text) in &files {
+            let short = head_tail(text, FILE_LIMIT);
+            let short = short.as_deref().unwrap_or(text).trim();
+            if !short.is_empty() {
+                parts.push(format!("Instructions of {}:\n\n{short}", path.display()));
             }
-            files.push(path);
         }
         agent.settings_mut().system = Some(parts.join("\n\n"));
-        Ok(files)
+        Ok(files.into_iter().map(|(path, _)| path).collect())
     }
 
     /// Returns a sentence about the place and time of the work. It is the same for all runs of a

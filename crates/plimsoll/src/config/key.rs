@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
+use smart_default::SmartDefault;
 
 use super::document::{Located, parse_value};
 use super::fault::{Faults, Origin};
@@ -15,7 +16,7 @@ use super::permission::Rule;
 use super::settings::AgentSettings;
 
 /// One setting, with everything there is to know of it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, SmartDefault, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SettingKey {
     /// The heading in `--help`. Empty for a field of a table that is not one of settings.
@@ -26,10 +27,21 @@ pub struct SettingKey {
     pub name: String,
     /// The kind of its value.
     pub kind: SettingKind,
+    /// The description of the accepted spellings, if it is not that of the kind.
+    takes: String,
+    /// The least number.
+    pub(super) least: Option<u64>,
+    /// The accepted names, if it is a choice of names.
+    pub choices: Vec<String>,
+    /// The name of the table that each item of its list is.
+    pub(super) items: String,
+    /// Whether "none" is accepted, for no limit.
+    pub(super) or_none: bool,
     /// The default, if it is a value.
     #[serde(rename = "default")]
     pub value: Option<Json>,
     /// The description of a default that is not a value.
+    #[default("none".to_owned())]
     otherwise: String,
     /// The description, in one line.
     pub doc: String,
@@ -40,26 +52,40 @@ pub struct SettingKey {
     /// Whether it can be set for one agent only, and not for all.
     pub is_of_one_agent: bool,
     /// Whether a table without it is faulty.
-    pub(crate) is_required: bool,
+    pub(super) is_required: bool,
     /// The path of the field of `AgentSettings` that it sets.
-    pub(crate) sets: String,
+    sets: String,
 }
 
-/// The fields of all tables, in the order of the documentation. Empty if the rows cannot be parsed, which a
-/// test excludes.
-static FIELDS: LazyLock<Vec<SettingKey>> = LazyLock::new(|| {
-    let rows = toml::from_str(include_str!("../../data/settings.toml"));
-    let mut rows: BTreeMap<String, Vec<SettingKey>> = rows.unwrap_or_default();
-    rows.remove("setting").unwrap_or_default()
-});
+/// The description of a kind of values.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct KindDescription {
+    /// A word for it, which `docs/configuration.md` explains.
+    word: String,
+    takes: String,
+    pub(super) schema: Map<String, Json>,
+}
+
+/// The data file.
+#[derive(Debug, Default, Deserialize)]
+struct Rows {
+    /// The fields of all tables, in the order of the documentation.
+    setting: Vec<SettingKey>,
+    kinds: BTreeMap<SettingKind, KindDescription>,
+}
+
+/// The rows. Empty if they cannot be parsed, which a test excludes.
+static ROWS: LazyLock<Rows> =
+    LazyLock::new(|| toml::from_str(include_str!("../../data/settings.toml")).unwrap_or_default());
 
 /// The fields of all tables by their full names.
 static NAMES: LazyLock<BTreeMap<String, &'static SettingKey>> =
-    LazyLock::new(|| FIELDS.iter().map(|key| (key.path(), key)).collect());
+    LazyLock::new(|| ROWS.setting.iter().map(|key| (key.path(), key)).collect());
 
 /// Every key, in the order of the documentation.
 pub fn keys() -> impl Iterator<Item = &'static SettingKey> {
-    FIELDS.iter().filter(|key| !key.group.is_empty())
+    ROWS.setting.iter().filter(|key| !key.group.is_empty())
 }
 
 /// Returns the key with this full name, or `None` if there is no such setting.
@@ -83,7 +109,7 @@ pub(crate) const TABLES: [&str; 4] = [
 
 /// Returns the fields of a table, in the order of the documentation.
 pub(crate) fn fields(table: &str) -> impl Iterator<Item = &'static SettingKey> {
-    FIELDS.iter().filter(move |key| key.table == table)
+    ROWS.setting.iter().filter(move |key| key.table == table)
 }
 
 impl SettingKey {
@@ -98,6 +124,38 @@ impl SettingKey {
     #[must_use]
     pub fn is_limit(&self) -> bool {
         self.sets.starts_with("builder.limits.")
+    }
+
+    pub(super) fn description(&self) -> Option<&'static KindDescription> {
+        ROWS.kinds.get(&self.kind)
+    }
+
+    /// Returns a word for the form of its value, which `docs/configuration.md` explains.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        self.description().map_or("", |kind| &kind.word)
+    }
+
+    /// Describes the accepted spellings.
+    #[must_use]
+    pub fn takes(&self) -> String {
+        let names = self.choices.iter().map(|name| format!("{name:?}"));
+        let names: Vec<String> = names.collect();
+        let mut takes = match names.split_last() {
+            Some((last, before)) => format!("{} or {last}", before.join(", ")),
+            None => {
+                let own = Some(&self.takes).filter(|takes| !takes.is_empty());
+                let usual = self.description().map(|kind| &kind.takes);
+                own.or(usual).cloned().unwrap_or_default()
+            }
+        };
+        if let Some(least) = self.least {
+            takes.push_str(&format!(", {least} or more"));
+        }
+        if self.or_none {
+            takes.push_str(", or \"none\"");
+        }
+        takes
     }
 
     /// Returns its environment variable.
@@ -123,41 +181,35 @@ impl SettingKey {
     /// Returns the default, written as in a file, or its description.
     #[must_use]
     pub fn default(&self) -> String {
-        let value = self
-            .value
-            .as_ref()
-            .and_then(|value| toml::Value::try_from(value).ok());
-        match value {
-            Some(value) => value.to_string(),
-            None if self.otherwise.is_empty() => "none".to_owned(),
-            None => self.otherwise.clone(),
-        }
+        let value = self.value.as_ref();
+        let value = value.and_then(|value| toml::Value::try_from(value).ok());
+        value.map_or_else(|| self.otherwise.clone(), |value| value.to_string())
     }
 
     /// Converts a value to the form in which serde reads the field, or reports why it is not accepted.
     pub(crate) fn read(&self, given: &Located, faults: &mut Faults) -> Option<Json> {
-        if let (Some(table), Some(items)) = (self.kind.items(), given.items()) {
-            let mut own = Faults::default();
-            let items = items.iter();
-            let items = items.map(|item| Layer::of_table(table, item, &mut own).object());
-            let items: Json = items.collect();
-            let is_good = own.faults.is_empty();
-            faults.extend(own);
-            return is_good.then_some(items);
-        }
-        if let (SettingKind::Rules, Some(lines)) = (&self.kind, given.text())
+        if let ("[[permissions]]", Some(lines)) = (self.items.as_str(), given.text())
             && let Some(rules) = Rule::tables_of(lines)
         {
             return self.read(&Located::new(rules, &given.origin), faults);
         }
-        let value = self.kind.read(&given.value()).filter(|value| {
-            let mut settings = json!({});
-            self.set(&mut settings, value.clone());
-            AgentSettings::deserialize(settings).is_ok()
-        });
-        if value.is_none() {
-            self.kind.refuse(&self.name, given, faults);
+        let mut own = Faults::default();
+        let value = match given.items() {
+            Some(items) if self.kind == SettingKind::Tables => {
+                let table = |item| Layer::of_table(&self.items, item, &mut own).object();
+                let items: Json = items.iter().map(table).collect();
+                Some(items).filter(|_| own.faults.is_empty())
+            }
+            _ => self.converted(&given.value()).filter(|value| {
+                let mut settings = json!({});
+                self.set(&mut settings, value.clone());
+                AgentSettings::deserialize(settings).is_ok()
+            }),
+        };
+        if value.is_none() && own.faults.is_empty() {
+            self.refuse(given, faults);
         }
+        faults.extend(own);
         value
     }
 
@@ -195,15 +247,8 @@ pub(crate) fn is_table(path: &str) -> bool {
 
 /// Returns the known names directly within a table, including tables.
 pub(crate) fn known_in(table: &str) -> Vec<&'static str> {
-    let mut names: Vec<&str> = fields(table).map(|key| key.name.as_str()).collect();
-    if table.is_empty() {
-        names.extend(
-            keys()
-                .map(|key| key.table.as_str())
-                .filter(|name| !name.is_empty()),
-        );
-        names.sort_unstable();
-        names.dedup();
-    }
-    names
+    let own = fields(table).map(|key| key.name.as_str());
+    let tables = keys().map(|key| key.table.as_str());
+    let tables = tables.filter(|name| table.is_empty() && !name.is_empty());
+    own.chain(tables).collect()
 }

@@ -11,21 +11,23 @@ use serde_json::{Value as Json, json};
 
 use super::document::{Located, OUT_OF_RANGE};
 use super::fault::Faults;
+use super::key::SettingKey;
 
 /// A day in seconds.
 const DAY: u64 = 24 * 60 * 60;
 /// Maximum of a time in seconds. Longer times are effectively no limit.
 const MAX_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
-/// The kind of a setting's value, with its accepted spellings.
-#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+
+/// The kind of a setting's value. Its accepted spellings are described in `data/settings.toml`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SettingKind {
     /// True or false.
     Flag,
-    /// A whole number, at least this one.
-    Whole(u64),
-    /// A number of tokens, at least this one.
-    Tokens(u64),
+    /// A whole number.
+    Whole,
+    /// A number of tokens.
+    Tokens,
     /// A number of tokens, or a share of the available ones.
     Size,
     /// A context window.
@@ -57,208 +59,124 @@ pub enum SettingKind {
     Texts,
     /// A program and its arguments.
     Words,
-    /// One of these names.
-    Choice(Vec<String>),
-    /// One of these names of context strategies.
-    Strategy(Vec<String>),
-    /// A value that a file spells as the log does, with a description of it.
-    Written(String),
+    /// One of some names.
+    Choice,
+    /// One of some names of context strategies.
+    Strategy,
+    /// A value that a file spells as the log does.
+    Written,
     /// Whether long texts in the arguments of old calls become digests, or from which length on.
     Digest,
-    /// Permission rules: a list of tables, or lines of the form `allow TOOL:PATTERN`.
-    Rules,
-    /// Commands for events of a run, as a list of tables.
-    Hooks,
+    /// A list of tables.
+    Tables,
     /// The name of an environment variable.
     Variable,
     /// A text that is never printed.
     Secret,
     /// Such texts by name.
     Secrets,
-    /// A value, or "none" for no limit.
-    OrNone(Box<SettingKind>),
 }
 
-impl SettingKind {
-    /// Returns a word for the kind, and the accepted spellings without the least number.
-    fn form(&self) -> (&'static str, &str) {
-        match self {
-            Self::Flag => ("flag", "true or false"),
-            Self::Whole(_) | Self::Days => ("whole", "a whole number"),
-            Self::Tokens(_) => ("tokens", "a whole number of tokens such as 8000 or \"8k\""),
-            Self::Size => (
-                "tokens",
-                "tokens such as 50_000 or \"50k\", or a share of the available tokens such as 0.8",
-            ),
-            Self::Window => (
-                "tokens",
-                "a number of tokens such as 32000 or \"32k\", or \"unknown\" to learn it from refusals",
-            ),
-            Self::Share | Self::Fraction => ("number", "a fraction from 0 to 1, such as 0.9"),
-            Self::Temperature => ("number", "a number from 0 to 2"),
-            Self::Dollars => ("dollars", "dollars, such as 0.50; more than 0"),
-            Self::Time => ("time", "seconds, or a text such as \"10m\"; more than 0"),
-            Self::Text => ("text", "a text"),
-            Self::Filled | Self::Secret => ("text", "a text that is not empty"),
-            Self::Variable => (
-                "text",
-                "the name of the environment variable that contains the key",
-            ),
-            Self::Path => ("path", "the path of a file or directory"),
-            Self::Paths => ("paths", "a list of paths"),
-            Self::Names => ("names", "a list of names, such as [\"read\", \"grep\"]"),
-            Self::Texts => ("texts", "a list of texts"),
-            Self::Words => (
-                "texts",
-                "a list of a program and its arguments, such as [\"./guard\", \"--strict\"]",
-            ),
-            Self::Choice(_) | Self::Strategy(_) => ("choice", ""),
-            Self::Written(takes) => ("choice", takes),
-            Self::Digest => ("choice", "true, false or `{ over_chars = 2000 }`"),
-            Self::Rules => (
-                "rules",
-                "a list of tables, such as { tool = \"bash\", arguments = \"command=git status\", then = \"allow\" }",
-            ),
-            Self::Hooks => (
-                "tables",
-                "a list of tables, such as { on = \"before_tool_execution\", command = [\"./guard\"] }",
-            ),
-            Self::Secrets => ("choice", "a table of texts"),
-            Self::OrNone(kind) => kind.form(),
-        }
-    }
-
-    /// Returns a word for the kind, which `docs/configuration.md` explains.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        self.form().0
-    }
-
-    /// Describes the accepted spellings.
-    #[must_use]
-    pub fn takes(&self) -> String {
-        let takes = self.form().1;
-        match (self, self.choices().split_last()) {
-            (Self::Whole(0), _) => format!("{takes} from 0"),
-            (Self::Whole(least) | Self::Tokens(least), _) => format!("{takes}, {least} or more"),
-            (Self::Days, _) => format!("{takes}, 1 or more"),
-            (Self::OrNone(kind), _) => format!("{}, or \"none\"", kind.takes()),
-            (_, Some((last, before))) => {
-                let before: Vec<String> = before.iter().map(|name| format!("{name:?}")).collect();
-                format!("{} or {last:?}", before.join(", "))
-            }
-            _ => takes.to_owned(),
-        }
-    }
-
-    /// Returns the accepted names, if it is a choice of names.
-    #[must_use]
-    pub fn choices(&self) -> &[String] {
-        match self {
-            Self::Choice(names) | Self::Strategy(names) => names,
-            _ => &[],
-        }
-    }
-
-    /// Returns the name of the table that each item of its list is.
-    pub(crate) const fn items(&self) -> Option<&'static str> {
-        match self {
-            Self::Rules => Some("[[permissions]]"),
-            Self::Hooks => Some("[[hooks]]"),
-            _ => None,
-        }
-    }
-
+impl SettingKey {
     /// Converts a value to the form in which serde reads the field of the setting. Returns `None` if
-    /// it has another form.
-    pub(crate) fn read(&self, given: &Json) -> Option<Json> {
-        Some(match self {
-            Self::Flag => given.as_bool()?.into(),
-            Self::Whole(least) => whole(given, *least)?.into(),
-            Self::Tokens(least) => tokens(given, *least)?.0.into(),
-            Self::Size if given.is_f64() => json!(Threshold::Share(share(given)?)),
-            Self::Size => json!(Threshold::Sent(tokens(given, 1)?)),
-            Self::Window => json!(match given.as_str().map(str::trim) {
+    /// it has another form. The items of a list of tables are read by themselves.
+    pub(super) fn converted(&self, given: &Json) -> Option<Json> {
+        let word = given.as_str().map(str::trim);
+        if self.or_none && matches!(word, Some("none" | "unlimited")) {
+            return Some(Json::Null);
+        }
+        let least = self.least.unwrap_or_default();
+        Some(match self.kind {
+            SettingKind::Flag => given.as_bool()?.into(),
+            SettingKind::Whole => whole(given, least)?.into(),
+            SettingKind::Tokens => tokens(given, least)?.0.into(),
+            SettingKind::Size if given.is_f64() => json!(Threshold::Share(share(given)?)),
+            SettingKind::Size => json!(Threshold::Sent(tokens(given, 1)?)),
+            SettingKind::Window => json!(match word {
                 Some("unknown") => Window::Unknown,
                 _ => Window::Known(tokens(given, 1)?),
             }),
-            Self::Share => json!(share(given)?),
-            Self::Fraction => share(given).and(number(given))?.into(),
-            Self::Temperature => number(given)
+            SettingKind::Share => json!(share(given)?),
+            SettingKind::Fraction => share(given).and(number(given))?.into(),
+            SettingKind::Temperature => number(given)
                 .filter(|number| *number <= Sampling::MAX_TEMPERATURE)?
                 .into(),
-            Self::Dollars => {
+            SettingKind::Dollars => {
                 let money = Money::from_dollars(number(given)?).ok();
                 json!(money.filter(|money| money.0 > 0)?)
             }
-            Self::Time => json!(time(given)?),
-            Self::Days => json!(Duration::from_secs(whole(given, 1)?.saturating_mul(DAY))),
-            Self::Text => given.as_str()?.into(),
-            Self::Filled | Self::Secret | Self::Path => given
-                .as_str()
-                .filter(|text| !text.trim().is_empty())?
-                .into(),
-            Self::Variable => {
-                let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
-                let name = given.as_str().filter(|name| name.chars().all(is_good))?;
-                Some(name).filter(|name| !name.is_empty())?.into()
+            SettingKind::Time => json!(time(given)?),
+            SettingKind::Days => {
+                json!(Duration::from_secs(
+                    whole(given, least)?.saturating_mul(DAY)
+                ))
             }
-            Self::Paths | Self::Texts => texts(given)?.into(),
-            Self::Names => names(given)?.into(),
-            Self::Words => {
+            SettingKind::Text => given.as_str()?.into(),
+            SettingKind::Filled | SettingKind::Secret | SettingKind::Path => {
+                filled(given.as_str()?)?.into()
+            }
+            SettingKind::Variable => {
+                let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
+                let name = filled(given.as_str()?)?;
+                name.chars().all(is_good).then(|| name.into())?
+            }
+            SettingKind::Paths | SettingKind::Texts => texts(given)?.into(),
+            SettingKind::Names => names(given)?.into(),
+            SettingKind::Words => {
                 let words = texts(given).filter(|_| given.is_array())?;
-                words.first().filter(|program| !program.trim().is_empty())?;
+                filled(words.first()?)?;
                 words.into()
             }
-            Self::Choice(names) => chosen(given, names)?.into(),
-            Self::Strategy(names) => json!(ContextStrategy::named(chosen(given, names)?, None)?),
-            Self::Written(_) => Some(given.clone()).filter(|given| !given.is_null())?,
-            Self::Digest => match given.as_bool() {
+            SettingKind::Choice => self.chosen(given)?.into(),
+            SettingKind::Strategy => json!(ContextStrategy::named(self.chosen(given)?, None)?),
+            SettingKind::Written => Some(given.clone()).filter(|given| !given.is_null())?,
+            SettingKind::Digest => match given.as_bool() {
                 Some(is_on) => json!(is_on.then(ArgumentDigest::default)),
                 None => Some(given.clone()).filter(Json::is_object)?,
             },
-            // Each item is a table that is read by itself.
-            Self::Rules | Self::Hooks => return None,
-            Self::Secrets => {
+            SettingKind::Tables => return None,
+            SettingKind::Secrets => {
                 let mut texts = given.as_object()?.values();
                 texts.all(Json::is_string).then(|| given.clone())?
             }
-            Self::OrNone(kind) => match given.as_str().map(str::trim) {
-                Some("none" | "unlimited") => Json::Null,
-                _ => kind.read(given)?,
-            },
         })
     }
 
     /// Reports a value that is not accepted, or an item of a list.
-    pub(crate) fn refuse(&self, name: &str, given: &Located, faults: &mut Faults) {
+    pub(super) fn refuse(&self, given: &Located, faults: &mut Faults) {
         let mut takes = self.takes();
         let items = given.items().filter(|_| takes.starts_with("a list"));
-        let is_wrong = |item: &&Located| self.read(&json!([item.value()])).is_none();
+        let is_wrong = |item: &&Located| self.converted(&json!([item.value()])).is_none();
         let item = items.unwrap_or_default().iter().find(is_wrong);
-        let name = item.map_or_else(|| format!("`{name}`"), |_| format!("an item of `{name}`"));
-        if let (Some(table), Some(_)) = (self.items(), given.entries()) {
-            takes = format!("a list of tables, each {table}");
+        let of = item.map_or("", |_| "an item of ");
+        if self.kind == SettingKind::Tables && given.entries().is_some() {
+            takes = format!("a list of tables, each {}", self.items);
         }
         let wrong = item.unwrap_or(given);
         // A key is never printed. It may stand where its variable has to be named.
-        let described = match self {
-            Self::Secret | Self::Secrets | Self::Variable => "wrong".to_owned(),
+        let described = match self.kind {
+            SettingKind::Secret | SettingKind::Secrets | SettingKind::Variable => {
+                "wrong".to_owned()
+            }
             _ => wrong.describe(),
         };
-        faults.push(
-            &wrong.origin,
-            format!("{name} is {described}; give {takes}"),
-        );
+        let name = &self.name;
+        let text = format!("{of}`{name}` is {described}; give {takes}");
+        faults.push(&wrong.origin, text);
+    }
+
+    /// Returns the chosen name, which may be written with hyphens or underscores.
+    fn chosen(&self, given: &Json) -> Option<&str> {
+        let plain = |name: &str| name.trim().replace('-', "_");
+        let written = plain(given.as_str()?);
+        let mut names = self.choices.iter().map(String::as_str);
+        names.find(|name| plain(name) == written)
     }
 }
 
-/// Returns the chosen name, which may be written with hyphens or underscores.
-fn chosen<'a>(given: &Json, names: &'a [String]) -> Option<&'a str> {
-    let plain = |name: &str| name.trim().replace('-', "_");
-    let written = plain(given.as_str()?);
-    let mut names = names.iter().map(String::as_str);
-    names.find(|name| plain(name) == written)
+/// Returns a text if it is not empty.
+fn filled(text: &str) -> Option<&str> {
+    (!text.trim().is_empty()).then_some(text)
 }
 
 /// Reads a whole number that TOML has.

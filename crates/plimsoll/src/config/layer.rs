@@ -73,7 +73,7 @@ impl Layer {
     pub(crate) fn of_table(table: &str, given: &Located, faults: &mut Faults) -> Self {
         let mut layer = Self::default();
         layer.table(table, given, faults);
-        layer.check_table(faults);
+        layer.clone().check_rivals(faults);
         for key in key::fields(table).filter(|key| key.is_required) {
             if given.entries().is_some() && given.get(&key.name).is_none() {
                 faults.push(&given.origin, format!("{table} needs `{}`", key.name));
@@ -91,11 +91,6 @@ impl Layer {
     /// Returns the value of a field.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
         self.0.get(path)?.read()
-    }
-
-    /// Returns the value of a setting, if it is a text.
-    pub(crate) fn text(&self, path: &str) -> Option<String> {
-        self.get(path)
     }
 
     /// Reads a table of known fields.
@@ -147,30 +142,17 @@ impl Layer {
             "" => key.name.clone(),
             _ => key.path(),
         };
-        let is_list = matches!(
-            key.kind,
-            SettingKind::Names | SettingKind::Texts | SettingKind::Rules
-        );
-        let depth = 0;
         let found = FoundSetting {
             key,
             given,
             value,
-            depth,
+            depth: 0,
         };
+        let is_list = [SettingKind::Names, SettingKind::Texts, SettingKind::Tables];
         match self.0.get_mut(&path) {
-            Some(before) if is_list => before.append(found),
+            Some(before) if is_list.contains(&key.kind) => before.append(found),
             _ => _ = self.0.insert(path, found),
         }
-    }
-}
-
-/// Returns the name of a table as in a file.
-fn shown(table: &str) -> String {
-    if table.starts_with('[') {
-        table.to_owned()
-    } else {
-        format!("[{table}]")
     }
 }
 
@@ -184,30 +166,36 @@ fn unknown(table: &str, name: &str) -> String {
         return format!("`{name}` is of the whole file and not of one agent");
     }
     let mut known = key::known_in(table);
-    let what = match (table, known.as_slice()) {
-        (_, []) => format!("there is no table {}", shown(table)),
-        ("", _) => format!("there is no `{name}`"),
+    let what = match known.as_slice() {
+        [] => format!("there is no table [{table}]"),
+        _ if table.is_empty() => format!("there is no `{name}`"),
         _ => format!("there is no `{name}` in {}", shown(table)),
     };
-    let as_flag = name.replace('_', "-");
-    let is_meant = |key: &&SettingKey| {
-        key.name == name || [&key.flag, &key.alias].contains(&&Some(as_flag.clone()))
+    let as_flag = Some(name.replace('_', "-"));
+    let is_meant =
+        |key: &&SettingKey| key.name == name || key.flag == as_flag || key.alias == as_flag;
+    let list = match known.join(", ") {
+        list if table.is_empty() || list.is_empty() => {
+            "`plimsoll config show` lists all there are".to_owned()
+        }
+        list => format!("known are: {list}"),
     };
-    let meant = match keys().find(is_meant) {
-        Some(key) if key.path() == name => {
-            return format!("{what}; `{name}` stands outside of any table");
+    known.extend(TABLES.iter().filter(|_| table.is_empty()));
+    match (keys().find(is_meant), nearest(name, known)) {
+        (Some(key), _) if key.path() == name => {
+            format!("{what}; `{name}` stands outside of any table")
         }
-        Some(key) => Some(key.path()),
-        None => {
-            known.extend(TABLES.iter().filter(|_| table.is_empty()));
-            nearest(name, known.iter().copied()).map(str::to_owned)
-        }
-    };
-    match meant {
-        Some(meant) => format!("{what}; did you mean `{meant}`?"),
-        None if table.is_empty() || known.is_empty() => {
-            format!("{what}; `plimsoll config show` lists all there are")
-        }
-        None => format!("{what}; known are: {}", known.join(", ")),
+        (Some(key), _) => format!("{what}; did you mean `{}`?", key.path()),
+        (None, Some(near)) => format!("{what}; did you mean `{near}`?"),
+        (None, None) => format!("{what}; {list}"),
+    }
+}
+
+/// Returns the name of a table as in a file.
+fn shown(table: &str) -> String {
+    if table.starts_with('[') {
+        table.to_owned()
+    } else {
+        format!("[{table}]")
     }
 }

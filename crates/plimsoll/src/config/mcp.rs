@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use plimsoll_providers::Secret;
+use plimsoll_providers::{BaseUrl, Secret};
 use serde::Deserialize;
 use smart_default::SmartDefault;
 
@@ -12,7 +12,6 @@ use super::document::Located;
 use super::fault::Faults;
 use super::layer::Layer;
 use super::provider::keys_of;
-use super::show::masked;
 
 /// The default timeout for a server's answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
@@ -49,7 +48,7 @@ impl McpServer {
     /// Describes how it is reached in a few words, without secrets.
     #[must_use]
     pub fn place(&self) -> String {
-        let url = self.url.as_deref().map(masked);
+        let url = self.url.as_deref().map(BaseUrl::masked);
         url.unwrap_or_else(|| self.command.clone())
     }
 
@@ -76,11 +75,9 @@ impl McpServer {
                 Client::command(&self.name, command)
             }
         };
-        client = self
-            .env
-            .values()
-            .map(Secret::expose)
-            .fold(client, Client::secret);
+        for value in self.env.values() {
+            client = client.secret(value.expose());
+        }
         for (name, value) in &self.headers {
             client = client.header(name, value.expose());
         }

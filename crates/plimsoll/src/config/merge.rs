@@ -5,28 +5,24 @@ use super::fault::Faults;
 use super::layer::{FoundSetting, Layer};
 use super::provider::COMPATIBLE;
 
-/// Pairs of groups of settings for one thing: names, or beginnings of names. An upper layer's group
-/// replaces a lower one's.
-const RIVALS: [(&[&str], &[&str]); 5] = [
+/// Pairs of groups of settings for one thing: names, or beginnings of names. A layer has one of each pair,
+/// and an upper layer's group replaces a lower one's. The last two are of tables that are not settings.
+const RIVALS: [(&[&str], &[&str]); 6] = [
     (&["system"], &["system_file"]),
     (&["compaction.trigger"], &["compaction.compact_"]),
-    (&["context_strategy"], CONTEXT),
-    (&["trigger", "target"], CONTEXT),
-    (&["max_parallel_tools"], &["tool_execution"]),
-];
-/// Groups of fields that exclude each other: a table has one field of each group.
-const TABLE_RIVALS: [(&[&str], &[&str]); 2] = [
+    (
+        &["context_strategy", "trigger", "target"],
+        &["context.", "compaction."],
+    ),
+    (CHECKED, &["tool_execution"]),
     (
         &["command", "args", "env"],
         &["url", "headers", "bearer_env"],
     ),
     (&["api_key"], &["api_key_env"]),
 ];
-/// A context that is limited by its size.
-const CONTEXT: &[&str] = &["context.", "compaction."];
 /// A group that one layer may set together with its rival, because a builder checks that they agree.
 const CHECKED: &[&str] = &["max_parallel_tools"];
-
 /// Lists whose values of all layers apply, those of the upper ones first.
 const ADDED: [&str; 3] = ["pins", "permissions", "hooks"];
 
@@ -36,36 +32,50 @@ impl Layer {
         let mut merged = Self::default();
         for (depth, layer) in layers.iter().rev().enumerate() {
             let mut layer = Self::clone(layer);
-            layer.0.values_mut().for_each(|found| found.depth = depth);
+            layer.check_rivals(faults);
             for (one, other) in RIVALS {
-                match (layer.first(one), layer.first(other)) {
-                    (Some(_), Some(_)) if one == CHECKED => {}
-                    (Some(first), Some(second)) => {
-                        first.contradicts(second, faults);
-                        // What follows from both is not reported as well.
-                        layer.0.retain(|path, _| !is_in(other, path));
+                for (own, lower) in [(one, other), (other, one)] {
+                    if layer.first(own).is_some() {
+                        merged.0.retain(|path, _| !is_in(lower, path));
                     }
-                    (Some(_), None) => merged.0.retain(|path, _| !is_in(other, path)),
-                    (None, Some(_)) => merged.0.retain(|path, _| !is_in(one, path)),
-                    (None, None) => {}
                 }
             }
-            if let Some(model) = layer.text("model")
+            if let Some(model) = layer.get::<String>("model")
                 && !layer.0.contains_key("base_url")
             {
                 merged.keep_address(&model, faults);
             }
-            merged.add(layer);
+            for (path, mut found) in layer.0 {
+                found.depth = depth;
+                let lower = merged.0.remove(&path);
+                if let Some(lower) = lower.filter(|_| ADDED.contains(&path.as_str())) {
+                    found.append(lower);
+                }
+                merged.0.insert(path, found);
+            }
         }
         merged
     }
 
-    /// Reports the contradictions within a table that is not one of settings.
-    pub(super) fn check_table(&self, faults: &mut Faults) {
-        for (one, other) in TABLE_RIVALS {
-            if let (Some(first), Some(second)) = (self.first(one), self.first(other)) {
-                first.contradicts(second, faults);
-            }
+    /// Reports the contradictions, each at the lower setting. One group is removed, so that what follows from
+    /// both is not reported as well.
+    pub(super) fn check_rivals(&mut self, faults: &mut Faults) {
+        for (one, other) in RIVALS.iter().filter(|(one, _)| *one != CHECKED) {
+            let (Some(first), Some(second)) = (self.first(one), self.first(other)) else {
+                continue;
+            };
+            let mut both = [first, second];
+            both.sort_by_key(|found| found.given.origin.place());
+            let [upper, lower] = both;
+            let origin = &lower.given.origin;
+            let text = format!(
+                "`{}` and `{}` ({}) are two settings of one thing; keep the one you mean",
+                lower.key.path(),
+                upper.key.path(),
+                upper.given.origin.beside(origin),
+            );
+            faults.push(origin, text);
+            self.0.retain(|path, _| !is_in(other, path));
         }
     }
 
@@ -73,8 +83,8 @@ impl Layer {
     /// An address belongs to the model that is set in its layer or below (without one, to any compatible
     /// server), and to other models of the same provider.
     fn keep_address(&mut self, model: &str, faults: &mut Faults) {
-        let owner = self.text("model");
-        let owner = owner.unwrap_or_else(|| COMPATIBLE.to_owned());
+        let owner = self.get("model");
+        let owner: String = owner.unwrap_or_else(|| COMPATIBLE.to_owned());
         if owner.split('/').next() == model.split('/').next() {
             return;
         }
@@ -86,42 +96,11 @@ impl Layer {
         }
     }
 
-    /// Adds the settings of an upper layer.
-    fn add(&mut self, upper: Self) {
-        for (path, mut found) in upper.0 {
-            let lower = self.0.remove(&path);
-            if let Some(lower) = lower.filter(|_| ADDED.contains(&path.as_str())) {
-                found.append(lower);
-            }
-            self.0.insert(path, found);
-        }
-    }
-
     /// Returns a setting of a group, if one is set.
     fn first(&self, group: &[&str]) -> Option<&FoundSetting> {
         let mut found = self.0.iter();
         let found = found.find(|(path, _)| is_in(group, path));
         found.map(|(_, found)| found)
-    }
-}
-
-impl FoundSetting {
-    /// Reports two settings of one layer, at the lower one.
-    fn contradicts(&self, other: &Self, faults: &mut Faults) {
-        let is_first = self.given.origin.place() <= other.given.origin.place();
-        let (upper, lower) = if is_first {
-            (self, other)
-        } else {
-            (other, self)
-        };
-        let origin = &lower.given.origin;
-        let text = format!(
-            "`{}` and `{}` ({}) are two settings of one thing; keep the one you mean",
-            lower.key.path(),
-            upper.key.path(),
-            upper.given.origin.beside(origin),
-        );
-        faults.push(origin, text);
     }
 }
 

@@ -1,6 +1,5 @@
 //! Reports faults at the places of the settings that cause them.
 
-use plimsoll_context::SettingFault;
 use plimsoll_core::Error;
 
 use super::agent::AgentConfig;
@@ -8,7 +7,8 @@ use super::fault::{ConfigError, Faults, Origin};
 use super::layer::FoundSetting;
 
 impl AgentConfig {
-    /// Converts the error of a builder. Each fault has the places of the settings that it names.
+    /// Converts the error of a builder. Each fault has the places of the settings that it names, or of the
+    /// item of a list.
     #[must_use]
     pub fn place(&self, error: &Error) -> ConfigError {
         let Error::Build(found) = error else {
@@ -16,21 +16,22 @@ impl AgentConfig {
         };
         let mut faults = Faults::default();
         for fault in found {
-            match self.item_of(fault) {
-                Some(item) => faults.push(item, &fault.text),
+            let list = fault
+                .settings
+                .first()
+                .and_then(|path| self.layer.0.get(*path));
+            let items = list.and_then(|list| list.given.items());
+            match items.and_then(|items| items.get(fault.item?)) {
+                Some(item) if item.origin.place().is_some() => {
+                    faults.push(&item.origin, &fault.text);
+                }
+                Some(item) => faults.push(&item.origin, fault.to_string()),
                 None => self.report(fault.settings, &fault.text, &mut faults),
             }
         }
         ConfigError {
             faults: faults.faults,
         }
-    }
-
-    /// Returns the place of the item of a list that is at fault.
-    fn item_of(&self, fault: &SettingFault) -> Option<&Origin> {
-        let [path] = fault.settings else { return None };
-        let items = self.layer.0.get(*path)?.given.items()?;
-        Some(&items.get(fault.item?)?.origin)
     }
 
     /// Reports a fault at the first of some settings. Names the places of all that are set.

@@ -8,7 +8,7 @@ use plimsoll_tools::project_files::CONFIG_FILE;
 use super::agent::AgentConfig;
 use super::agent_file::AgentFileForm;
 use super::file::Config;
-use super::found::{FoundFiles, FoundKind, canonical, folders, markdown_files};
+use super::found::{FoundFiles, FoundKind, canonical, files_in, folders_in};
 
 /// Maximum number of folders above the root that are searched.
 const MAX_FOLDERS: usize = 16;
@@ -138,9 +138,9 @@ impl ProjectFiles {
         }
         for (folder, kind) in self.users_folders() {
             if let FoundKind::Agent(form) = kind {
-                for file in markdown_files(&folder).iter().filter(|file| file.is_file()) {
-                    config = config.agent_file(file, form);
-                }
+                let files = files_in(&folder, kind).into_iter();
+                let files = files.filter(|file| file.is_file());
+                config = files.fold(config, |config, file| config.agent_file(&file, form));
             }
         }
         config
@@ -158,6 +158,6 @@ impl ProjectFiles {
 
     /// Returns the user's folders. The first one of a kind takes precedence.
     fn users_folders(&self) -> Vec<(PathBuf, FoundKind)> {
-        folders(self.user.as_deref(), self.home.as_deref())
+        folders_in(self.user.as_deref(), self.home.as_deref())
     }
 }

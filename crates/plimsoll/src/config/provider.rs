@@ -36,16 +36,15 @@ impl ProviderSettings {
         let shown = format!("[providers.{name}]");
         let table = Layer::of_table("[providers.NAME]", given, faults);
         let settings: Self = serde_json::from_value(table.object()).unwrap_or_default();
-        if given.get("base_url").is_none() && Vendor::named(name).is_err() {
+        let vendor = Vendor::named(name);
+        let usual = vendor.as_ref().ok().and_then(|vendor| vendor.base_url);
+        if given.get("base_url").is_none() && vendor.is_err() {
             let text =
                 format!("{shown} needs a `base_url`: there is no provider `{name}` that we know");
             faults.push(&given.origin, text);
         }
-        if let Some(Err(error)) = settings
-            .base_url
-            .as_ref()
-            .map(|url| BaseUrl::parse(url, None))
-        {
+        let url = settings.base_url.as_ref();
+        if let Some(Err(error)) = url.map(|url| BaseUrl::parse(url, usual)) {
             faults.push(given.origin_of("base_url"), error.to_string());
         }
         if settings.api_key.is_some() {

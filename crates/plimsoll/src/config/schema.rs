@@ -4,94 +4,85 @@
 use plimsoll_providers::MODEL_KEYS;
 use serde_json::{Map, Value, json};
 
-use super::key::{SettingKey, fields, keys};
+use super::key::{SettingKey, fields, keys, put};
+use super::kind::SettingKind;
 
 /// Returns the schema.
 #[must_use]
 pub fn schema() -> Value {
-    let agent = settings(&|_| true);
-    let agent = json!({
-        "type": "object", "properties": agent, "required": ["name"], "additionalProperties": false,
-    });
+    let mut agent = settings(&|_| true);
+    set(&mut agent, "required", json!(["name"]));
+    // The table of models checks the values.
+    let model = MODEL_KEYS.map(|key| (key.to_owned(), json!({})));
     let models = json!({
         "description": "Properties of models: a table per provider with one table per model in it.",
         "type": "object",
-        "additionalProperties": { "type": "object", "additionalProperties": model() },
+        "additionalProperties": { "type": "object", "additionalProperties": object(model) },
     });
-    let mut top = settings(&|key| !key.is_of_one_agent);
-    let more = [
-        ("agents", json!({ "type": "array", "items": agent })),
-        ("mcp", json!({ "type": "array", "items": table("[[mcp]]") })),
+    let providers = json!({ "type": "object", "additionalProperties": table("[providers.NAME]") });
+    let mut file = settings(&|key| !key.is_of_one_agent);
+    for (path, schema) in [
         (
-            "providers",
-            json!({ "type": "object", "additionalProperties": table("[providers.NAME]") }),
+            "$schema",
+            "https://json-schema.org/draft/2020-12/schema".into(),
         ),
-        ("models", models),
-    ];
-    top.extend(more.map(|(name, schema)| (name.to_owned(), schema)));
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "plimsoll.toml",
-        "type": "object",
-        "properties": top,
-        "additionalProperties": false,
-    })
+        ("title", "plimsoll.toml".into()),
+        ("properties.agents", list(agent)),
+        ("properties.mcp", list(table("[[mcp]]"))),
+        ("properties.providers", providers),
+        ("properties.models", models),
+    ] {
+        set(&mut file, path, schema);
+    }
+    file
 }
 
-/// Returns the schemas of an agent's settings, and of the tables within.
-fn settings(has: &dyn Fn(&SettingKey) -> bool) -> Map<String, Value> {
-    let own = keys().filter(|key| key.table.is_empty() && has(key));
-    let own = own.map(|key| (key.name.clone(), of_key(key)));
-    let tables = keys().filter(|key| !key.table.is_empty());
-    let tables = tables.map(|key| (key.table.clone(), table(&key.table)));
-    own.chain(tables).collect()
+fn set(schema: &mut Value, path: &str, value: Value) {
+    put(schema, path.split('.'), value);
+}
+
+fn list(items: Value) -> Value {
+    json!({ "type": "array", "items": items })
+}
+
+/// Returns the schema of an agent's settings, or of those of all agents.
+fn settings(has: &dyn Fn(&SettingKey) -> bool) -> Value {
+    let own = keys().filter(|key| has(key));
+    object(own.map(|key| match key.table.as_str() {
+        "" => (key.name.clone(), of_key(key)),
+        name => (name.to_owned(), table(name)),
+    }))
 }
 
 /// Returns the schema of a table.
 fn table(name: &str) -> Value {
-    let properties = fields(name).map(|key| (key.name.clone(), of_key(key)));
+    let mut schema = object(fields(name).map(|key| (key.name.clone(), of_key(key))));
     let required = fields(name).filter(|key| key.is_required);
-    json!({
-        "type": "object",
-        "properties": properties.collect::<Map<_, _>>(),
-        "required": required.map(|key| &key.name).collect::<Vec<_>>(),
-        "additionalProperties": false,
-    })
+    let required = required.map(|key| key.name.as_str()).collect();
+    set(&mut schema, "required", required);
+    schema
+}
+
+/// Returns the schema of a table with these entries and no others.
+fn object(properties: impl IntoIterator<Item = (String, Value)>) -> Value {
+    let properties: Map<_, _> = properties.into_iter().collect();
+    json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }
 
 fn of_key(key: &SettingKey) -> Value {
-    let schema = match key.kind.word() {
-        "flag" => json!({ "type": "boolean" }),
-        "whole" => json!({ "type": "integer" }),
-        "number" | "dollars" => json!({ "type": "number" }),
-        "tokens" | "time" => json!({ "type": ["number", "string"] }),
-        "text" | "path" => json!({ "type": "string" }),
-        "paths" | "names" | "texts" => json!({ "type": ["string", "array"] }),
-        "rules" | "tables" => {
-            json!({ "type": "array", "items": table(key.kind.items().unwrap_or_default()) })
-        }
-        _ if !key.kind.choices().is_empty() => json!({ "enum": key.kind.choices() }),
-        _ => json!({}),
+    let usual = key.description().map(|kind| kind.schema.clone());
+    let mut schema: Value = match key.kind {
+        SettingKind::Tables => list(table(&key.items)),
+        _ if !key.choices.is_empty() => json!({ "enum": key.choices }),
+        _ => usual.unwrap_or_default().into(),
     };
-    let mut schema = schema.as_object().cloned().unwrap_or_default();
-    let is_described = key.value.is_none() && !key.group.is_empty();
-    let default = is_described.then(|| format!(" Default: {}.", key.default()));
-    let doc = format!("{}{}", key.doc, default.unwrap_or_default());
-    schema.insert("description".to_owned(), doc.into());
+    let doc = match &key.value {
+        None if !key.group.is_empty() => format!("{} Default: {}.", key.doc, key.default()),
+        _ => key.doc.clone(),
+    };
+    set(&mut schema, "description", doc.into());
     if let Some(value) = &key.value {
-        schema.insert("default".to_owned(), value.clone());
+        set(&mut schema, "default", value.clone());
     }
-    schema.into()
-}
-
-/// Returns the schema of the facts about a model, whose values the table of models checks.
-fn model() -> Value {
-    let properties = MODEL_KEYS
-        .into_iter()
-        .map(|key| (key.to_owned(), json!({})));
-    json!({
-        "type": "object",
-        "properties": properties.collect::<Map<_, _>>(),
-        "additionalProperties": false,
-    })
+    schema
 }

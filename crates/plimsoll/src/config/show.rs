@@ -1,11 +1,12 @@
 //! [`Effective`]: every setting with its effective value and its origin. Keys and secrets are never
 //! included.
 
+use plimsoll_providers::BaseUrl;
 use serde_json::{Value as Json, json};
 
 use super::agent::AgentConfig;
 use super::fault::Origin;
-use super::key::{SettingKey, keys};
+use super::key::{SettingKey, keys, put};
 
 /// A setting with its effective value.
 #[derive(Debug, Clone)]
@@ -19,48 +20,19 @@ pub struct Effective {
 }
 
 impl AgentConfig {
-    /// Returns all settings, in the order of the documentation.
+    /// Returns all settings, in the order of the documentation. An address has no user, password and query.
     pub fn effective(&self) -> impl Iterator<Item = Effective> {
-        keys().map(|key| match self.layer.0.get(&key.path()) {
-            Some(found) => Effective {
-                key,
-                value: Some(shown(key, found.given.value())),
-                origin: found.given.origin.clone(),
-            },
-            None => Effective {
-                key,
-                value: key.value.clone(),
-                origin: Origin::Default,
-            },
+        keys().map(|key| {
+            let found = self.layer.0.get(&key.path());
+            let value = found.map(|found| found.given.value());
+            let value = match (value, key.name.as_str()) {
+                (Some(Json::String(url)), "base_url") => Some(BaseUrl::masked(&url).into()),
+                (value, _) => value.or_else(|| key.value.clone()),
+            };
+            let origin = found.map(|found| found.given.origin.clone());
+            let origin = origin.unwrap_or_default();
+            Effective { key, value, origin }
         })
-    }
-}
-
-/// Returns a value without secrets: an address loses its user, password and query.
-fn shown(key: &SettingKey, value: Json) -> Json {
-    match value {
-        Json::String(url) if key.name == "base_url" => masked(&url).into(),
-        other => other,
-    }
-}
-
-/// Returns an address without its user, password and query.
-pub(super) fn masked(url: &str) -> String {
-    let (scheme, rest) = match url.split_once("://") {
-        Some((scheme, rest)) => (format!("{scheme}://"), rest),
-        None => (String::new(), url),
-    };
-    // A password may contain any character, so everything up to the last `@` may belong to it.
-    let (who, rest) = match rest.rsplit_once('@') {
-        Some((_, rest)) => ("***@", rest),
-        None => ("", rest),
-    };
-    let cut = rest
-        .find(['?', '#'])
-        .and_then(|at| rest.split_at_checked(at));
-    match cut {
-        Some((place, _)) => format!("{scheme}{who}{place}?***"),
-        None => format!("{scheme}{who}{rest}"),
     }
 }
 
@@ -91,8 +63,12 @@ impl Effective {
             Origin::Default => json!("default"),
         };
         let mut shown = json!({ "key": self.key.path(), "value": self.value, "origin": origin });
-        if let (None, Some(shown)) = (&self.value, shown.as_object_mut()) {
-            shown.insert("default".to_owned(), self.key.default().into());
+        if self.value.is_none() {
+            put(
+                &mut shown,
+                ["default"].into_iter(),
+                self.key.default().into(),
+            );
         }
         shown
     }

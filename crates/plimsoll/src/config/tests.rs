@@ -402,7 +402,7 @@ fn every_name_is_of_one_key_and_every_default_is_true() {
             key.convert(value).is_some(),
             "{}: {text} is not {}",
             key.path(),
-            key.kind.takes()
+            key.takes()
         );
         let mut set = settings(&match key.is_of_one_agent {
             false => format!("{} = {text}", key.path()),

@@ -320,7 +320,7 @@ fn every_choice_is_the_name_of_a_value() {
     use plimsoll_agent::{HookPoint, Permission, PermissionMode};
     let field = |path: &str| super::key::field(path).unwrap();
     for key in keys() {
-        for name in key.kind.choices() {
+        for name in &key.choices {
             assert!(key.convert(&name.as_str().into()).is_some(), "{name}");
         }
     }
@@ -333,13 +333,13 @@ fn every_choice_is_the_name_of_a_value() {
         ),
         ("counter", COUNTERS.to_vec()),
     ] {
-        assert_eq!(field(path).kind.choices(), names, "{path}");
+        assert_eq!(field(path).choices, names, "{path}");
     }
-    for name in field("[[hooks]].on").kind.choices() {
+    for name in &field("[[hooks]].on").choices {
         let point: HookPoint = serde_json::from_value(name.as_str().into()).unwrap();
         assert_eq!(point.name(), name);
     }
-    for name in field("[[permissions]].then").kind.choices() {
+    for name in &field("[[permissions]].then").choices {
         let then: Permission = serde_json::from_value(name.as_str().into()).unwrap();
         assert_eq!(then.name(), name);
     }

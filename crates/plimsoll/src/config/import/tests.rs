@@ -1,6 +1,6 @@
 //! Tests the translation of other systems' configurations, and the notes on untranslated settings.
 
-use super::rows::{ImportRow, SETTINGS, rows};
+use super::rows::{ImportRow, ROWS};
 use super::*;
 use crate::config::tests::{good, with_cases};
 
@@ -74,8 +74,9 @@ fn what_cannot_be_imported_gets_one_sentence() {
 const OF_MODELS: [&str; 6] = ["provider", "api", "model", "base_url", "key", "price"];
 
 /// Returns the rows that are settings.
-fn settings() -> impl Iterator<Item = (&'static str, ImportRow)> {
-    rows(SETTINGS).filter(|(_, row)| !["each", "as"].contains(&row.how))
+fn settings() -> impl Iterator<Item = (&'static str, &'static ImportRow)> {
+    let rows = ROWS.settings.iter().map(|(path, row)| (path.as_str(), row));
+    rows.filter(|(_, row)| !["each", "as"].contains(&row.how.as_str()))
 }
 
 /// Every row produces a text that Plimsoll's parser accepts, whatever the value is.
@@ -112,7 +113,7 @@ fn every_row_becomes_something_that_is_read() {
                 }
             }
         }
-        let is_alone = !(OF_MODELS.contains(&row.how) || row.how == "size");
+        let is_alone = !(OF_MODELS.contains(&row.how.as_str()) || row.how == "size");
         assert!(became || row.how == "-" || !is_alone, "{path}");
     }
 }
@@ -121,9 +122,13 @@ fn every_row_becomes_something_that_is_read() {
 fn every_row_names_a_setting_of_ours() {
     assert!(settings().count() > 120);
     for (path, row) in settings() {
-        let implied = row.implied().map(|(name, _)| name);
+        let implied = row.implied.keys().map(String::as_str);
         let other = row.how == "-" || row.ours.contains("PROVIDER");
-        for name in [row.ours].into_iter().chain(implied).filter(|_| !other) {
+        for name in [row.ours.as_str()]
+            .into_iter()
+            .chain(implied)
+            .filter(|_| !other)
+        {
             assert!(crate::config::key(name).is_some(), "{path} is `{name}`");
         }
         assert!(!row.ours.is_empty(), "{path}");

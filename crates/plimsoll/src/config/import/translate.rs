@@ -4,16 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_context::{Bytes, clip, snake_case as snake};
-use plimsoll_providers::Vendor;
+use plimsoll_providers::{BaseUrl, Vendor};
 use serde_json::{Value as Json, json};
 use toml::Table;
 
-use super::super::document::parse_value;
 use super::super::key::{SettingKey, join, key, put};
 use super::super::kind::{number, texts};
 use super::super::provider::COMPATIBLE;
-use super::super::show::masked;
-use super::rows::{ImportRow, MODELS, SETTINGS, TOOLS, row, rows};
+use super::rows::{ImportRow, ROWS};
 use super::{Import, ImportedSetting};
 
 /// The number of the agent that calls the others. Those of the other file begin at 1.
@@ -22,7 +20,7 @@ const MAIN: usize = 0;
 /// A setting of the other system.
 #[derive(Debug)]
 struct TheirSetting {
-    row: Option<ImportRow>,
+    row: Option<&'static ImportRow>,
     /// Its path as written.
     name: String,
     value: Json,
@@ -44,24 +42,23 @@ pub(super) fn translated(document: &Json) -> Option<Import> {
     theirs.collect(document, ["", ""], None);
     theirs.0.iter().find(|setting| setting.row.is_some())?;
     let mut ours = OurSettings::default();
-    let settings = theirs.0.iter().map(|setting| {
+    let mut settings = Vec::new();
+    for setting in &theirs.0 {
         let (became, note) = match theirs.translate(setting, &mut ours) {
             Ok((ours, note)) => (vec![ours], Some(note).filter(|note| !note.is_empty())),
             Err(why) => (Vec::new(), Some(why)),
         };
         let name = setting.name.clone();
-        ImportedSetting { name, became, note }
-    });
-    let mut settings: Vec<ImportedSetting> = settings.collect();
+        settings.push(ImportedSetting { name, became, note });
+    }
     // What the translated settings imply, unless the file sets it.
     for (theirs, setting) in theirs.0.iter().zip(&mut settings) {
         let row = theirs.row.filter(|_| !setting.became.is_empty());
-        for (name, value) in row.into_iter().flat_map(ImportRow::implied) {
+        for (name, value) in row.into_iter().flat_map(|row| &row.implied) {
             let agent = theirs.target(name);
             if ours.get(agent, name).is_none() {
                 let path: Vec<&str> = name.split('.').collect();
-                let name = ours.set(agent, &path, parse_value(value));
-                setting.became.push(name);
+                setting.became.push(ours.set(agent, &path, value.clone()));
                 let note = "the others are the defaults of the system beside it";
                 setting.note.get_or_insert_with(|| note.to_owned());
             }
@@ -89,13 +86,14 @@ impl TheirSettings {
     fn collect(&mut self, table: &Json, [own, shown]: [&str; 2], agent: Option<usize>) {
         for (key, given) in table.as_object().into_iter().flatten() {
             let mut path = join(own, &snake(key));
-            if let Some(table) = row(SETTINGS, &path).filter(|row| row.how == "as") {
-                table.ours.clone_into(&mut path);
+            let rows = &ROWS.settings;
+            if let Some(table) = rows.get(&path).filter(|row| row.how == "as") {
+                path.clone_from(&table.ours);
             }
             let shown = join(shown, &clean(key));
-            let row = row(SETTINGS, &path);
+            let row = rows.get(&path);
             let begin = format!("{path}.");
-            let leads = || rows(SETTINGS).any(|(row, _)| row.starts_with(&begin));
+            let leads = || rows.keys().any(|row| row.starts_with(&begin));
             match given {
                 // A YAML file has empty values.
                 Json::Null => {}
@@ -129,12 +127,12 @@ impl TheirSettings {
     ) -> Result<(String, String), String> {
         let row = setting.row.ok_or("it has no counterpart")?;
         let (value, mut note) = self.converted(setting, row)?;
-        let value = match key(row.ours) {
+        let value = match key(&row.ours) {
             Some(key) => accepted(key, value)?,
             None => value,
         };
-        let agent = setting.target(row.ours);
-        if ours.get(agent, row.ours).is_some_and(|old| *old != value) {
+        let agent = setting.target(&row.ours);
+        if ours.get(agent, &row.ours).is_some_and(|old| *old != value) {
             note = "it is set twice, and the later one counts".to_owned();
         }
         let provider = self.provider(setting);
@@ -149,11 +147,11 @@ impl TheirSettings {
     }
 
     /// Converts a value. Returns it with a note about the difference in meaning.
-    fn converted(&self, setting: &TheirSetting, row: ImportRow) -> Result<(Json, String), String> {
+    fn converted(&self, setting: &TheirSetting, row: &ImportRow) -> Result<(Json, String), String> {
         let value = &setting.value;
         let text = value.as_str().unwrap_or_default();
-        let (value, note) = match (row.how, value.as_u64()) {
-            ("-", _) => return Err(row.ours.to_owned()),
+        let (value, note) = match (row.how.as_str(), value.as_u64()) {
+            ("-", _) => return Err(row.ours.clone()),
             ("millis", Some(millis)) => (format!("{millis}ms").into(), ""),
             ("retries", Some(retries)) => {
                 let attempts = retries.saturating_add(1).into();
@@ -168,11 +166,9 @@ impl TheirSettings {
                 let names = texts(value).ok_or("give a list of names")?;
                 let (tools, others) = own_tools(&names);
                 let others: Vec<String> = others.into_iter().map(clean).collect();
-                let note = match others.as_slice() {
-                    [] => String::new(),
-                    others => format!("these tools are not known here: {}", others.join(", ")),
-                };
-                return Ok((tools.into(), note));
+                let note = format!("these tools are not known here: {}", others.join(", "));
+                let note = Some(note).filter(|_| !others.is_empty());
+                return Ok((tools.into(), note.unwrap_or_default()));
             }
             ("strategy" | "size", _) => (self.execution(setting)?, ""),
             ("provider" | "api" | "model", _) => {
@@ -197,15 +193,14 @@ impl TheirSettings {
 
     /// Returns how tool calls are executed: by the strategy, and in batches of the size if that is `batched`.
     fn execution(&self, setting: &TheirSetting) -> Result<Json, String> {
-        let part = |how: &str| Some(&self.0.iter().find(|it| it.is(how))?.value);
-        let is_batched =
-            |strategy: &Json| strategy.as_str().map(snake).as_deref() == Some("batched");
-        match (part("strategy"), part("size")) {
-            (strategy, Some(size)) if strategy.is_none_or(is_batched) => {
-                Ok(json!({ "batched": size }))
+        let part = |how| self.0.iter().find(|it| it.is(how)).map(|it| &it.value);
+        let is_batched = part("strategy").is_none_or(|it| in_our_words(it) == "batched");
+        match part("size").filter(|_| is_batched) {
+            Some(size) => Ok(json!({ "batched": size })),
+            None if setting.is("size") => {
+                Err("it counts for the strategy `batched` only".to_owned())
             }
-            _ if setting.is("size") => Err("it counts for the strategy `batched` only".to_owned()),
-            _ => Ok(setting.value.clone()),
+            None => Ok(setting.value.clone()),
         }
     }
 
@@ -229,19 +224,19 @@ impl TheirSettings {
     fn provider(&self, setting: &TheirSetting) -> Result<String, String> {
         let part = |how| self.part(setting, how);
         let known = |name: &str| Some(Vendor::named(name).ok()?.name.to_owned());
-        let url = part("base_url").filter(|url| is_public(url));
-        let own = |name: &str| url.map(|_| name.to_owned());
+        let has_address = part("base_url").is_some_and(is_public);
+        let own = |name: &str| has_address.then(|| name.to_owned());
         // phi-core names a protocol, such as `openai_responses`.
         let protocol = || snake(part("api")?).split('_').next().map(str::to_owned);
         let provider = match part("provider").map(str::to_owned).or_else(protocol) {
             Some(name) => known(&name).or_else(|| own(&name)),
             None => {
                 let model = part("model").unwrap_or_default();
-                let mut families = rows(MODELS);
-                let family = families.find(|(begin, _)| model.starts_with(begin));
+                let mut families = ROWS.models.iter();
+                let family = families.find(|(begin, _)| model.starts_with(begin.as_str()));
                 let vendor = model.split_once('/').and_then(|(vendor, _)| known(vendor));
                 let own = vendor.or_else(|| own(COMPATIBLE));
-                own.or_else(|| Some(family?.1.ours.to_owned()))
+                own.or_else(|| Some(family?.1.clone()))
             }
         };
         provider.ok_or_else(|| {
@@ -277,16 +272,19 @@ impl OurSettings {
 
     /// Adds what is implicit in the other system: names, and the agents that the main one calls.
     fn complete(&mut self, theirs: &TheirSettings) {
-        let mut theirs_of = theirs.0.iter();
-        let has_main = theirs_of.any(|it| it.name.starts_with("orchestrator."));
-        let mut called: Vec<Json> = Vec::new();
+        let begins = |it: &TheirSetting, begin| it.name.starts_with(begin);
+        let has_main = theirs.0.iter().any(|it| begins(it, "orchestrator."));
+        let mut agents = BTreeMap::new();
         for setting in &theirs.0 {
-            let Some(agent) = setting.agent else { continue };
-            let name = self.name(agent, &format!("agent-{agent}"));
-            let is_called = has_main || setting.name.starts_with("sub_agents.");
-            if is_called && !called.contains(name) {
-                called.push(name.clone());
+            if let Some(agent) = setting.agent {
+                let is_called = agents.entry(agent).or_insert(has_main);
+                *is_called |= begins(setting, "sub_agents.");
             }
+        }
+        let mut called = Vec::new();
+        for (agent, is_called) in agents {
+            let name = self.name(agent, &format!("agent-{agent}")).clone();
+            called.extend(is_called.then_some(name));
         }
         if !called.is_empty() || self.0.contains_key(&Some(MAIN)) {
             self.name(MAIN, if has_main { "orchestrator" } else { "main" });
@@ -301,21 +299,19 @@ impl OurSettings {
         let mut agents = self.0;
         let mut all = agents.remove(&None).unwrap_or_default();
         if !agents.is_empty() {
-            put(
-                &mut all,
-                ["agents"].into_iter(),
-                agents.into_values().collect(),
-            );
+            let agents = agents.into_values().collect();
+            put(&mut all, ["agents"].into_iter(), agents);
         }
         let all = Table::try_from(all).unwrap_or_default();
-        let mut text = format!("# Imported by `plimsoll config import`.\n{all}");
-        let mut title = "\n# Not translated:\n";
-        for lost in settings.iter().filter(|it| it.became.is_empty()) {
-            let note = lost.note.as_deref().unwrap_or_default();
-            text.push_str(&format!("{title}# {}: {note}\n", lost.name));
-            title = "";
-        }
-        text
+        let lost = settings.iter().filter(|it| it.became.is_empty());
+        let lost = lost.map(|it| format!("# {}: {}\n", it.name, it.note.as_deref().unwrap_or("")));
+        let lost: String = lost.collect();
+        let title = if lost.is_empty() {
+            ""
+        } else {
+            "\n# Not translated:\n"
+        };
+        format!("# Imported by `plimsoll config import`.\n{all}{title}{lost}")
     }
 }
 
@@ -326,7 +322,7 @@ fn accepted(key: &SettingKey, value: Json) -> Result<Json, String> {
     let mut forms = [value, other].into_iter();
     match forms.find(|form| key.convert(form).is_some()) {
         // A value may be a misplaced secret, so it is not repeated.
-        None => Err(format!("give {}", key.kind.takes())),
+        None => Err(format!("give {}", key.takes())),
         Some(Json::String(text)) if text.contains("${") => {
             Err("write the value of the variable yourself".to_owned())
         }
@@ -351,7 +347,7 @@ fn key_variable(provider: &str, text: &str) -> (Json, String) {
 
 /// Checks whether a text contains no password, query or variable.
 fn is_public(text: &str) -> bool {
-    masked(text) == text && !text.contains("${")
+    BaseUrl::masked(text) == text && !text.contains("${")
 }
 
 /// Returns Plimsoll's tools for those of another system, or `none`, and the names that have none.
@@ -362,7 +358,7 @@ pub(in super::super) fn own_tools(names: &[String]) -> (Vec<&'static str>, Vec<&
         let plain = snake(name.split('(').next().unwrap_or(name));
         let plain = plain.strip_suffix("_file").unwrap_or(&plain);
         let plain = plain.strip_prefix("file_").unwrap_or(plain);
-        let ours = row(TOOLS, plain).map_or(plain, |row| row.ours);
+        let ours = ROWS.tools.get(plain).map_or(plain, String::as_str);
         match plimsoll_tools::NAMES.into_iter().find(|name| *name == ours) {
             Some(ours) => _ = tools.insert(ours),
             None => others.push(name.as_str()),
