@@ -2,6 +2,7 @@
 //! system prompt. Files of Claude Code are read too.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use plimsoll_tools::front_matter;
 use serde_json::Value as Json;
@@ -46,13 +47,22 @@ impl Config {
         self
     }
 
-    /// Like [`Self::agent_file`], with the text of the file.
+    /// Like [`Self::agent_file`], with the text of the file. The agent is left out if it is faulty together
+    /// with those that may call it.
     pub(super) fn add_agent_text(&mut self, path: &Path, text: &str, form: AgentFileForm) {
         let mut faults = Faults::default();
-        if let Some(part) = part_of(text, path, form, &mut faults)
-            && faults.faults.is_empty()
-        {
-            self.add_agent(part, &mut faults);
+        let part = part_of(text, path, form, &mut faults).filter(|_| faults.faults.is_empty());
+        let is_new = |part: &AgentPart| self.shared.agent(&part.name).is_err();
+        if let Some(part) = part.filter(is_new) {
+            Arc::make_mut(&mut self.shared).agents.push(part);
+            let mut own = Faults::default();
+            for part in [None, self.shared.agents.last()] {
+                self.agent_of(&[], part, &mut own).check(&mut own);
+            }
+            if let Err(error) = own.check() {
+                Arc::make_mut(&mut self.shared).agents.pop();
+                faults.add(error);
+            }
         }
         self.leave_out(path, std::mem::take(&mut faults.faults));
         self.faults.extend(faults);

@@ -1,8 +1,6 @@
 //! [`markdown`]: the tables of the documentation, from the structure of settings. [`TEMPLATE`]: a file to
 //! begin with.
 
-use std::fmt::Write;
-
 use super::key::{SettingKey, TABLES, fields, keys};
 
 /// A `plimsoll.toml` to begin with, in which each setting is a comment.
@@ -11,22 +9,19 @@ pub const TEMPLATE: &str = include_str!("template.toml");
 /// Returns the tables of the documentation.
 #[must_use]
 pub fn markdown() -> String {
-    let mut text = String::new();
-    row(&mut text, ["key", "value", "default", "what", "flag"]);
-    row(&mut text, ["---"; 5]);
+    let mut text = row(["key", "value", "default", "what", "flag"]) + &row(["---"; 5]);
     for key in keys() {
         let flag = key.flag.as_ref();
         let flag = flag.map_or(String::new(), |flag| format!("`--{flag}`"));
         let (path, default) = (format!("`{}`", key.path()), default(key));
-        row(&mut text, [&path, &value(key), &default, &key.doc, &flag]);
+        text += &row([&path, &value(key), &default, &key.doc, &flag]);
     }
     for table in TABLES {
-        line(&mut text, &format!("\n### `{table}`\n"));
-        row(&mut text, ["key", "value", "default", "what"]);
-        row(&mut text, ["---"; 4]);
+        text += &format!("\n### `{table}`\n\n");
+        text += &(row(["key", "value", "default", "what"]) + &row(["---"; 4]));
         for key in fields(table) {
             let name = format!("`{}`", key.name);
-            row(&mut text, [&name, &value(key), &default(key), &key.doc]);
+            text += &row([&name, &value(key), &default(key), &key.doc]);
         }
     }
     text
@@ -49,13 +44,8 @@ fn value(key: &SettingKey) -> String {
     }
 }
 
-/// Adds a row of a table.
-fn row<const CELLS: usize>(text: &mut String, cells: [&str; CELLS]) {
+/// Returns a row of a table.
+fn row<const CELLS: usize>(cells: [&str; CELLS]) -> String {
     let cells = cells.map(|cell| cell.replace('|', "\\|"));
-    line(text, &format!("| {} |", cells.join(" | ")));
-}
-
-fn line(text: &mut String, words: &str) {
-    // Writing to a String cannot fail.
-    let _ = writeln!(text, "{words}");
+    format!("| {} |\n", cells.join(" | "))
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, clip};
-use serde_json::{Number, Value as Json};
+use serde_json::{Number, Value as Json, json};
 use toml::de::{DeTable, DeValue};
 
 use super::fault::{Faults, Origin, Place};
@@ -16,17 +16,10 @@ pub(crate) const OUT_OF_RANGE: f64 = 1e24;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Located {
     pub(crate) origin: Origin,
-    pub(crate) data: Data,
-}
-
-/// The content of a value.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Data {
-    /// A text, a number or a boolean. Dates are texts.
-    Plain(Json),
-    List(Vec<Located>),
-    /// Keys and values, from the top of the text.
-    Table(Vec<(String, Located)>),
+    /// A text, a number or a boolean; dates are texts. A list or a table is empty, and has parts.
+    plain: Json,
+    /// The entries of a table, from its top, or the items of a list, without names.
+    parts: Vec<(String, Located)>,
 }
 
 impl Located {
@@ -45,54 +38,46 @@ impl Located {
     }
 
     /// Creates a value all of whose parts have one origin.
-    pub(crate) fn new(value: Json, origin: &Origin) -> Self {
-        let inner = |value| Self::new(value, origin);
-        let data = match value {
-            Json::Array(list) => Data::List(list.into_iter().map(inner).collect()),
-            Json::Object(table) => {
-                let entries = table.into_iter();
-                Data::Table(entries.map(|(key, value)| (key, inner(value))).collect())
-            }
-            plain => Data::Plain(plain),
+    pub(crate) fn new(mut value: Json, origin: &Origin) -> Self {
+        let parts: Vec<(String, Json)> = match &mut value {
+            Json::Array(items) => items.drain(..).map(|it| (String::new(), it)).collect(),
+            Json::Object(table) => std::mem::take(table).into_iter().collect(),
+            _ => Vec::new(),
         };
-        let origin = origin.clone();
-        Self { origin, data }
+        let parts = parts
+            .into_iter()
+            .map(|(name, value)| (name, Self::new(value, origin)));
+        Self {
+            origin: origin.clone(),
+            plain: value,
+            parts: parts.collect(),
+        }
     }
 
     /// Returns the value without origins.
     pub(crate) fn value(&self) -> Json {
-        match &self.data {
-            Data::Plain(value) => value.clone(),
-            Data::List(list) => list.iter().map(Self::value).collect(),
-            Data::Table(entries) => {
-                let entries = entries.iter();
-                entries.map(|(key, it)| (key.clone(), it.value())).collect()
-            }
+        let parts = self.parts.iter();
+        match &self.plain {
+            Json::Array(_) => parts.map(|(_, it)| it.value()).collect(),
+            Json::Object(_) => parts.map(|(name, it)| (name.clone(), it.value())).collect(),
+            plain => plain.clone(),
         }
     }
 
     /// Returns the entries of a table, from its top. `None` if it is no table.
     pub(crate) fn entries(&self) -> Option<&[(String, Self)]> {
-        match &self.data {
-            Data::Table(entries) => Some(entries),
-            _ => None,
-        }
+        self.plain.is_object().then_some(&self.parts)
     }
 
     /// Returns the items of a list. `None` if it is no list.
-    pub(crate) fn items(&self) -> Option<&[Self]> {
-        match &self.data {
-            Data::List(items) => Some(items),
-            _ => None,
-        }
+    pub(crate) fn items(&self) -> Option<impl Iterator<Item = &Self>> {
+        let items = self.parts.iter().map(|(_, item)| item);
+        self.plain.is_array().then_some(items)
     }
 
     /// Returns the value if it is a text.
     pub(crate) fn text(&self) -> Option<&str> {
-        match &self.data {
-            Data::Plain(value) => value.as_str(),
-            _ => None,
-        }
+        self.plain.as_str()
     }
 
     /// Returns an entry of a table.
@@ -108,69 +93,74 @@ impl Located {
 
     /// Adds the items of another list behind its own.
     pub(crate) fn append(&mut self, other: Self) {
-        if let (Data::List(own), Data::List(more)) = (&mut self.data, other.data) {
-            own.extend(more);
+        if self.plain.is_array() && other.plain.is_array() {
+            self.parts.extend(other.parts);
         }
     }
 
     /// Makes a path, or each path of a list, relative to the folder of the file that it stands in.
     pub(crate) fn put_beside_file(&mut self) {
         let folder = self.origin.path().and_then(Path::parent);
-        match (&mut self.data, folder) {
-            (Data::Plain(Json::String(path)), Some(folder)) if !path.trim().is_empty() => {
-                *path = folder.join(&*path).display().to_string();
-            }
-            (Data::List(items), _) => items.iter_mut().for_each(Self::put_beside_file),
-            _ => {}
+        if let (Json::String(path), Some(folder)) = (&mut self.plain, folder)
+            && !path.trim().is_empty()
+        {
+            *path = folder.join(&*path).display().to_string();
+        } else if self.plain.is_array() {
+            self.parts
+                .iter_mut()
+                .for_each(|(_, item)| item.put_beside_file());
         }
     }
 
     /// Describes the value in a few words, for a fault.
     pub(crate) fn describe(&self) -> String {
-        match &self.data {
-            Data::Plain(Json::String(text)) => format!("{:?}", clip(text, Bytes(64))),
-            Data::Plain(number) if number.as_f64() == Some(OUT_OF_RANGE) => {
-                "a number out of range".to_owned()
-            }
-            Data::Plain(other) => other.to_string(),
-            Data::List(list) if list.is_empty() => "an empty list".to_owned(),
-            Data::List(_) => "a list".to_owned(),
-            Data::Table(_) => "a table".to_owned(),
+        match &self.plain {
+            Json::String(text) => format!("{:?}", clip(text, Bytes(64))),
+            Json::Array(_) if self.parts.is_empty() => "an empty list".to_owned(),
+            Json::Array(_) => "a list".to_owned(),
+            Json::Object(_) => "a table".to_owned(),
+            number if number.as_f64() == Some(OUT_OF_RANGE) => "a number out of range".to_owned(),
+            other => other.to_string(),
         }
     }
 
     fn read(value: &DeValue<'_>, origin: Origin, places: &Places<'_>) -> Self {
-        let data = match value {
+        let mut parts = Vec::new();
+        let plain = match value {
             DeValue::Array(list) => {
-                let item = |item: &toml::Spanned<DeValue<'_>>| {
-                    Self::read(item.get_ref(), places.at(item.span().start), places)
-                };
-                Data::List(list.iter().map(item).collect())
+                for item in list.iter() {
+                    let origin = places.at(item.span().start);
+                    parts.push((String::new(), Self::read(item.get_ref(), origin, places)));
+                }
+                json!([])
             }
             DeValue::Table(table) => {
-                let entries = table.iter().map(|(key, value)| {
+                for (key, value) in table.iter() {
                     let origin = places.at(key.span().start);
-                    let name = key.get_ref().to_string();
-                    (name, Self::read(value.get_ref(), origin, places))
-                });
-                let mut entries: Vec<_> = entries.collect();
+                    let value = Self::read(value.get_ref(), origin, places);
+                    parts.push((key.get_ref().to_string(), value));
+                }
                 // The parser sorts by name; faults are reported from the top of the file.
-                entries.sort_by_key(|(_, it)| it.origin.place());
-                Data::Table(entries)
+                parts.sort_by_key(|(_, it)| it.origin.place());
+                json!({})
             }
-            DeValue::String(text) => Data::Plain(text.as_ref().into()),
-            DeValue::Boolean(flag) => Data::Plain((*flag).into()),
-            DeValue::Datetime(date) => Data::Plain(date.to_string().into()),
+            DeValue::String(text) => text.as_ref().into(),
+            DeValue::Boolean(flag) => (*flag).into(),
+            DeValue::Datetime(date) => date.to_string().into(),
             DeValue::Float(number) => {
                 let parsed = number.as_str().parse().ok().and_then(Number::from_f64);
-                Data::Plain(parsed.map_or(OUT_OF_RANGE.into(), Json::from))
+                parsed.map_or(OUT_OF_RANGE.into(), Json::from)
             }
             DeValue::Integer(whole) => {
                 let parsed = i64::from_str_radix(whole.as_str(), whole.radix());
-                Data::Plain(parsed.map_or(OUT_OF_RANGE.into(), Json::from))
+                parsed.map_or(OUT_OF_RANGE.into(), Json::from)
             }
         };
-        Self { origin, data }
+        Self {
+            origin,
+            plain,
+            parts,
+        }
     }
 }
 
@@ -234,8 +224,8 @@ mod tests {
             .map(|(key, given)| (key.as_str(), line(given)))
             .collect();
         assert_eq!(lines, [("a", 1), ("b", 3), ("d", 8)]);
-        let items = document.get("d").unwrap().items().unwrap();
-        assert_eq!(line(&items[1]), 10);
+        let items: Vec<_> = document.get("d").unwrap().items().unwrap().collect();
+        assert_eq!(line(items[1]), 10);
         let second = items[1].entries().unwrap();
         assert_eq!(line(&second[0].1), 11);
         assert_eq!(second[0].1.value(), 1_000);

@@ -293,24 +293,6 @@ impl Config {
             faults,
         }
     }
-
-    /// Adds an agent that is a file, unless its name is taken, or it is faulty together with the agents
-    /// that may call it.
-    pub(super) fn add_agent(&mut self, part: AgentPart, faults: &mut Faults) {
-        let mut others = self.shared.agents.iter();
-        if others.any(|other| other.name == part.name) {
-            return;
-        }
-        Arc::make_mut(&mut self.shared).agents.push(part);
-        let mut own = Faults::default();
-        for part in [None, self.shared.agents.last()] {
-            self.agent_of(&[], part, &mut own).check(&mut own);
-        }
-        if let Err(error) = own.check() {
-            Arc::make_mut(&mut self.shared).agents.pop();
-            faults.add(error);
-        }
-    }
 }
 
 impl SharedSettings {
@@ -337,7 +319,7 @@ impl SharedSettings {
 
     fn read(document: &Located, faults: &mut Faults) -> Self {
         let mut shared = Self::default();
-        let servers = list("mcp", document, faults).iter();
+        let servers = list("mcp", document, faults).into_iter();
         shared.mcp = servers.map(|given| McpServer::of(given, faults)).collect();
         for (name, given) in entries("providers", document, faults) {
             let settings = ProviderSettings::of(name, given, faults);
@@ -380,18 +362,18 @@ fn add_new<T>(own: &mut Vec<T>, others: Vec<T>, name: fn(&T) -> &str) {
 }
 
 /// Returns the tables of a list of tables, such as `[[mcp]]`. Reports those that have one name.
-fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> &'a [Located] {
+fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> Vec<&'a Located> {
     let Some(given) = document.get(name) else {
-        return &[];
+        return Vec::new();
     };
-    let is_table = |item: &Located| item.entries().is_some();
-    let tables = given.items().filter(|items| items.iter().all(is_table));
-    let Some(tables) = tables else {
+    let table = |item: &'a Located| item.entries().map(|_| item);
+    let tables = given.items().and_then(|items| items.map(table).collect());
+    let tables: Vec<&Located> = tables.unwrap_or_else(|| {
         let value = given.describe();
         let text = format!("[[{name}]] is {value}; give a list of tables, each [[{name}]]");
         faults.push(&given.origin, text);
-        return &[];
-    };
+        Vec::new()
+    });
     let mut named = BTreeMap::new();
     for given in tables.iter().filter_map(|table| table.get("name")) {
         let own = given.text().unwrap_or_default();

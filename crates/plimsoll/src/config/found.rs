@@ -111,7 +111,7 @@ impl FoundFiles {
     /// Finds the files of a project.
     pub(super) fn of(project: &ProjectFiles) -> Self {
         let mut found = Self {
-            folder: canonical(project.top()),
+            folder: canonical(project.repository.as_ref().unwrap_or(&project.root)),
             ..Self::default()
         };
         let root = canonical(&project.root);

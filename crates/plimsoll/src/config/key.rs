@@ -197,7 +197,7 @@ impl SettingKey {
         let value = match given.items() {
             Some(items) if self.kind == SettingKind::Tables => {
                 let table = |item| Layer::of_table(&self.items, item, &mut own).object();
-                let items: Json = items.iter().map(table).collect();
+                let items: Json = items.map(table).collect();
                 Some(items).filter(|_| own.faults.is_empty())
             }
             _ => self.converted(&given.value()).filter(|value| {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use plimsoll_agent::Sampling;
-use plimsoll_context::{ArgumentDigest, ContextStrategy, Money, Ppm, Threshold, Tokens};
+use plimsoll_context::{ArgumentDigest, Money, Ppm, Threshold, Tokens};
 use plimsoll_core::Window;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
@@ -61,8 +61,6 @@ pub enum SettingKind {
     Words,
     /// One of some names.
     Choice,
-    /// One of some names of context strategies.
-    Strategy,
     /// A value that a file spells as the log does.
     Written,
     /// Whether long texts in the arguments of old calls become digests, or from which length on.
@@ -128,7 +126,6 @@ impl SettingKey {
                 words.into()
             }
             SettingKind::Choice => self.chosen(given)?.into(),
-            SettingKind::Strategy => json!(ContextStrategy::named(self.chosen(given)?, None)?),
             SettingKind::Written => Some(given.clone()).filter(|given| !given.is_null())?,
             SettingKind::Digest => match given.as_bool() {
                 Some(is_on) => json!(is_on.then(ArgumentDigest::default)),
@@ -147,7 +144,7 @@ impl SettingKey {
         let mut takes = self.takes();
         let items = given.items().filter(|_| takes.starts_with("a list"));
         let is_wrong = |item: &&Located| self.converted(&json!([item.value()])).is_none();
-        let item = items.unwrap_or_default().iter().find(is_wrong);
+        let item = items.and_then(|mut items| items.find(is_wrong));
         let of = item.map_or("", |_| "an item of ");
         if self.kind == SettingKind::Tables && given.entries().is_some() {
             takes = format!("a list of tables, each {}", self.items);

@@ -21,7 +21,7 @@ impl AgentConfig {
                 .first()
                 .and_then(|path| self.layer.0.get(*path));
             let items = list.and_then(|list| list.given.items());
-            match items.and_then(|items| items.get(fault.item?)) {
+            match items.and_then(|mut items| items.nth(fault.item?)) {
                 Some(item) if item.origin.place().is_some() => {
                     faults.push(&item.origin, &fault.text);
                 }

@@ -146,11 +146,6 @@ impl ProjectFiles {
         config
     }
 
-    /// Returns the folder that contains all files of the project.
-    pub(super) fn top(&self) -> &Path {
-        self.repository.as_ref().unwrap_or(&self.root)
-    }
-
     /// Checks whether a folder is that of the user's settings.
     pub(super) fn is_users(&self, folder: &Path) -> bool {
         self.user.as_deref().map(canonical) == Some(folder.to_owned())

@@ -57,7 +57,7 @@ pub(super) fn translated(document: &Json) -> Option<Import> {
         for (name, value) in row.into_iter().flat_map(|row| &row.implied) {
             let agent = theirs.target(name);
             if ours.get(agent, name).is_none() {
-                let path: Vec<&str> = name.split('.').collect();
+                let path: Vec<String> = name.split('.').map(str::to_owned).collect();
                 setting.became.push(ours.set(agent, &path, value.clone()));
                 let note = "the others are the defaults of the system beside it";
                 setting.note.get_or_insert_with(|| note.to_owned());
@@ -142,7 +142,6 @@ impl TheirSettings {
             name => Ok(name.to_owned()),
         });
         let path: Vec<String> = path.collect::<Result<_, _>>()?;
-        let path: Vec<&str> = path.iter().map(String::as_str).collect();
         Ok((ours.set(agent, &path, value), note))
     }
 
@@ -254,9 +253,9 @@ impl OurSettings {
     }
 
     /// Sets a setting. Returns its full name.
-    fn set(&mut self, agent: Option<usize>, path: &[&str], value: Json) -> String {
+    fn set(&mut self, agent: Option<usize>, path: &[String], value: Json) -> String {
         let table = self.0.entry(agent).or_default();
-        put(table, path.iter().copied(), value);
+        put(table, path.iter().map(String::as_str), value);
         let begin = agent.map_or("", |_| "[[agents]] ");
         format!("{begin}{}", path.join("."))
     }
@@ -290,7 +289,7 @@ impl OurSettings {
             self.name(MAIN, if has_main { "orchestrator" } else { "main" });
         }
         if !called.is_empty() {
-            self.set(Some(MAIN), &["sub_agents"], called.into());
+            self.set(Some(MAIN), &["sub_agents".to_owned()], called.into());
         }
     }
 
@@ -306,11 +305,8 @@ impl OurSettings {
         let lost = settings.iter().filter(|it| it.became.is_empty());
         let lost = lost.map(|it| format!("# {}: {}\n", it.name, it.note.as_deref().unwrap_or("")));
         let lost: String = lost.collect();
-        let title = if lost.is_empty() {
-            ""
-        } else {
-            "\n# Not translated:\n"
-        };
+        let title = Some("\n# Not translated:\n").filter(|_| !lost.is_empty());
+        let title = title.unwrap_or_default();
         format!("# Imported by `plimsoll config import`.\n{all}{title}{lost}")
     }
 }
