@@ -24,17 +24,6 @@ const SECRETS: [&str; 2] = ["authorization", "headers"];
 const SUMMARIZE: &str = "summarize";
 /// Settings that decide whether and how messages are summarized.
 const AUTHORS: [&str; 3] = ["context_strategy", "summarization", "summary.author"];
-/// Settings that only have an effect if messages are summarized: the first ones, if a model does that.
-const OF_SUMMARIES: [&str; 6] = [
-    "summary.model",
-    "summary.prompt_file",
-    "summary.timeout",
-    "summary.share",
-    "summary.max_summary_tokens",
-    "summary.author",
-];
-const OF_SUMMARIZER: usize = 3;
-
 impl AgentConfig {
     /// Reports the faults of all settings taken together.
     pub(crate) fn check(&self, faults: &mut Faults) {
@@ -69,7 +58,6 @@ impl AgentConfig {
     /// Checks whether the settings of summaries have an effect. Those of a lower layer than the one that turns
     /// summaries off may be for other agents.
     fn check_summaries(&self, run: &Agent, faults: &mut Faults) {
-        let found = |path: &str| self.layer.0.get(path);
         let builder = &self.settings.builder;
         let mut stages = run.policy().stages().iter();
         let cure = match builder.summary.author {
@@ -78,20 +66,26 @@ impl AgentConfig {
             Author::Extract => "set `summary.author` to \"model\"",
             Author::Model => "set `context_strategy` to \"summarize\"",
         };
-        let (count, why) = match builder.summarization {
-            true => (OF_SUMMARIZER, "no model writes summaries"),
-            false => (OF_SUMMARIES.len(), "evicted messages are not summarized"),
+        let why = match builder.summarization {
+            true => "no model writes summaries",
+            false => "evicted messages are not summarized",
         };
         // The trigger of a strategy that summarizes is one of summaries.
         let summarizes = matches!(
             builder.context_strategy,
             Some(ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
         );
-        let trigger = (!builder.summarization && summarizes).then_some("trigger");
-        let off = AUTHORS.into_iter().filter_map(found);
+        let off = AUTHORS
+            .into_iter()
+            .filter_map(|path| self.layer.0.get(path));
         let off = off.map(|found| found.depth).max();
-        for path in OF_SUMMARIES.into_iter().take(count).chain(trigger) {
-            if found(path).is_some_and(|found| off.is_none_or(|off| found.depth >= off)) {
+        for (path, found) in &self.layer.0 {
+            let has_no_effect = match found.key.needs.as_str() {
+                "summarizer" => true,
+                "summaries" => !builder.summarization,
+                _ => path == "trigger" && summarizes && !builder.summarization,
+            };
+            if has_no_effect && off.is_none_or(|off| found.depth >= off) {
                 let text = format!(
                     "`{path}` has no effect, because {why}; {cure}, or remove this setting"
                 );

@@ -49,6 +49,10 @@ pub struct SettingKey {
     pub flag: Option<String>,
     /// Another name of the flag.
     pub alias: Option<String>,
+    /// Settings for the same thing, or beginnings of their names.
+    excludes: Vec<String>,
+    /// What it has no effect without: summaries, or a summarizer.
+    pub(super) needs: String,
     /// Whether it can be set for one agent only, and not for all.
     pub is_of_one_agent: bool,
     /// Whether a table without it is faulty.
@@ -124,6 +128,13 @@ impl SettingKey {
     #[must_use]
     pub fn is_limit(&self) -> bool {
         self.sets.starts_with("builder.limits.")
+    }
+
+    /// Checks whether another setting is for the same thing.
+    pub(super) fn excludes(&self, path: &str) -> bool {
+        let is_part = |name: &str| name.ends_with(['.', '_']) && path.starts_with(name);
+        let mut names = self.excludes.iter();
+        names.any(|name| path == name || is_part(name))
     }
 
     pub(super) fn description(&self) -> Option<&'static KindDescription> {

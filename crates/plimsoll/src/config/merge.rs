@@ -2,27 +2,11 @@
 //! checked by a builder.
 
 use super::fault::Faults;
-use super::layer::{FoundSetting, Layer};
+use super::layer::Layer;
 use super::provider::COMPATIBLE;
 
-/// Pairs of groups of settings for one thing: names, or beginnings of names. A layer has one of each pair,
-/// and an upper layer's group replaces a lower one's. The last two are of tables that are not settings.
-const RIVALS: [(&[&str], &[&str]); 6] = [
-    (&["system"], &["system_file"]),
-    (&["compaction.trigger"], &["compaction.compact_"]),
-    (
-        &["context_strategy", "trigger", "target"],
-        &["context.", "compaction."],
-    ),
-    (CHECKED, &["tool_execution"]),
-    (
-        &["command", "args", "env"],
-        &["url", "headers", "bearer_env"],
-    ),
-    (&["api_key"], &["api_key_env"]),
-];
-/// A group that one layer may set together with its rival, because a builder checks that they agree.
-const CHECKED: &[&str] = &["max_parallel_tools"];
+/// Settings for one thing that one layer may set together, because a builder checks that they agree.
+const CHECKED: [&str; 2] = ["max_parallel_tools", "tool_execution"];
 /// Lists whose values of all layers apply, those of the upper ones first.
 const ADDED: [&str; 3] = ["pins", "permissions", "hooks"];
 
@@ -33,12 +17,8 @@ impl Layer {
         for (depth, layer) in layers.iter().rev().enumerate() {
             let mut layer = Self::clone(layer);
             layer.check_rivals(faults);
-            for (one, other) in RIVALS {
-                for (own, lower) in [(one, other), (other, one)] {
-                    if layer.first(own).is_some() {
-                        merged.0.retain(|path, _| !is_in(lower, path));
-                    }
-                }
+            for found in layer.0.values() {
+                merged.0.retain(|path, _| !found.key.excludes(path));
             }
             if let Some(model) = layer.get::<String>("model")
                 && !layer.0.contains_key("base_url")
@@ -57,13 +37,20 @@ impl Layer {
         merged
     }
 
-    /// Reports the contradictions, each at the lower setting. One group is removed, so that what follows from
-    /// both is not reported as well.
+    /// Reports the contradictions, each at the lower setting. What a setting excludes is removed, so that
+    /// what follows from both is not reported as well.
     pub(super) fn check_rivals(&mut self, faults: &mut Faults) {
-        for (one, other) in RIVALS.iter().filter(|(one, _)| *one != CHECKED) {
-            let (Some(first), Some(second)) = (self.first(one), self.first(other)) else {
+        let paths: Vec<String> = self.0.keys().cloned().collect();
+        for path in paths
+            .iter()
+            .filter(|path| !CHECKED.contains(&path.as_str()))
+        {
+            let Some(first) = self.0.get(path) else {
                 continue;
             };
+            let key = first.key;
+            let second = self.0.iter().find(|(path, _)| key.excludes(path));
+            let Some((_, second)) = second else { continue };
             let mut both = [first, second];
             both.sort_by_key(|found| found.given.origin.place());
             let [upper, lower] = both;
@@ -75,7 +62,7 @@ impl Layer {
                 upper.given.origin.beside(origin),
             );
             faults.push(origin, text);
-            self.0.retain(|path, _| !is_in(other, path));
+            self.0.retain(|path, _| !key.excludes(path));
         }
     }
 
@@ -95,18 +82,4 @@ impl Layer {
             faults.warn(&url.given.origin, text);
         }
     }
-
-    /// Returns a setting of a group, if one is set.
-    fn first(&self, group: &[&str]) -> Option<&FoundSetting> {
-        let mut found = self.0.iter();
-        let found = found.find(|(path, _)| is_in(group, path));
-        found.map(|(_, found)| found)
-    }
-}
-
-/// Checks whether a setting is in a group: by its name, or by the beginning of its name.
-fn is_in(group: &[&str], path: &str) -> bool {
-    group
-        .iter()
-        .any(|name| path == *name || name.ends_with(['.', '_']) && path.starts_with(name))
 }

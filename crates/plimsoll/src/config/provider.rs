@@ -35,7 +35,7 @@ impl ProviderSettings {
     pub(crate) fn of(name: &str, given: &Located, faults: &mut Faults) -> Self {
         let shown = format!("[providers.{name}]");
         let table = Layer::of_table("[providers.NAME]", given, faults);
-        let settings: Self = serde_json::from_value(table.object()).unwrap_or_default();
+        let mut settings: Self = serde_json::from_value(table.object()).unwrap_or_default();
         let vendor = Vendor::named(name);
         let usual = vendor.as_ref().ok().and_then(|vendor| vendor.base_url);
         if given.get("base_url").is_none() && vendor.is_err() {
@@ -54,10 +54,8 @@ impl ProviderSettings {
             );
             faults.warn(given.origin_of("api_key"), text);
         }
-        Self {
-            name: name.to_owned(),
-            ..settings
-        }
+        name.clone_into(&mut settings.name);
+        settings
     }
 
     /// Returns its keys, if they are set.

@@ -10,63 +10,64 @@ use super::kind::SettingKind;
 /// Returns the schema.
 #[must_use]
 pub fn schema() -> Value {
-    let mut agent = settings(&|_| true);
-    set(&mut agent, "required", json!(["name"]));
+    let agent = object(settings(|_| true), &["name"]);
     // The table of models checks the values.
-    let model = MODEL_KEYS.map(|key| (key.to_owned(), json!({})));
+    let model = object(MODEL_KEYS.map(|key| (key, json!({}))), &[]);
     let models = json!({
         "description": "Properties of models: a table per provider with one table per model in it.",
         "type": "object",
-        "additionalProperties": { "type": "object", "additionalProperties": object(model) },
+        "additionalProperties": { "type": "object", "additionalProperties": model },
     });
-    let providers = json!({ "type": "object", "additionalProperties": table("[providers.NAME]") });
-    let mut file = settings(&|key| !key.is_of_one_agent);
-    for (path, schema) in [
+    let tables = [
+        ("agents", list(agent)),
+        ("mcp", list(table("[[mcp]]"))),
         (
-            "$schema",
-            "https://json-schema.org/draft/2020-12/schema".into(),
+            "providers",
+            json!({ "type": "object", "additionalProperties": table("[providers.NAME]") }),
         ),
-        ("title", "plimsoll.toml".into()),
-        ("properties.agents", list(agent)),
-        ("properties.mcp", list(table("[[mcp]]"))),
-        ("properties.providers", providers),
-        ("properties.models", models),
-    ] {
-        set(&mut file, path, schema);
-    }
+        ("models", models),
+    ];
+    let mut file = object(settings(|key| !key.is_of_one_agent).chain(tables), &[]);
+    let dialect = "https://json-schema.org/draft/2020-12/schema";
+    put(&mut file, ["$schema"].into_iter(), dialect.into());
+    put(&mut file, ["title"].into_iter(), "plimsoll.toml".into());
     file
 }
 
-fn set(schema: &mut Value, path: &str, value: Value) {
-    put(schema, path.split('.'), value);
-}
-
-fn list(items: Value) -> Value {
-    json!({ "type": "array", "items": items })
-}
-
-/// Returns the schema of an agent's settings, or of those of all agents.
-fn settings(has: &dyn Fn(&SettingKey) -> bool) -> Value {
-    let own = keys().filter(|key| has(key));
-    object(own.map(|key| match key.table.as_str() {
-        "" => (key.name.clone(), of_key(key)),
-        name => (name.to_owned(), table(name)),
-    }))
+/// Returns the schemas of an agent's settings, or of those of all agents, and of the tables within.
+fn settings(has: impl Fn(&SettingKey) -> bool) -> impl Iterator<Item = (&'static str, Value)> {
+    let keys = keys().filter(move |key| has(key));
+    keys.map(|key| match key.table.as_str() {
+        "" => (key.name.as_str(), of_key(key)),
+        name => (name, table(name)),
+    })
 }
 
 /// Returns the schema of a table.
 fn table(name: &str) -> Value {
-    let mut schema = object(fields(name).map(|key| (key.name.clone(), of_key(key))));
     let required = fields(name).filter(|key| key.is_required);
-    let required = required.map(|key| key.name.as_str()).collect();
-    set(&mut schema, "required", required);
-    schema
+    let required: Vec<&str> = required.map(|key| key.name.as_str()).collect();
+    object(
+        fields(name).map(|key| (key.name.as_str(), of_key(key))),
+        &required,
+    )
 }
 
 /// Returns the schema of a table with these entries and no others.
-fn object(properties: impl IntoIterator<Item = (String, Value)>) -> Value {
-    let properties: Map<_, _> = properties.into_iter().collect();
-    json!({ "type": "object", "properties": properties, "additionalProperties": false })
+fn object<'n>(entries: impl IntoIterator<Item = (&'n str, Value)>, required: &[&str]) -> Value {
+    let entries = entries
+        .into_iter()
+        .map(|(name, schema)| (name.to_owned(), schema));
+    json!({
+        "type": "object",
+        "properties": entries.collect::<Map<_, _>>(),
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn list(items: Value) -> Value {
+    json!({ "type": "array", "items": items })
 }
 
 fn of_key(key: &SettingKey) -> Value {
@@ -80,9 +81,9 @@ fn of_key(key: &SettingKey) -> Value {
         None if !key.group.is_empty() => format!("{} Default: {}.", key.doc, key.default()),
         _ => key.doc.clone(),
     };
-    set(&mut schema, "description", doc.into());
+    put(&mut schema, ["description"].into_iter(), doc.into());
     if let Some(value) = &key.value {
-        set(&mut schema, "default", value.clone());
+        put(&mut schema, ["default"].into_iter(), value.clone());
     }
     schema
 }
