@@ -7,19 +7,6 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use plimsoll::config::{self, Overrides, SettingKey, SettingKind};
 use serde::{Deserialize, Serialize};
 
-/// The flags of settings that `-h` lists. `--help` lists all.
-const COMMON: [&str; 10] = [
-    "tools",
-    "root",
-    "permission-mode",
-    "model",
-    "base-url",
-    "max-context",
-    "max-turns",
-    "max-cost",
-    "max-duration",
-    "policy",
-];
 /// The flag that sets any key.
 const SET: &str = "set";
 /// The heading of the flags of permission rules.
@@ -143,7 +130,7 @@ impl clap::Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
         let command = with_flags().fold(command, |command, (key, name)| {
             let arg = arg(key, name).help_heading(key.group.as_str());
-            command.arg(arg.hide_short_help(!COMMON.contains(&name)))
+            command.arg(arg.hide_short_help(!key.is_common))
         });
         let command = RULES.iter().fold(command, |command, (name, help)| {
             let arg = Arg::new(*name).long(*name).value_name("TOOL[:PATTERN]");
@@ -213,25 +200,7 @@ fn arg(key: &'static SettingKey, name: &'static str) -> Arg {
         _ => ArgAction::Set,
     };
     arg.action(action)
-        .value_name(value_name(key))
+        .value_name(key.value_name())
         .allow_negative_numbers(true)
         .help(format!("{doc}{names}{default}"))
-}
-
-fn value_name(key: &SettingKey) -> &'static str {
-    match (key.name.as_str(), key.word()) {
-        ("model", _) => "PROVIDER/NAME",
-        ("base_url", _) => "URL",
-        ("root", _) => "DIR",
-        ("pins", _) => "RULE",
-        (_, "whole") => "N",
-        (_, "tokens") => "TOKENS",
-        (_, "time") => "SECONDS",
-        (_, "dollars") => "DOLLARS",
-        (_, "path") => "FILE",
-        (_, "choice") => "NAME",
-        (_, "names") => "NAMES",
-        (_, "number") => "NUMBER",
-        _ => "TEXT",
-    }
 }

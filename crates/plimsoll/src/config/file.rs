@@ -81,14 +81,12 @@ impl Config {
     /// Reads a file whose faults are reported later, together with those of its agents.
     #[must_use]
     pub fn draft(path: &Path) -> Self {
-        match config_text(path) {
-            Ok(text) => Self::of(&text, Some(path)),
-            Err(error) => {
-                let mut config = Self::default();
-                config.faults.add(error);
-                config
-            }
+        let text = config_text(path);
+        let mut config = Self::of(text.as_deref().unwrap_or_default(), Some(path));
+        if let Err(error) = text {
+            config.faults.add(error);
         }
+        config
     }
 
     /// Reads a text.

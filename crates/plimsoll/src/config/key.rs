@@ -53,6 +53,10 @@ pub struct SettingKey {
     excludes: Vec<String>,
     /// What it has no effect without: summaries, or a summarizer.
     pub(super) needs: String,
+    /// Whether the short help lists the flag.
+    pub is_common: bool,
+    /// The name of the flag's value, if it is not that of the kind.
+    value_name: Option<String>,
     /// Whether it can be set for one agent only, and not for all.
     pub is_of_one_agent: bool,
     /// Whether a table without it is faulty.
@@ -68,6 +72,7 @@ pub(super) struct KindDescription {
     /// A word for it, which `docs/configuration.md` explains.
     word: String,
     takes: String,
+    value_name: Option<String>,
     pub(super) schema: Map<String, Json>,
 }
 
@@ -145,6 +150,16 @@ impl SettingKey {
     #[must_use]
     pub fn word(&self) -> &'static str {
         self.description().map_or("", |kind| &kind.word)
+    }
+
+    /// Returns a name for its value, such as `TOKENS`.
+    #[must_use]
+    pub fn value_name(&self) -> &str {
+        let usual = self.description().and_then(|kind| kind.value_name.as_ref());
+        self.value_name
+            .as_ref()
+            .or(usual)
+            .map_or("TEXT", String::as_str)
     }
 
     /// Describes the accepted spellings.
