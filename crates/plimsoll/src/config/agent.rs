@@ -94,13 +94,11 @@ impl AgentConfig {
         variables: &dyn Fn(&str) -> Option<String>,
     ) -> Result<(ModelRef, ModelClientBuilder), ConfigError> {
         let (provider, name) = model.split_once('/').unwrap_or((model, ""));
-        let own = self.shared().providers.get(provider);
-        let made = match own {
+        let made = match self.shared().providers.get(provider) {
             Some(own) => own.chat(name, variables),
-            None => match ModelRef::parse(model) {
-                Ok(model) => Ok((model.clone(), ModelClient::builder(model))),
-                Err(error) => Err(error.to_string()),
-            },
+            None => ModelRef::parse(model)
+                .map(|model| (model.clone(), ModelClient::builder(model)))
+                .map_err(|error| error.to_string()),
         };
         let (model, mut chat) = made.map_err(|fault| self.fault(fault))?;
         if let Some(tools) = self.settings.tool_style {
@@ -238,7 +236,7 @@ impl AgentConfig {
 
     /// Creates an error about the agent that belongs to no line.
     #[must_use]
-    pub fn fault(&self, text: String) -> ConfigError {
-        ConfigError::of(&Origin::Default, text)
+    pub fn fault(&self, text: impl ToString) -> ConfigError {
+        ConfigError::of(&Origin::Default, text.to_string())
     }
 }

@@ -70,13 +70,12 @@ impl Config {
 
     /// Adds the reasons why a file is left out to the warnings.
     fn leave_out(&mut self, path: &Path, faults: Vec<ConfigFault>) {
-        self.faults.warnings.extend(faults.into_iter().map(|fault| {
-            let text = format!("{} (the agent is left out)", fault.text);
-            match fault.origin {
-                Origin::File(..) => ConfigFault::new(&fault.origin, text),
-                _ => ConfigFault::new(&Origin::start(Some(path)), text),
-            }
-        }));
+        let start = Origin::start(Some(path));
+        for ConfigFault { origin, text } in faults {
+            let origin = Some(&origin).filter(|origin| origin.place().is_some());
+            let text = format!("{text} (the agent is left out)");
+            self.faults.warn(origin.unwrap_or(&start), text);
+        }
     }
 
     /// Returns the names of the agents that are files, in the order in which they were added.

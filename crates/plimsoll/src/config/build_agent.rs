@@ -52,9 +52,8 @@ impl AgentConfig {
         let hosted = shared.found("hosted_tools");
         let hosted = hosted.filter_map(FoundSetting::read::<Vec<HostedTool>>);
         let hosted: Vec<HostedTool> = hosted.flatten().collect();
-        let names = plimsoll_tools::NAMES
-            .into_iter()
-            .chain(shared.agent_names());
+        let names = plimsoll_tools::NAMES.into_iter();
+        let names = names.chain(shared.agent_names());
         let names = names.chain(hosted.iter().flat_map(HostedTool::names));
         let servers = hosted.iter().filter_map(HostedTool::server);
         let servers = servers.chain(shared.mcp.iter().map(|server| server.name.as_str()));
@@ -130,10 +129,8 @@ impl AgentConfig {
     #[must_use]
     pub fn mcp(&self) -> Vec<&McpServer> {
         let users = self.users();
-        let servers = self.shared().mcp.iter();
-        servers
-            .filter(|server| users.iter().any(|user| user.uses_mcp(&server.name)))
-            .collect()
+        let is_used = |server: &&McpServer| users.iter().any(|user| user.uses_mcp(&server.name));
+        self.shared().mcp.iter().filter(is_used).collect()
     }
 
     /// Returns the agent, those that it may call, and those that they may call, each once.
@@ -161,9 +158,8 @@ impl AgentConfig {
     /// If no model is named, or something cannot be read, found or reached.
     pub fn builder(&self) -> Result<AgentBuilder, ConfigError> {
         let Some(model) = &self.settings.model else {
-            return Err(self.fault(
-                "no model is named; set `model` to PROVIDER/NAME, or give a provider".to_owned(),
-            ));
+            let why = "no model is named; set `model` to PROVIDER/NAME, or give a provider";
+            return Err(self.fault(why));
         };
         let builder = self.with_sub_agents(self.model(model)?)?;
         Ok(builder.tools(self.tools()?))
@@ -203,7 +199,7 @@ impl AgentConfig {
             chat = chat.base_url(url);
         }
         let provider = chat.build();
-        let provider = provider.map_err(|error| self.fault(error.to_string()))?;
+        let provider = provider.map_err(|error| self.fault(error))?;
         Ok(AgentModel {
             prices: self.prices(&model),
             ..AgentModel::new(Arc::new(provider))

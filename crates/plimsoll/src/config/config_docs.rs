@@ -37,7 +37,7 @@ fn default(key: &SettingKey) -> String {
 
 /// Returns a word for the form of a value, which the documentation explains, or the form itself.
 fn value(key: &SettingKey) -> String {
-    match key.word() {
+    match key.description().word.as_str() {
         "flag" | "choice" => key.takes(),
         word if key.or_none => format!("{word} or \"none\""),
         word => word.to_owned(),

@@ -66,13 +66,14 @@ pub struct SettingKey {
 }
 
 /// The description of a kind of values.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, SmartDefault, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct KindDescription {
     /// A word for it, which `docs/configuration.md` explains.
-    word: String,
+    pub(super) word: String,
     takes: String,
-    value_name: Option<String>,
+    #[default("TEXT".to_owned())]
+    value_name: String,
     pub(super) schema: Map<String, Json>,
 }
 
@@ -142,24 +143,16 @@ impl SettingKey {
         names.any(|name| path == name || is_part(name))
     }
 
-    pub(super) fn description(&self) -> Option<&'static KindDescription> {
-        ROWS.kinds.get(&self.kind)
-    }
-
-    /// Returns a word for the form of its value, which `docs/configuration.md` explains.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        self.description().map_or("", |kind| &kind.word)
+    pub(super) fn description(&self) -> &'static KindDescription {
+        static NONE: LazyLock<KindDescription> = LazyLock::new(KindDescription::default);
+        ROWS.kinds.get(&self.kind).unwrap_or(&NONE)
     }
 
     /// Returns a name for its value, such as `TOKENS`.
     #[must_use]
     pub fn value_name(&self) -> &str {
-        let usual = self.description().and_then(|kind| kind.value_name.as_ref());
-        self.value_name
-            .as_ref()
-            .or(usual)
-            .map_or("TEXT", String::as_str)
+        let usual = &self.description().value_name;
+        self.value_name.as_ref().unwrap_or(usual)
     }
 
     /// Describes the accepted spellings.
@@ -169,11 +162,8 @@ impl SettingKey {
         let names: Vec<String> = names.collect();
         let mut takes = match names.split_last() {
             Some((last, before)) => format!("{} or {last}", before.join(", ")),
-            None => {
-                let own = Some(&self.takes).filter(|takes| !takes.is_empty());
-                let usual = self.description().map(|kind| &kind.takes);
-                own.or(usual).cloned().unwrap_or_default()
-            }
+            None if self.takes.is_empty() => self.description().takes.clone(),
+            None => self.takes.clone(),
         };
         if let Some(least) = self.least {
             takes.push_str(&format!(", {least} or more"));

@@ -201,16 +201,14 @@ pub fn parse_tokens(text: &str) -> Option<u64> {
         _ => (plain.as_str(), 1),
     };
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let number: u64 = is_number.then(|| digits.parse().ok())??;
-    let tokens = number.checked_mul(factor)?;
-    i64::try_from(tokens).is_ok().then_some(tokens)
+    let number: i64 = is_number.then(|| digits.parse().ok())??;
+    u64::try_from(number.checked_mul(factor)?).ok()
 }
 
 /// Returns a number that is neither negative nor out of range.
 pub(crate) fn number(given: &Json) -> Option<f64> {
-    given
-        .as_f64()
-        .filter(|number| (0.0..OUT_OF_RANGE).contains(number))
+    let number = given.as_f64()?;
+    (0.0..OUT_OF_RANGE).contains(&number).then_some(number)
 }
 
 fn share(given: &Json) -> Option<Ppm> {

@@ -40,11 +40,9 @@ impl Layer {
     /// Reports the contradictions, each at the lower setting. What a setting excludes is removed, so that
     /// what follows from both is not reported as well.
     pub(super) fn check_rivals(&mut self, faults: &mut Faults) {
-        let paths: Vec<String> = self.0.keys().cloned().collect();
-        for path in paths
-            .iter()
-            .filter(|path| !CHECKED.contains(&path.as_str()))
-        {
+        let mut paths: Vec<String> = self.0.keys().cloned().collect();
+        paths.retain(|path| !CHECKED.contains(&path.as_str()));
+        for path in &paths {
             let Some(first) = self.0.get(path) else {
                 continue;
             };

@@ -60,8 +60,7 @@ impl Overrides {
     #[must_use]
     pub fn strange<'n>(names: impl Iterator<Item = &'n str>, others: &[&str]) -> Vec<String> {
         let ours: Vec<String> = keys().map(SettingKey::variable).collect();
-        let ours = || ours.iter().map(String::as_str);
-        let is_known = |name: &str| ours().any(|our| our == name) || others.contains(&name);
+        let is_known = |name: &str| ours.iter().any(|our| our == name) || others.contains(&name);
         let strange = names.filter(|name| name.starts_with(PREFIX) && !is_known(name));
         strange
             .map(|name| format!("there is no setting {name}"))

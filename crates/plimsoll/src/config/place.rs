@@ -12,7 +12,7 @@ impl AgentConfig {
     #[must_use]
     pub fn place(&self, error: &Error) -> ConfigError {
         let Error::Build(found) = error else {
-            return self.fault(error.to_string());
+            return self.fault(error);
         };
         let mut faults = Faults::default();
         for fault in found {
@@ -21,11 +21,10 @@ impl AgentConfig {
                 .first()
                 .and_then(|path| self.layer.0.get(*path));
             let items = list.and_then(|list| list.given.items());
-            match items.and_then(|mut items| items.nth(fault.item?)) {
-                Some(item) if item.origin.place().is_some() => {
-                    faults.push(&item.origin, &fault.text);
-                }
-                Some(item) => faults.push(&item.origin, fault.to_string()),
+            let item = items.and_then(|mut items| items.nth(fault.item?));
+            match item.map(|item| &item.origin) {
+                Some(origin @ Origin::File(..)) => faults.push(origin, &fault.text),
+                Some(origin) => faults.push(origin, fault.to_string()),
                 None => self.report(fault.settings, &fault.text, &mut faults),
             }
         }

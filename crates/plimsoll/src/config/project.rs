@@ -120,8 +120,7 @@ impl ProjectFiles {
         let skills = &mut agent.settings_mut().skills;
         if skills.is_none() {
             let users = self.users_folders().into_iter();
-            let users = users.filter(|(_, kind)| *kind == FoundKind::Skill);
-            let users = users.map(|(folder, _)| folder);
+            let users = users.filter_map(|(it, kind)| (kind == FoundKind::Skill).then_some(it));
             let own = self.trusted.of_kind(FoundKind::Skill);
             let own = own.filter_map(|(path, _)| Some(path.parent()?.to_owned()));
             *skills = Some(own.chain(users).collect());

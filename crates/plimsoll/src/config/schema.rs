@@ -71,11 +71,10 @@ fn list(items: Value) -> Value {
 }
 
 fn of_key(key: &SettingKey) -> Value {
-    let usual = key.description().map(|kind| kind.schema.clone());
     let mut schema: Value = match key.kind {
         SettingKind::Tables => list(table(&key.items)),
         _ if !key.choices.is_empty() => json!({ "enum": key.choices }),
-        _ => usual.unwrap_or_default().into(),
+        _ => key.description().schema.clone().into(),
     };
     let doc = match &key.value {
         None if !key.group.is_empty() => format!("{} Default: {}.", key.doc, key.default()),

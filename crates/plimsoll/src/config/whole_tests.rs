@@ -363,6 +363,28 @@ fn every_choice_is_the_name_of_a_value() {
 }
 
 #[test]
+fn settings_for_one_thing_exclude_each_other() {
+    let (mut pairs, mut with_needs) = (0, 0);
+    for one in keys() {
+        for other in keys() {
+            let excludes = one.excludes(&other.path());
+            assert_eq!(excludes, other.excludes(&one.path()), "{}", one.path());
+            pairs += usize::from(excludes);
+        }
+        let is_known = ["", "summaries", "summarizer"].contains(&one.needs.as_str());
+        assert!(is_known, "{}", one.path());
+        with_needs += usize::from(!one.needs.is_empty());
+    }
+    assert_eq!((pairs, with_needs), (2 + 2 + 4 + 60, 6));
+    for table in ["[[mcp]]", "[providers.NAME]"] {
+        let fields = || super::key::fields(table);
+        for (one, other) in fields().flat_map(|one| fields().map(move |other| (one, other))) {
+            assert_eq!(one.excludes(&other.name), other.excludes(&one.name));
+        }
+    }
+}
+
+#[test]
 fn every_limit_of_a_run_is_known_as_one() {
     let limits = keys().filter(|key| key.is_limit());
     let limits: Vec<&str> = limits.map(|key| key.name.as_str()).collect();
