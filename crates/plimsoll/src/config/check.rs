@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_context::{Author, Chars4, ContextStrategy, HostedTool, PriceSheet, Rates};
+use plimsoll_context::{Author, Chars4, HostedTool, PriceSheet, Rates};
 use plimsoll_core::testing::ScriptedProvider;
 use plimsoll_core::{Agent, Tool, ToolError, sub_agent, tool};
 use plimsoll_providers::{BaseUrl, ModelRef, Wire};
@@ -66,18 +66,15 @@ impl AgentConfig {
             Author::Extract => "set `summary.author` to \"model\"",
             Author::Model => "set `context_strategy` to \"summarize\"",
         };
-        let why = match builder.summarization {
-            true => "no model writes summaries",
-            false => "evicted messages are not summarized",
+        let why = if builder.summarization {
+            "no model writes summaries"
+        } else {
+            "evicted messages are not summarized"
         };
         // The trigger of a strategy that summarizes is one of summaries.
-        let summarizes = matches!(
-            builder.context_strategy,
-            Some(ContextStrategy::Summarize { .. } | ContextStrategy::Extract { .. })
-        );
-        let off = AUTHORS
-            .into_iter()
-            .filter_map(|path| self.layer.0.get(path));
+        let strategy = builder.context_strategy.map(|strategy| strategy.name());
+        let summarizes = matches!(strategy, Some("summarize" | "extract"));
+        let off = AUTHORS.iter().filter_map(|path| self.layer.0.get(*path));
         let off = off.map(|found| found.depth).max();
         for (path, found) in &self.layer.0 {
             let has_no_effect = match found.key.needs.as_str() {

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
-use serde_json::Value as Json;
 use toml::Table;
 
 use super::agent::AgentConfig;
@@ -323,12 +322,10 @@ impl SharedSettings {
             let settings = ProviderSettings::of(name, given, faults);
             shared.providers.insert(name.clone(), settings);
         }
+        entries("models", document, faults);
         let models = document.get("models").unwrap_or(document);
-        let rows = entries("models", document, faults);
-        let rows = rows
-            .iter()
-            .map(|(vendor, given)| (vendor.clone(), given.value()));
-        let rows = Table::try_from(rows.collect::<Json>()).unwrap_or_default();
+        let rows = document.get("models").map(Located::value);
+        let rows = Table::try_from(rows).unwrap_or_default();
         let (book, errors) = ModelBook::of(&rows, ModelOrigin::Configuration);
         shared.models = book;
         for error in errors {
@@ -374,11 +371,8 @@ fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> Vec<&'a L
     });
     let mut named = BTreeMap::new();
     for given in tables.iter().filter_map(|table| table.get("name")) {
-        let own = given.text().unwrap_or_default();
-        if let Some(other) = named
-            .insert(given.text(), &given.origin)
-            .filter(|_| !own.is_empty())
-        {
+        let Some(own) = given.text() else { continue };
+        if let Some(other) = named.insert(own, &given.origin) {
             let other = other.beside(&given.origin);
             let text = format!(
                 "two of [[{name}]] are named `{own}` (the other is on {other}); rename one"
