@@ -18,7 +18,6 @@ mod display;
 mod draft;
 mod estimate;
 mod exchange;
-mod extract;
 mod fingerprint;
 mod handover;
 mod hosted_tool;
@@ -61,10 +60,10 @@ pub use counter::{
 pub use draft::Draft;
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};
-pub use extract::{authored, extract};
 pub use fingerprint::Fingerprint;
 pub use handover::{
-    TextAuthor, each_name, split_model_text, typed_words, with_model_text, without_frames,
+    TextAuthor, authored, each_name, extract, split_model_text, typed_words, with_model_text,
+    without_frames,
 };
 pub use hosted_tool::HostedTool;
 pub use item::{Form, Item, Pin, Seq};

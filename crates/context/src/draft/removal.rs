@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{Change, Draft};
 use crate::exchange::{Exchange, ExchangeKind};
-use crate::extract::extract;
+use crate::handover::extract;
 use crate::item::{Form, Item, Seq};
 use crate::message::Message;
 use crate::plan::Recall;

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use super::files::{FileAct, NamedFiles};
 use super::sentences::one_line;
 use super::shell;
 use super::state::TestRun;
@@ -45,7 +46,7 @@ pub(crate) struct TranscriptCall {
     /// The folder in which the command of the signature runs. Empty if it is not known.
     pub(crate) folder: String,
     /// The files that the call concerns, with its action on each of them.
-    pub(crate) files: Vec<(Act, String)>,
+    pub(crate) files: Vec<FileAct>,
     pub(crate) arguments: Value,
 }
 
@@ -74,8 +75,8 @@ impl TranscriptCall {
     fn of_tool(name: &str, does: &'static str, arguments: &str, value: &Value) -> Self {
         let path = text(value, "paths").filter(|path| !path.contains('\n'));
         let files = match path {
-            Some(path) if [READ, WRITTEN, EDITED, REMOVED, PERHAPS_REMOVED].contains(&does) => {
-                vec![(does, one_line(path, SIGNATURE_MAX))]
+            Some(path) if [READ, WRITTEN, EDITED, REMOVED].contains(&does) => {
+                vec![act_on(does, path)]
             }
             _ if value.is_null() => patched(arguments),
             _ => {
@@ -84,7 +85,8 @@ impl TranscriptCall {
                 texts.flat_map(patched).collect()
             }
         };
-        let reads = !files.is_empty() && files.iter().all(|(act, _)| *act == READ);
+        let is_read = |act: &FileAct| matches!(act, FileAct::Use(READ, _));
+        let reads = !files.is_empty() && files.iter().all(is_read);
         Self {
             signature: match path.filter(|_| !files.is_empty()) {
                 Some(path) => one_line(&format!("{name} {path}"), SIGNATURE_MAX),
@@ -127,45 +129,45 @@ fn command_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns what a tool does, by the words of its name and of the command of an editor.
+/// Returns what a tool does, by its name and the command of an editor.
 fn what_does(name: &str, arguments: &Value) -> &'static str {
     let command = arguments.get("command").and_then(Value::as_str);
     let command = command.filter(|command| !command.contains(' '));
-    let mut words = String::new();
-    for c in format!("{name} {}", command.unwrap_or_default()).chars() {
-        if c.is_uppercase() && words.ends_with(char::is_lowercase) {
-            words.push(' ');
-        }
-        words.extend(c.to_lowercase());
-    }
-    let words: Vec<&str> = words.split(|c: char| !c.is_alphanumeric()).collect();
-    let does = list("tools").find_map(|row| {
-        let (form, does) = row.split_once('|')?;
-        let mut form = form.split(' ');
-        form.all(|word| words.contains(&word)).then_some(does)
-    });
-    does.unwrap_or_default()
+    let name = format!("{name} {}", command.unwrap_or_default()).to_lowercase();
+    let mut rows = list("tools").filter_map(|row| row.split_once('|'));
+    let does = rows.find(|(form, _)| form.split(' ').all(|word| name.contains(word)));
+    does.map_or("", |(_, does)| does)
 }
 
 /// Returns the files that a patch names.
-pub(crate) fn patched(text: &str) -> Vec<(Act, String)> {
-    let mut files: Vec<(Act, String)> = Vec::new();
+pub(crate) fn patched(text: &str) -> Vec<FileAct> {
+    let mut files: Vec<FileAct> = Vec::new();
     let lines = text.lines().filter(|line| line.starts_with("*** "));
     for line in lines.take(FILES_MAX) {
-        for (start, act) in list("patches").filter_map(|row| row.split_once('|')) {
-            let Some(path) = line.strip_prefix(start) else {
-                continue;
-            };
-            let is_moved = act == MOVED;
+        let mut forms = list("patches").filter_map(|row| row.split_once('|'));
+        let named = forms.find_map(|(start, act)| Some((act, line.strip_prefix(start)?)));
+        let Some((mut act, path)) = named else {
+            continue;
+        };
+        if act == MOVED {
+            act = WRITTEN;
             // The old place stands in the line before.
-            if let Some(file) = files.last_mut().filter(|_| is_moved) {
-                file.0 = REMOVED;
+            if let Some(FileAct::Use(_, old)) = files.pop() {
+                files.push(act_on(REMOVED, &old));
             }
-            let act = if is_moved { WRITTEN } else { act };
-            files.push((act, one_line(path, SIGNATURE_MAX)));
         }
+        files.push(act_on(act, path));
     }
     files
+}
+
+/// Returns an action on one file.
+pub(crate) fn act_on(act: Act, path: &str) -> FileAct {
+    let path = one_line(path, SIGNATURE_MAX);
+    match act {
+        REMOVED => FileAct::End(act, NamedFiles::one(path)),
+        act => FileAct::Use(act, path),
+    }
 }
 
 /// Returns the name of a call and its arguments that are no content, as one line.

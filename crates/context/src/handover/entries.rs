@@ -5,8 +5,8 @@ use std::borrow::Cow;
 
 use foldhash::HashMap;
 
-use super::MessageTexts;
-use super::format::{self, Section, SectionItem};
+use super::format::{self, Kind};
+use super::parts::MessageTexts;
 use super::replies::replies;
 use super::speaker::{brings_a_body, is_output, speech, summary_body};
 use super::words::{any_in, is_in};
@@ -23,24 +23,16 @@ pub(crate) type NamedCall<'a> = (&'a str, &'a str);
 /// One text of the transcript.
 #[derive(Debug)]
 pub(crate) enum Text<'a> {
-    /// The user's words, from a message or, as an answer, from a tool result.
-    Person {
-        words: Cow<'a, str>,
-        is_answer: bool,
-    },
+    /// The user's words, typed in a message or, as an answer, from a tool result.
+    Person(Kind, Cow<'a, str>),
     /// Text of the host in the user's role, or of Plimsoll.
     Host(&'a str),
-    /// Text between elements of the host, which a person may have typed.
-    Unsure(&'a str),
     Agent(&'a str),
     Call(NamedCall<'a>),
-    Result {
-        call: NamedCall<'a>,
-        text: &'a str,
-        is_error: bool,
-    },
+    /// A call with its result, and whether this is marked as an error.
+    Result(NamedCall<'a>, &'a str, bool),
     /// The items of an earlier handover.
-    Handover(Vec<(Section, SectionItem)>),
+    Handover(Vec<(Kind, String)>),
     /// A summary by another program.
     Foreign(&'a str),
 }
@@ -49,10 +41,10 @@ impl Text<'_> {
     /// Returns the words of the user in the text.
     pub(crate) fn typed(&self) -> Vec<&str> {
         match self {
-            Text::Person { words, .. } => vec![words.trim()],
+            Text::Person(_, words) => vec![words.trim()],
             Text::Handover(items) => {
-                let users = items.iter().filter(|(_, item)| item.is_user);
-                users.map(|(_, item)| item.text.as_str()).collect()
+                let users = items.iter().filter(|(kind, _)| kind.is_user());
+                users.map(|(_, text)| text.as_str()).collect()
             }
             _ => Vec::new(),
         }
@@ -89,15 +81,16 @@ pub enum TextAuthor {
 /// Returns the texts of a transcript with their authors, without former summaries.
 pub(crate) fn authored(messages: &[MessageTexts<'_>]) -> Vec<(TextAuthor, String)> {
     let texts = texts(messages).into_iter();
-    let authored = texts.filter_map(|text| match text {
-        Text::Person { words, .. } => Some((TextAuthor::User, words.into_owned())),
-        Text::Host(text) | Text::Unsure(text) => Some((TextAuthor::Host, text.to_owned())),
-        Text::Agent(text) => Some((TextAuthor::Agent, text.to_owned())),
-        Text::Call((name, arguments)) => Some((TextAuthor::Call, format!("→ {name} {arguments}"))),
-        Text::Result { text, is_error, .. } => {
-            Some((TextAuthor::Tool { failed: is_error }, text.to_owned()))
-        }
-        Text::Handover(_) | Text::Foreign(_) => None,
+    let authored = texts.filter_map(|text| {
+        let (author, text) = match text {
+            Text::Person(_, words) => (TextAuthor::User, words),
+            Text::Host(text) => (TextAuthor::Host, text.into()),
+            Text::Agent(text) => (TextAuthor::Agent, text.into()),
+            Text::Call((name, text)) => (TextAuthor::Call, format!("→ {name} {text}").into()),
+            Text::Result(_, text, failed) => (TextAuthor::Tool { failed }, text.into()),
+            Text::Handover(_) | Text::Foreign(_) => return None,
+        };
+        Some((author, text.into_owned()))
     });
     authored.collect()
 }
@@ -201,16 +194,10 @@ impl<'a> EntryReader<'a> {
         self.bodies += usize::from(name == SKILL_TOOL && text.starts_with(SKILL_LAUNCHED));
         let replies = replies(name, arguments, text, is_error);
         if replies.is_empty() {
-            self.texts.push(Text::Result {
-                call,
-                text,
-                is_error,
-            });
+            self.texts.push(Text::Result(call, text, is_error));
         }
-        let replies = replies.into_iter().map(|words| Text::Person {
-            words: Cow::Owned(words),
-            is_answer: true,
-        });
+        let replies = replies.into_iter().map(Cow::Owned);
+        let replies = replies.map(|words| Text::Person(Kind::Answer, words));
         self.texts.extend(replies);
     }
 }

@@ -3,12 +3,41 @@
 use foldhash::HashMap;
 
 use super::calls::{Act, EDITED, PERHAPS_REMOVED, PERHAPS_UNDONE, READ, REMOVED, WRITTEN};
-use super::format::Section;
-use super::rows::{Order, Row};
+use super::format::Kind;
+use super::select::{NAMES_OF_FILE, Order, Row};
 use super::words::{any_in, list};
 
 /// The word for a changed file that no build or test followed.
 const UNTESTED: &str = "not tested";
+
+/// An action of a call on files.
+#[derive(Debug)]
+pub(crate) enum FileAct {
+    /// The file is read, written or edited.
+    Use(Act, String),
+    /// The files are, or may be, removed, or their changes may be undone.
+    End(Act, NamedFiles),
+}
+
+/// The files that the words of a command name.
+#[derive(Debug, Default)]
+pub(crate) struct NamedFiles {
+    /// Paths, patterns, and other words.
+    pub(crate) paths: Vec<String>,
+    /// If the paths are those of no file, whether all files of the folder are meant.
+    pub(crate) or_all: bool,
+    pub(crate) folder: String,
+}
+
+impl NamedFiles {
+    pub(crate) fn one(path: String) -> Self {
+        let paths = vec![path];
+        Self {
+            paths,
+            ..Self::default()
+        }
+    }
+}
 
 /// What was done to a file.
 #[derive(Debug, Default)]
@@ -35,20 +64,18 @@ pub(crate) struct FileList<'t> {
 }
 
 impl<'t> FileList<'t> {
-    /// Records an action on a path, with the texts that contain names of the file.
+    /// Records that a file was read, written or edited, with the texts that contain names of it. It
+    /// exists then, but reading says nothing about its changes.
     pub(crate) fn note(&mut self, act: Act, path: &str, at: Order, sources: &[&'t str]) {
-        let is_change = matches!(act, WRITTEN | EDITED);
-        if !is_change && act != READ {
-            return self.end(path, act, at);
-        }
         let Some(file) = self.file(path, at) else {
             return;
         };
-        // A file that is used again exists. Reading says nothing about its changes.
-        if is_change {
-            (file.ending, file.changed) = ("", Some(at));
-        } else if file.is_gone() {
+        let is_change = act != READ;
+        if is_change || file.ending != PERHAPS_UNDONE {
             file.ending = "";
+        }
+        if is_change {
+            file.changed = Some(at);
         }
         if file.done != WRITTEN && (is_change || file.done.is_empty()) {
             file.done = act;
@@ -83,49 +110,44 @@ impl<'t> FileList<'t> {
         Some(file)
     }
 
-    /// Records that a file, the files of a folder, or those of a pattern were removed, or that their
-    /// changes may be undone. If another folder may be meant, that is not certain. Further lines of
-    /// `path` are words: only the files that they name are meant, if there are any.
-    fn end(&mut self, path: &str, ending: Act, at: Order) {
-        let (path, words) = path.split_once('\n').unwrap_or((path, ""));
-        let folder = path_parts(path);
-        let words: Vec<Vec<&str>> = words.lines().map(path_parts).collect();
+    /// Records that the files that are named are, or may be, removed, or their changes undone. It is only
+    /// certain of the same path and of those below it, not of one that may be in another folder.
+    pub(crate) fn end(&mut self, act: Act, named: &NamedFiles, at: Order) {
+        let paths = named.paths.iter().map(|path| path_parts(path));
+        let paths: Vec<Vec<&str>> = paths.collect();
         let is_named = |file: &FileRecord<'_>| {
             let path = path_parts(&file.path);
-            words.iter().any(|word| may_be(&path, word))
+            paths.iter().any(|of| may_be(&path, of))
         };
         let names_some = self.all.iter().any(is_named);
-        let mut is_known = false;
+        let folder = path_parts(&named.folder);
         for file in &mut self.all {
-            let rest = file.path.strip_prefix(path);
-            let is_same = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
             let is_meant = match names_some {
                 true => is_named(file),
-                false => is_same || may_be(&path_parts(&file.path), &folder),
+                false => named.or_all && may_be(&path_parts(&file.path), &folder),
             };
-            if !is_meant {
-                continue;
+            let mut is_same = named
+                .paths
+                .iter()
+                .filter_map(|path| file.path.strip_prefix(path));
+            let is_same = is_same.any(|rest| rest.is_empty() || rest.starts_with('/'));
+            if is_meant {
+                let is_certain = act != REMOVED || is_same;
+                file.end(if is_certain { act } else { PERHAPS_REMOVED }, at);
             }
-            is_known = true;
-            file.ending = match ending {
-                // A new file was not there before.
-                PERHAPS_UNDONE if file.is_gone() || file.done == WRITTEN => PERHAPS_REMOVED,
-                PERHAPS_UNDONE if file.done == READ => continue,
-                REMOVED if !is_same => PERHAPS_REMOVED,
-                ending => ending,
-            };
-            file.last = at;
-            file.sources.clear();
         }
-        let is_new = !is_known && ending == REMOVED && path != "." && !path.contains('$');
-        if let Some(file) = is_new.then(|| self.file(path, at)).flatten() {
-            file.ending = ending;
+        let path = named
+            .paths
+            .first()
+            .filter(|_| act == REMOVED && !names_some);
+        if let Some(file) = path.and_then(|path| self.file(path, at)) {
+            file.ending = REMOVED;
         }
     }
 
     /// Restores a line of a handover: a path with what was done, and names.
     pub(crate) fn carry(&mut self, line: &'t str, at: Order) -> Option<()> {
-        let (head, names) = line.split_once(": ").unwrap_or((line, ""));
+        let (head, names) = line.split_once(NAMES_OF_FILE).unwrap_or((line, ""));
         let (path, words) = head.strip_suffix(')')?.rsplit_once(" (")?;
         let file = self.file(path, at)?;
         file.sources.push(names);
@@ -147,18 +169,44 @@ impl<'t> FileList<'t> {
     /// were only read are last.
     pub(crate) fn into_rows(self, tested: Order) -> impl Iterator<Item = Row<'t>> {
         self.all.into_iter().map(move |file| {
-            let rank = match (file.done, file.ending) {
-                (EDITED, "") => 0,
-                (READ, "") => 2,
-                _ => 1,
+            let kind = match (file.done, file.ending) {
+                (EDITED, "") => Kind::Changed,
+                (READ, "") => Kind::ReadFile,
+                _ => Kind::OtherFile,
             };
             let text = format!("{} ({})", file.path, file.words(tested).join(", "));
-            Row {
-                rank,
-                sources: file.sources,
-                ..Row::new(Section::Files, file.last, text)
-            }
+            let mut row = Row::new(file.last, kind, text);
+            row.sources = file.sources;
+            row
         })
+    }
+}
+
+impl FileRecord<'_> {
+    /// Records that the file is, or may be, removed, or that its changes may be undone.
+    fn end(&mut self, act: Act, at: Order) {
+        self.ending = match act {
+            PERHAPS_UNDONE if self.done == READ && self.ending.is_empty() => return,
+            // A new file was not there before.
+            PERHAPS_UNDONE if self.done == WRITTEN || !self.ending.is_empty() => PERHAPS_REMOVED,
+            act => act,
+        };
+        self.last = at;
+        self.sources.clear();
+    }
+
+    /// Returns the words behind the path. Notes and temporary files are not tested.
+    fn words(&self, tested: Order) -> Vec<&'static str> {
+        if self.ending == REMOVED {
+            return vec![REMOVED];
+        }
+        let is_note = list("notes").any(|extension| self.path.ends_with(extension));
+        let is_aside = is_note || any_in("temporary", &self.path);
+        let is_untested = self.changed > Some(tested) && !is_aside && self.ending.is_empty();
+        let untested = if is_untested { UNTESTED } else { "" };
+        let mut words = vec![self.done, self.ending, untested];
+        words.retain(|word| !word.is_empty());
+        words
     }
 }
 
@@ -169,16 +217,17 @@ fn is_end(path: &str, end: &str) -> bool {
 }
 
 /// Checks whether a file may be `of`, or one of that folder or pattern: one of the two may be named in
-/// another folder.
+/// another folder. `/quay/src/a.rs` may be `src/a.rs`.
 fn may_be(path: &[&str], of: &[&str]) -> bool {
     let begins = |path: &[&str], of: &[&str]| {
         path.len() >= of.len() && path.iter().zip(of).all(|(name, of)| is_like(name, of))
     };
-    // `/quay/src/a.rs` may be `src/a.rs`.
-    let ends = (0..of.len()).filter_map(|at| of.get(at..));
-    let mut ends = ends.filter(|end| end.len() == of.len() || end.first() != Some(&"*"));
+    let is_tail = |at: usize| {
+        let tail = of.get(at..).unwrap_or_default();
+        (at == 0 || tail.first() != Some(&"*")) && begins(path, tail)
+    };
     of.is_empty()
-        || ends.any(|of| begins(path, of))
+        || (0..of.len()).any(is_tail)
         || (0..path.len()).any(|at| path.get(at..).is_some_and(|path| begins(path, of)))
 }
 
@@ -198,24 +247,4 @@ fn is_like(name: &str, pattern: &str) -> bool {
     let behind = pattern.rsplit(is_sign).next().unwrap_or_default();
     name == pattern
         || pattern.contains(is_sign) && name.starts_with(before) && name.ends_with(behind)
-}
-
-impl FileRecord<'_> {
-    fn is_gone(&self) -> bool {
-        matches!(self.ending, REMOVED | PERHAPS_REMOVED)
-    }
-
-    /// Returns the words behind the path. Notes and temporary files are not tested.
-    fn words(&self, tested: Order) -> Vec<&'static str> {
-        if self.ending == REMOVED {
-            return vec![REMOVED];
-        }
-        let is_note = list("notes").any(|extension| self.path.ends_with(extension));
-        let is_aside = is_note || any_in("temporary", &self.path);
-        let is_untested = self.changed > Some(tested) && !is_aside && self.ending.is_empty();
-        let untested = if is_untested { UNTESTED } else { "" };
-        let mut words = vec![self.done, self.ending, untested];
-        words.retain(|word| !word.is_empty());
-        words
-    }
 }

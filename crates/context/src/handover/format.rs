@@ -21,59 +21,57 @@ const NOTE: &str = "- ";
 /// The prefix of the further lines of a text.
 const INDENT: &str = "  ";
 
-/// A section, in the order of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) enum Section {
-    /// Lines of an earlier summary that is not a handover.
+/// The heading of the words of the user and the work of the agent, in order. It is only needed to end a
+/// section before it.
+pub(crate) const TRANSCRIPT: &str = "## Transcript\n";
+
+/// What an entry tells, in the order of the text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// A line of an earlier summary that is not a handover.
     Former,
-    /// The user's words and the agent's work, in order.
+    /// The user's words: a message or an answer, or a pasted line of a long message.
+    Typed,
+    Answer,
+    Pasted,
+    /// A call, a statement of the agent, or a text of the host.
     #[default]
-    Transcript,
+    Done,
     /// The state of the work at the end.
     State,
-    /// Rules from files of instructions and from the agent's notes: data, not the user's words.
-    Rules,
-    /// Files, the actions on them, and names in them.
-    Files,
+    /// A rule from a file of instructions or the agent's notes: data, not the user's words.
+    Rule,
+    /// A changed file that was there before, another one, and one that was only read.
+    Changed,
+    OtherFile,
+    ReadFile,
 }
 
-/// The headings of the sections.
-pub(crate) const HEADINGS: [(Section, &str); 5] = [
-    (Section::Former, "## Earlier summary\n"),
-    (Section::Transcript, "## Transcript\n"),
-    (Section::State, "## State\n"),
-    (Section::Rules, "## Rules from files and notes\n"),
-    (Section::Files, "## Files\n"),
-];
-
-/// One entry of a section.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SectionItem {
-    /// Whether it contains the user's words. Otherwise it is a note of the handover.
-    pub(crate) is_user: bool,
-    pub(crate) text: String,
-}
-
-impl SectionItem {
-    pub(crate) fn new(is_user: bool, text: &str) -> Self {
-        let text = without_frames(text).into_owned();
-        Self { is_user, text }
+impl Kind {
+    pub(crate) fn is_user(self) -> bool {
+        matches!(self, Self::Typed | Self::Answer | Self::Pasted)
     }
 
-    /// Returns the item as it is written, including its line end.
-    pub(crate) fn written(&self) -> String {
-        let mark = if self.is_user { USER } else { NOTE };
-        let mut written = mark.to_owned();
-        for (n, line) in self.text.lines().enumerate() {
-            if n > 0 && !line.is_empty() {
-                written.push_str(INDENT);
-            }
-            written.push_str(line);
-            written.push('\n');
+    /// Returns the heading of the section.
+    pub(crate) fn heading(self) -> &'static str {
+        match self {
+            Self::Former => "## Earlier summary\n",
+            Self::Typed | Self::Answer | Self::Pasted | Self::Done => TRANSCRIPT,
+            Self::State => "## State\n",
+            Self::Rule => "## Rules from files and notes\n",
+            Self::Changed | Self::OtherFile | Self::ReadFile => "## Files\n",
         }
-        written
     }
 }
+
+/// The kinds of the sections.
+const SECTIONS: [Kind; 5] = [
+    Kind::Former,
+    Kind::Done,
+    Kind::State,
+    Kind::Rule,
+    Kind::ReadFile,
+];
 
 /// The heading of a handover that stands above a model's summary.
 const WORD_FOR_WORD: &str = "# Word for word\n";
@@ -96,24 +94,29 @@ pub fn split_model_text(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the text of items in the order of their sections, with a seal.
-pub(crate) fn write(items: &[(Section, SectionItem)]) -> String {
+pub(crate) fn write(items: &[(Kind, String)]) -> String {
     let mut body = String::new();
-    let mut last = Section::Transcript;
-    for (section, item) in items {
-        // The transcript only needs a heading to end a section before it.
-        if *section != last {
-            let heading = HEADINGS.iter().find(|(known, _)| known == section);
-            body.push_str(heading.map_or("", |(_, heading)| heading));
-            last = *section;
+    let mut last = TRANSCRIPT;
+    for (kind, text) in items {
+        let heading = kind.heading();
+        let mark = if kind.is_user() { USER } else { NOTE };
+        body.extend([if heading == last { "" } else { heading }, mark]);
+        last = heading;
+        for (n, line) in without_frames(text).lines().enumerate() {
+            let indent = if n > 0 && !line.is_empty() {
+                INDENT
+            } else {
+                ""
+            };
+            body.extend([indent, line, "\n"]);
         }
-        body.push_str(&item.written());
     }
     format!("{HEAD}{}{HEAD_END}{body}", seal(&body))
 }
 
 /// Parses a text that [`write`] made. Returns `None` for any other text, and for one that was
 /// changed since.
-pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
+pub(crate) fn read(text: &str) -> Option<Vec<(Kind, String)>> {
     let sealed = text.trim_start().strip_prefix(HEAD)?;
     let (sealed, rest) = sealed.split_at_checked(SEAL)?;
     let body = rest.strip_prefix(HEAD_END)?;
@@ -121,22 +124,20 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Section, SectionItem)>> {
     if seal(body) != sealed && seal(&format!("{body}\n")) != sealed {
         return None;
     }
-    let mut items: Vec<(Section, SectionItem)> = Vec::new();
-    let mut section = Section::Transcript;
+    let mut items: Vec<(Kind, String)> = Vec::new();
+    let mut section = Kind::Done;
     for line in body.lines() {
-        let user = line.strip_prefix(USER);
-        let heading = HEADINGS
+        let heading = SECTIONS
             .iter()
-            .find(|(_, heading)| heading.trim_end() == line);
-        if let Some((found, _)) = heading {
-            section = *found;
-        } else if let Some(text) = user.or_else(|| line.strip_prefix(NOTE)) {
-            let (is_user, text) = (user.is_some(), text.to_owned());
-            items.push((section, SectionItem { is_user, text }));
+            .find(|kind| kind.heading().trim_end() == line);
+        if let Some(kind) = heading {
+            section = *kind;
+        } else if let Some(text) = line.strip_prefix(USER) {
+            items.push((Kind::Typed, text.to_owned()));
+        } else if let Some(text) = line.strip_prefix(NOTE) {
+            items.push((section, text.to_owned()));
         } else if let Some((_, item)) = items.last_mut() {
-            item.text.push('\n');
-            item.text
-                .push_str(line.strip_prefix(INDENT).unwrap_or(line));
+            item.extend(["\n", line.strip_prefix(INDENT).unwrap_or(line)]);
         }
     }
     Some(items)

@@ -20,6 +20,7 @@ const ERROR_MAX: usize = 240;
 /// The parts of a long result that are read, in bytes.
 const HEAD: usize = 2_000;
 const TAIL: usize = 4_000;
+const EDGES_MAX: usize = HEAD + TAIL;
 /// The parts of a result in which an exit code is searched, in bytes.
 const EDGE: usize = 240;
 /// The maximum length of a result that may be an unflagged error message, in bytes. A longer result
@@ -45,62 +46,57 @@ pub(crate) fn has_not_ended(text: &str) -> bool {
 
 /// Determines the outcome from a result.
 pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outcome {
-    let ends = if text.len() <= HEAD + TAIL {
-        Cow::Borrowed(text)
-    } else {
-        Cow::Owned(format!("{}\n{}", clip(text, HEAD), clip_start(text, TAIL)))
+    let ends = match text.len() {
+        0..=EDGES_MAX => Cow::Borrowed(text),
+        _ => Cow::Owned(format!("{}\n{}", clip(text, HEAD), clip_start(text, TAIL))),
     };
     let text = without_escapes(&ends);
     let text = text.trim();
     let output = bare(text);
     let is_failed = is_error || is_failure(call, text, output);
-    let line = if is_failed {
-        error_line(call, output)
-    } else {
-        short_form(call, output)
+    let line = match is_failed {
+        true => error_line(call, output),
+        false => short_form(call, output),
     };
     Outcome { is_failed, line }
 }
 
 fn is_failure(call: &TranscriptCall, text: &str, output: &str) -> bool {
     let acts = !call.is_reader;
-    if behind("tool_errors", text).is_some() || acts && is_refusal(text) {
+    let is_refused = acts && behind("refusal_openings", text).is_some();
+    if is_refused || behind("tool_errors", text).is_some() {
         return true;
     }
-    if !call.is_command {
-        // The result of a change is no content: a refusal may repeat the whole text.
-        let is_message = acts || output.len() <= MESSAGE_MAX;
-        let is_json = output.starts_with('{');
-        let compact = clip(output, MESSAGE_MAX)
-            .split_whitespace()
-            .collect::<String>();
-        let opening = if is_json { &compact } else { output };
-        let says_failure = behind("failure_openings", opening).is_some()
-            || is_json && any_in("json_failures", opening);
-        return is_message && says_failure || acts && call.is_of_files() && was_not_changed(output);
+    if call.is_command {
+        return match exit_code(text) {
+            Some(0) => acts && has_failed(call, output),
+            // `grep` and `diff` report an empty or a differing result with this code.
+            Some(code) => acts || code != 1,
+            None => acts && has_failed(call, output) || did_not_run(output),
+        };
     }
-    match exit_code(text) {
-        Some(0) => acts && has_failed(call, output),
-        // `grep` and `diff` report an empty or a differing result with this code.
-        Some(1) => acts,
-        Some(_) => true,
-        None => acts && has_failed(call, output) || did_not_run(output),
-    }
-}
-
-fn is_refusal(text: &str) -> bool {
-    behind("refusal_openings", text).is_some()
+    let json = if output.starts_with('{') {
+        clip(output, MESSAGE_MAX)
+    } else {
+        ""
+    };
+    let json: String = json.split_whitespace().collect();
+    let opening = if json.is_empty() { output } else { &json };
+    let says_failure =
+        behind("failure_openings", opening).is_some() || any_in("json_failures", &json);
+    // The result of a change is no content: a refusal may repeat the whole text.
+    says_failure && (acts || output.len() <= MESSAGE_MAX)
+        || acts && call.is_of_files() && was_not_changed(output)
 }
 
 /// Returns `true` if the first line of a result tells that a file was not changed. The file may be
 /// `error.rs`, and a success may count errors.
 fn was_not_changed(text: &str) -> bool {
-    let line = text.lines().next().unwrap_or_default();
-    let is_path = |word: &str| {
-        word.contains(['/', '\\']) || has_extension(word.trim_matches(['.', ',', ':', '"', '`']))
-    };
-    let words = clip(line, ERROR_MAX).split(' ');
-    let words = words.filter(|word| !is_path(word));
+    let line = clip(text.lines().next().unwrap_or_default(), ERROR_MAX);
+    let words = line.split(' ').filter(|word| {
+        let name = word.trim_matches(['.', ',', ':', '"', '`']);
+        !word.contains(['/', '\\']) && !has_extension(name)
+    });
     let line = words.collect::<Vec<_>>().join(" ").to_lowercase();
     any_in("refusal_words", &line)
         || any_in("error_words", &line) && !any_in("success_words", &line)
@@ -124,14 +120,13 @@ pub(crate) fn bare(text: &str) -> &str {
 /// Returns the exit code that a host or a shell reports.
 fn exit_code(text: &str) -> Option<i64> {
     let edges = [clip(text, EDGE), clip_start(text, EDGE)].map(str::to_lowercase);
-    edges.iter().find_map(|edge| {
-        list("exit_codes").find_map(|mark| {
-            let (_, behind) = edge.split_once(mark)?;
-            let behind = behind.trim_start_matches([':', ' ', '=', '"', '>']);
-            let end = behind.find(|c: char| !(c.is_ascii_digit() || c == '-'));
-            behind.get(..end.unwrap_or(behind.len()))?.parse().ok()
-        })
-    })
+    let codes = edges.iter().flat_map(|edge| {
+        let behind = list("exit_codes").filter_map(|mark| edge.split_once(mark));
+        behind.map(|(_, behind)| behind.trim_start_matches([':', ' ', '=', '"', '>']))
+    });
+    let is_digit = |c: char| c.is_ascii_digit() || c == '-';
+    let mut codes = codes.map(|text| text.split(|c| !is_digit(c)).next());
+    codes.find_map(|code| code?.parse().ok())
 }
 
 /// Returns `true` if an output ends as that of a failed program. The last summary decides, not
@@ -187,16 +182,16 @@ fn without_rules(line: &str) -> &str {
     line.trim_matches(['=', '_', '*', ' ', '\t', '\r'])
 }
 
-/// Returns the line of a failed result that says why: of a test the assertion, else the last
-/// exception, since a traceback ends with it, or the first error, since compilers begin with it.
+/// Returns the line of a failed result that says why: of a refusal the reason, of a test the assertion,
+/// else the last exception, since a traceback ends with it, or the first error.
 fn error_line(call: &TranscriptCall, text: &str) -> String {
-    // The reason of a refusal is the last line.
-    if is_refusal(text) {
+    if behind("refusal_openings", text).is_some() {
         let reason = until("ends_of_reasons", text).lines().next_back();
         return one_line(reason.unwrap_or_default(), ERROR_MAX);
     }
-    let json = one_line(text, ERROR_MAX);
-    let text = if text.starts_with('{') { &json } else { text };
+    if text.starts_with('{') {
+        return one_line(text, ERROR_MAX);
+    }
     let lines = text.lines().map(without_rules).filter(|line| {
         let is_code = line.to_lowercase().starts_with("exit code");
         !line.is_empty() && line.len() <= LINE_MAX && !is_code
@@ -204,8 +199,8 @@ fn error_line(call: &TranscriptCall, text: &str) -> String {
     let lines: Vec<&str> = lines.collect();
     // "ERROR:" and "### Error" alone are useless, and "$ lint --error" is an echo.
     let is_error = |line: &&&str| {
-        let mut words = line.split(' ').filter(|word| !word.starts_with('#'));
-        let is_told = words.nth(1).is_some() && !line.starts_with('>') && !is_machine(line);
+        let words = line.split(' ').filter(|word| !word.starts_with('#'));
+        let is_told = words.count() > 1 && !line.starts_with('>') && !is_machine(line);
         is_told && any_in("error_words", &line.to_lowercase())
     };
     let mut assertions = list("assertions").filter(|_| !call.tests.is_empty());

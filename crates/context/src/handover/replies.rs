@@ -31,37 +31,36 @@ const UNANSWERED: &str = "Unanswered";
 pub(crate) fn replies(tool: &str, arguments: &str, text: &str, is_error: bool) -> Vec<String> {
     let text = text.trim();
     if is_error {
-        let words = refusal(tool, &without_escapes(text)).map(|reason| {
-            let call = TranscriptCall::new(tool, arguments).signature;
-            format!("(refused: {}) {reason}", one_line(&call, REFUSED_MAX))
-        });
-        return words.into_iter().collect();
+        let reason = refusal(tool, &without_escapes(text)).map(str::to_owned);
+        let call = || one_line(&TranscriptCall::new(tool, arguments).signature, REFUSED_MAX);
+        return reason
+            .map(|reason| format!("(refused: {}) {reason}", call()))
+            .into_iter()
+            .collect();
     }
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
     if tool == PLAN_TOOL && text.starts_with(PLAN_APPROVED) {
-        return edited_plan(arguments, text).into_iter().collect();
+        return edited_plan(&arguments, text).into_iter().collect();
     }
     let result = forms(tool).find_map(|(form, opening)| Some((form, text.strip_prefix(opening)?)));
-    let Some((form, behind)) = result else {
-        return Vec::new();
-    };
-    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
     let questions = questions(&arguments);
-    let answers = match form {
-        "pairs" => quoted_answers(&questions, behind),
-        "keys" => keyed_answers(&questions, text),
-        _ => vec![until("ends_of_answers", behind).to_owned()],
+    let answers = match result {
+        Some(("pairs", behind)) => quoted_answers(&questions, behind),
+        Some(("keys", _)) => keyed_answers(&questions, text),
+        Some((_, behind)) if questions.len() == 1 => {
+            vec![until("ends_of_answers", behind).to_owned()]
+        }
+        _ => Vec::new(),
     };
-    if answers.len() != questions.len() {
-        return Vec::new();
-    }
-    let answered = questions
-        .iter()
-        .zip(&answers)
-        .filter_map(|(question, answer)| {
-            let answer = answer.trim();
-            let question = one_line(question.text, QUESTION_MAX);
-            (!answer.is_empty()).then(|| format!("{question} → {answer}"))
-        });
+    let pairs = questions.iter().zip(&answers);
+    let pairs = pairs.filter(|(_, answer)| !answer.trim().is_empty());
+    let answered = pairs.map(|(question, answer)| {
+        format!(
+            "{} → {}",
+            one_line(question.text, QUESTION_MAX),
+            answer.trim()
+        )
+    });
     answered.collect()
 }
 
@@ -88,13 +87,14 @@ fn refusal<'t>(tool: &str, text: &'t str) -> Option<&'t str> {
 }
 
 /// Returns the user's changes to a plan: the lines that the agent had not proposed.
-fn edited_plan(arguments: &str, text: &str) -> Option<String> {
+fn edited_plan(arguments: &Value, text: &str) -> Option<String> {
     let (_, plan) = text.split_once(PLAN_EDITED)?;
-    let arguments: Value = serde_json::from_str(arguments).ok()?;
     let proposed = arguments.get("plan")?.as_str()?.lines();
     let proposed: HashSet<&str> = proposed.map(str::trim).collect();
-    let changed = plan.trim().lines();
-    let changed = changed.filter(|line| !proposed.contains(line.trim()));
+    let changed = plan
+        .trim()
+        .lines()
+        .filter(|line| !proposed.contains(line.trim()));
     let changed: Vec<&str> = changed.collect();
     (!changed.is_empty()).then(|| format!("(changed the plan) {}", changed.join("\n")))
 }
@@ -127,13 +127,15 @@ pub(crate) fn asked(tool: &str, arguments: &str) -> Option<String> {
     forms(tool).next()?;
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     let asked = questions(&arguments).into_iter().map(|question| {
-        match question.options.join(" / ").as_str() {
-            "" => question.text.to_owned(),
-            options => format!("{} ({options})", question.text),
-        }
+        let options = question.options.join(" / ");
+        let options = if options.is_empty() {
+            options
+        } else {
+            format!(" ({options})")
+        };
+        format!("{}{options}", question.text)
     });
-    let asked: Vec<String> = asked.collect();
-    (!asked.is_empty()).then(|| asked.join(" "))
+    Some(asked.collect::<Vec<_>>().join(" ")).filter(|asked| !asked.is_empty())
 }
 
 /// Reads answers in JSON, by the id of the question or by its number.
@@ -142,22 +144,20 @@ fn keyed_answers(questions: &[Question<'_>], text: &str) -> Vec<String> {
     let answers = questions.iter().enumerate().map(|(n, question)| {
         let key = question.id.map_or_else(|| n.to_string(), str::to_owned);
         let answer = value.get("answers").and_then(|answers| answers.get(&key));
-        let answer = answer.unwrap_or(&Value::Null);
-        match answer.get("answers").unwrap_or(answer) {
-            Value::Array(texts) => {
-                let texts: Vec<&str> = texts.iter().filter_map(Value::as_str).collect();
-                texts.join("; ")
-            }
-            answer => answer.as_str().unwrap_or_default().to_owned(),
-        }
+        let answer = answer.map(|answer| answer.get("answers").unwrap_or(answer));
+        let one = answer.and_then(Value::as_str);
+        let all = answer.and_then(Value::as_array).into_iter().flatten();
+        let texts: Vec<&str> = one
+            .into_iter()
+            .chain(all.filter_map(Value::as_str))
+            .collect();
+        texts.join("; ")
     });
     answers.collect()
 }
 
 /// Reads `"question"="answer"` pairs of the questions that were asked, in their order.
 fn quoted_answers(questions: &[Question<'_>], mut text: &str) -> Vec<String> {
-    let begin = |question: &Question<'_>| format!("\"{}\"=\"", question.text);
-    let begins: Vec<String> = questions.iter().map(begin).collect();
     // A question with such signs would pass for a pair.
     if questions
         .iter()
@@ -165,30 +165,36 @@ fn quoted_answers(questions: &[Question<'_>], mut text: &str) -> Vec<String> {
     {
         return Vec::new();
     }
-    let answers = begins.iter().enumerate().map(|(n, begin)| {
-        let Some((_, behind)) = text.split_once(begin.as_str()) else {
-            return String::new();
-        };
-        text = behind;
+    let begins = questions
+        .iter()
+        .map(|question| format!("\"{}\"=\"", question.text));
+    let begins: Vec<String> = begins.collect();
+    let mut answers = Vec::new();
+    for (n, begin) in begins.iter().enumerate() {
+        let behind = text.split_once(begin.as_str()).map(|(_, behind)| behind);
+        text = behind.unwrap_or(text);
         // An answer may contain quotes. It ends before the next pair, or before the host's text.
         let next = begins
             .iter()
             .skip(n + 1)
-            .filter_map(|next| behind.find(next));
-        let behind = behind.get(..next.min().unwrap_or(behind.len()));
-        quoted_answer(until("ends_of_pairs", behind.unwrap_or_default()))
-    });
-    answers.collect()
+            .filter_map(|next| text.find(next))
+            .min();
+        let answer = text
+            .get(..next.unwrap_or(text.len()))
+            .filter(|_| behind.is_some());
+        answers.push(quoted_answer(until(
+            "ends_of_pairs",
+            answer.unwrap_or_default(),
+        )));
+    }
+    answers
 }
 
 /// Reads an answer with its notes.
 fn quoted_answer(text: &str) -> String {
     let text = text.trim_end_matches([',', ' ']);
     let (answer, notes) = text.split_once("\" user notes:").unwrap_or((text, ""));
-    let answer = answer
-        .split("\" selected preview:")
-        .next()
-        .unwrap_or_default();
+    let answer = until("ends_of_quotes", answer);
     let answer = answer.strip_suffix('"').unwrap_or(answer).trim();
     match notes.trim() {
         "" if answer == UNANSWERED => String::new(),

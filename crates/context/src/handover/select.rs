@@ -1,5 +1,8 @@
 //! Selects the content of a handover within the available tokens: the user's words, the state, the
 //! rules and the changed files, then the calls, the newest first, until the tokens are used.
+//!
+//! Messages of the user that do not all fit are kept in parts: short ones as a whole, long ones in
+//! sentences, pasted lines last. No sentence is left out because of another one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -7,88 +10,118 @@ use std::collections::BTreeMap;
 use foldhash::HashSet;
 
 use super::DENSE;
-use super::format::{self, HEADINGS, Section, SectionItem};
+use super::format::{self, Kind, TRANSCRIPT};
 use super::names::each_name;
-use super::pieces::{Piece, PieceKind, pieces};
-use super::rows::Row;
+use super::sentences::{is_machine, sentences, words_of};
+use super::words::any_in;
+use crate::counter::TokenCounter;
 
-/// Some pieces and their share of the tokens: in percent, and the minimum in a small text. Tokens that
-/// one share does not use go to the next.
-struct Pass(&'static [PieceKind], u64, u64, Names);
+/// A position in the transcript: a text, and a line in it.
+pub(crate) type Order = (usize, usize);
 
-/// The names that a line gets in a pass.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Names {
-    No,
-    Some,
-    All,
+/// A possible entry of the handover.
+#[derive(Debug)]
+pub(crate) struct Row<'t> {
+    /// The position in the transcript, that of the last use.
+    pub(crate) order: Order,
+    pub(crate) kind: Kind,
+    pub(crate) text: String,
+    /// The texts with names for this line, the most important last. An object in JSON stands for its
+    /// values.
+    pub(crate) sources: Vec<&'t str>,
 }
 
-const TYPED: &[PieceKind] = &[PieceKind::Typed];
-const PASTED: &[PieceKind] = &[PieceKind::Pasted];
-const STATE: &[PieceKind] = &[PieceKind::Line(Section::State, 0)];
-const RULES: &[PieceKind] = &[PieceKind::Line(Section::Rules, 0)];
-const FORMER: &[PieceKind] = &[PieceKind::Line(Section::Former, 0)];
-const CHANGED: PieceKind = PieceKind::Line(Section::Files, 0);
-const OTHER_CHANGED: PieceKind = PieceKind::Line(Section::Files, 1);
-const READ: PieceKind = PieceKind::Line(Section::Files, 2);
-const FILES: &[PieceKind] = &[CHANGED, OTHER_CHANGED, READ];
-const DONE: PieceKind = PieceKind::Line(Section::Transcript, 0);
-const WORK: &[PieceKind] = &[CHANGED, OTHER_CHANGED, READ, DONE];
+impl Row<'_> {
+    pub(crate) fn new(order: Order, kind: Kind, text: String) -> Self {
+        let sources = Vec::new();
+        Self {
+            order,
+            kind,
+            text,
+            sources,
+        }
+    }
+}
+
+/// Entries of some kinds, and their share of the tokens: in percent, and the minimum in a small text.
+/// Tokens that one share does not use go to the next.
+struct Pass(&'static [Kind], u64, u64);
+
+const TYPED: &[Kind] = &[Kind::Typed, Kind::Answer];
+const FILES: &[Kind] = &[Kind::Changed, Kind::OtherFile, Kind::ReadFile];
+const WORK: &[Kind] = &[Kind::Changed, Kind::OtherFile, Kind::ReadFile, Kind::Done];
 
 /// The share of the user's words.
 const WORDS: u64 = 75;
 
-const PASSES: [Pass; 12] = [
-    Pass(TYPED, WORDS, 120, Names::No),
-    Pass(STATE, 10, 60, Names::No),
-    Pass(RULES, 10, 0, Names::No),
-    Pass(FORMER, 8, 0, Names::No),
-    Pass(&[CHANGED], 8, 40, Names::No),
-    Pass(&[OTHER_CHANGED], 8, 40, Names::No),
-    Pass(FILES, 25, 0, Names::Some),
-    Pass(TYPED, 100, 0, Names::No),
-    Pass(PASTED, 50, 0, Names::No),
-    Pass(WORK, 100, 0, Names::Some),
-    Pass(WORK, 100, 0, Names::All),
-    Pass(PASTED, 100, 0, Names::No),
+const PASSES: [Pass; 11] = [
+    Pass(TYPED, WORDS, 120),
+    Pass(&[Kind::State], 10, 60),
+    Pass(&[Kind::Rule], 10, 0),
+    Pass(&[Kind::Former], 8, 0),
+    Pass(&[Kind::Changed], 12, 40),
+    Pass(&[Kind::OtherFile], 8, 40),
+    Pass(FILES, 16, 0),
+    Pass(TYPED, 100, 0),
+    Pass(&[Kind::Pasted], 50, 0),
+    Pass(WORK, 100, 0),
+    Pass(&[Kind::Pasted], 100, 0),
 ];
 
-/// The separator between a line and the names in the result of its call.
+/// The minimum number of names of a line, and the tokens for which one is given.
+const NAMES_MIN: usize = 6;
+const TOKENS_OF_NAME: u64 = 4;
+
+/// The separator between a line and the names in the result of its call, and that behind a file.
 pub(crate) const NAMES: &str = "; names: ";
-/// The separator between a file and names in it.
-const NAMES_OF_FILE: &str = ": ";
-/// The number of names of a line if there are further lines.
-const SOME_NAMES: usize = 6;
+pub(crate) const NAMES_OF_FILE: &str = ": ";
 /// The maximum number of texts in which names for a line are searched.
 const SOURCES_MAX: usize = 8;
 /// The tokens of the mark of a line.
 pub(crate) const MARK: u64 = 2;
 /// The number of consecutive candidates that do not fit after which no further ones are counted.
 const MISSES: u32 = 400;
+/// The maximum length of a message that is kept whole or not at all, in bytes.
+const SHORT: usize = 400;
+/// The number of digits from which a line counts as one of a log.
+const LOG_DIGITS: usize = 6;
 
 /// Returns a handover of about `tokens` tokens of `rows`, or `None` if there is no content.
-pub(crate) fn select(rows: &[Row<'_>], tokens: u64, count: &dyn Fn(&str) -> u64) -> Option<String> {
-    let has = |section: &Section| rows.iter().any(|row| row.section == *section);
-    let headings = HEADINGS.iter();
-    let headings = headings.filter(|(section, _)| *section != Section::Transcript && has(section));
-    let frame: u64 = headings.map(|(_, heading)| count(heading)).sum();
-    let all = tokens.checked_sub(count(&format::write(&[])) + frame)?;
-    let pieces = pieces(rows, all * WORDS / 100, count);
+pub(crate) fn select(rows: &[Row<'_>], tokens: u64, counter: &dyn TokenCounter) -> Option<String> {
+    let headings: HashSet<&str> = rows.iter().map(|row| row.kind.heading()).collect();
+    let headings = headings
+        .into_iter()
+        .filter(|heading| *heading != TRANSCRIPT);
+    let frame: u64 = headings.map(|heading| counter.text(heading).0).sum();
+    let all = tokens.checked_sub(counter.text(&format::write(&[])).0 + frame)?;
+    let words = all * WORDS / 100;
+    let users = rows.iter().filter(|row| row.kind.is_user());
+    let users: Vec<&str> = users.map(|row| row.text.as_str()).collect();
+    let fits = person_tokens(&users, words, counter) <= words;
+    let short = if fits { usize::MAX } else { SHORT };
+    let pieces = rows.iter().enumerate();
+    let mut pieces: Vec<Piece<'_>> = pieces
+        .flat_map(|(at, row)| pieces_of(at, row, short))
+        .collect();
+    pieces.sort_unstable();
     let mut selection = Selection {
         rows,
         kept: BTreeMap::new(),
-        names: BTreeMap::new(),
         known: HashSet::default(),
-        count,
+        counter,
         left: all,
         share: 0,
         misses: 0,
     };
-    for Pass(kinds, percent, least, names) in PASSES {
+    for Pass(kinds, percent, least) in PASSES {
         selection.share = (all * percent / 100).max(least).min(selection.left);
         selection.misses = 0;
-        for piece in pieces.iter().filter(|piece| kinds.contains(&piece.kind)) {
+        let pieces = || pieces.iter().filter(|piece| kinds.contains(&piece.kind));
+        // The more tokens there are for each line, the more names it gets.
+        let lines = pieces().count().max(1) as u64;
+        let names = usize::try_from(selection.share / lines / TOKENS_OF_NAME);
+        let names = names.unwrap_or_default().max(NAMES_MIN);
+        for piece in pieces() {
             if selection.share == 0 || selection.misses >= MISSES {
                 break;
             }
@@ -98,15 +131,80 @@ pub(crate) fn select(rows: &[Row<'_>], tokens: u64, count: &dyn Fn(&str) -> u64)
     selection.text()
 }
 
+/// Returns the tokens of texts of the user. If there are more than `enough`, returns at least that number.
+pub(crate) fn person_tokens(texts: &[&str], enough: u64, counter: &dyn TokenCounter) -> u64 {
+    let least = texts.iter().map(|text| text.len() as u64).sum::<u64>() / DENSE;
+    if least > enough {
+        return least;
+    }
+    let tokens = texts.iter().map(|text| counter.text(text).0 + MARK);
+    tokens.sum()
+}
+
+/// A short message, a sentence of a long one, or a line, which is kept as a whole or not at all. In the
+/// order of choice.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Piece<'t> {
+    /// Obligations and prohibitions, answers, short messages with a fact or a wish, other words.
+    rank: u8,
+    /// The length of a message that is split.
+    length: usize,
+    /// The number of sentences between this one and the nearer end of the message.
+    depth: usize,
+    /// The index among the rows, the newest first.
+    row: Reverse<usize>,
+    /// The number of the sentence.
+    n: usize,
+    kind: Kind,
+    text: &'t str,
+}
+
+/// Splits the text of a row. A message of at most `short` bytes is one piece.
+fn pieces_of<'t>(at: usize, row: &'t Row<'_>, short: usize) -> Vec<Piece<'t>> {
+    let is_user = row.kind.is_user();
+    let is_whole = !is_user || row.text.len() <= short;
+    let found = if is_whole {
+        vec![row.text.as_str()]
+    } else {
+        sentences(&row.text)
+    };
+    let last = found.len().saturating_sub(1);
+    let pieces = found.into_iter().enumerate().map(|(n, text)| {
+        let has = |cue| any_in(cue, &words_of(text));
+        let is_pasted = is_user && !is_whole && is_pasted(text);
+        let rank = match row.kind {
+            _ if !is_user || is_pasted => 0,
+            _ if has("must") => 0,
+            Kind::Answer => 1,
+            _ if is_whole && has("states") => 2,
+            _ => 3,
+        };
+        Piece {
+            rank,
+            length: if is_whole { 0 } else { row.text.len() },
+            depth: n.min(last - n),
+            row: Reverse(at),
+            n,
+            kind: if is_pasted { Kind::Pasted } else { row.kind },
+            text,
+        }
+    });
+    pieces.collect()
+}
+
+/// Checks whether a line may be one of a log, a stack trace or code. An entry of a list is typed.
+fn is_pasted(line: &str) -> bool {
+    let digits = line.bytes().filter(u8::is_ascii_digit).count();
+    digits >= LOG_DIGITS || is_machine(line) && !line.starts_with("- ")
+}
+
 struct Selection<'a> {
     rows: &'a [Row<'a>],
     /// The kept pieces, by the indices of their rows and their numbers.
-    kept: BTreeMap<(usize, usize), &'a str>,
-    /// The names beside the rows.
-    names: BTreeMap<usize, Vec<String>>,
+    kept: BTreeMap<(usize, usize), String>,
     /// The names in the kept text.
     known: HashSet<String>,
-    count: &'a dyn Fn(&str) -> u64,
+    counter: &'a dyn TokenCounter,
     /// The tokens that are left, and those of the current share.
     left: u64,
     share: u64,
@@ -120,7 +218,7 @@ impl<'a> Selection<'a> {
         if text.len() as u64 / DENSE > self.share {
             return false;
         }
-        let cost = (self.count)(text) + mark;
+        let cost = self.counter.text(text).0 + mark;
         if cost > self.share {
             self.misses += 1;
             return false;
@@ -129,84 +227,57 @@ impl<'a> Selection<'a> {
         true
     }
 
-    /// Keeps a piece with names if there are enough tokens.
-    fn keep(&mut self, piece: &Piece<'a>, names: Names) {
-        let Reverse(row) = piece.row;
-        let key = (row, piece.n);
+    /// Keeps a piece, with up to `names` names that are not known yet, if there are enough tokens.
+    fn keep(&mut self, piece: &Piece<'a>, names: usize) {
+        let Reverse(at) = piece.row;
         let mark = if piece.n == 0 { MARK } else { 0 };
-        let is_kept = self.kept.contains_key(&key);
-        if !is_kept && self.spend(piece.text, mark) {
-            self.kept.insert(key, piece.text);
-            each_name(piece.text, &mut |name| {
-                self.known.insert(name.to_owned());
-                true
-            });
-        }
-        if names > Names::No && self.kept.contains_key(&key) {
-            self.add_names(row, names);
-        }
-    }
-
-    /// Adds names that are not known yet to a line.
-    fn add_names(&mut self, at: usize, limit: Names) {
-        let Some(row) = self.rows.get(at) else {
+        if self.kept.contains_key(&(at, piece.n)) || !self.spend(piece.text, mark) {
             return;
-        };
-        let most = if limit == Names::Some {
-            SOME_NAMES
-        } else {
-            usize::MAX
-        };
-        let mut names = self.names.remove(&at).unwrap_or_default();
+        }
+        let mut text = piece.text.to_owned();
+        each_name(piece.text, &mut |name| {
+            self.known.insert(name.to_owned());
+            true
+        });
+        let sources = self.rows.get(at).map_or(&[][..], |row| &row.sources);
+        let sources = sources.iter().rev().take(SOURCES_MAX);
+        let is_file = FILES.contains(&piece.kind);
+        let mut separator = if is_file { NAMES_OF_FILE } else { NAMES };
+        let mut count = 0;
         let mut tell = |name: &str| {
-            let goes_on = names.len() < most && self.share > 0 && self.misses < MISSES;
-            let before = if names.is_empty() {
-                separator(row)
-            } else {
-                ", "
-            };
-            let is_new = goes_on && !self.known.contains(name) && !row.text.contains(name);
-            if is_new && self.spend(&format!("{before}{name}"), 0) {
+            let goes_on = count < names && self.share > 0 && self.misses < MISSES;
+            let named = format!("{separator}{name}");
+            let is_new = goes_on && !self.known.contains(name) && !piece.text.contains(name);
+            if is_new && self.spend(&named, 0) {
                 self.known.insert(name.to_owned());
-                names.push(name.to_owned());
+                text.push_str(&named);
+                (count, separator) = (count + 1, ", ");
             }
             goes_on
         };
-        for source in row.sources.iter().rev().take(SOURCES_MAX) {
+        for source in sources {
             each_name(source, &mut tell);
         }
-        self.names.insert(at, names);
+        self.kept.insert((at, piece.n), text);
     }
 
     /// Returns the text of the kept rows, or `None` if there are none.
     fn text(&self) -> Option<String> {
         let rows = self.rows.iter().enumerate().filter_map(|(at, row)| {
             let kept = self.kept.range((at, 0)..(at + 1, 0));
-            let mut text = joined(kept.map(|((_, n), text)| (*n, *text)), &row.text)?;
-            let names = self.names.get(&at).filter(|names| !names.is_empty());
-            if let Some(names) = names {
-                text.extend([separator(row), &names.join(", ")]);
-            }
-            Some((row, SectionItem::new(row.is_user, &text)))
+            let text = joined(kept.map(|((_, n), text)| (*n, text.as_str())), &row.text)?;
+            Some((row, text))
         });
-        let mut rows: Vec<(&Row<'_>, SectionItem)> = rows.collect();
-        rows.sort_by_key(|(row, _)| match row.section {
-            Section::Former | Section::Transcript => (row.section, 0, row.order, Reverse((0, 0))),
+        let mut rows: Vec<(&Row<'_>, String)> = rows.collect();
+        rows.sort_by_key(|(row, _)| match row.kind {
+            Kind::Former => (row.kind, row.order, Reverse((0, 0))),
+            kind if kind.heading() == TRANSCRIPT => (Kind::Typed, row.order, Reverse((0, 0))),
             // The most important and the newest ones are first.
-            _ => (row.section, row.rank, (0, 0), Reverse(row.order)),
+            kind => (kind, (0, 0), Reverse(row.order)),
         });
-        let items = rows.into_iter().map(|(row, item)| (row.section, item));
-        let items: Vec<(Section, SectionItem)> = items.collect();
+        let items = rows.into_iter().map(|(row, text)| (row.kind, text));
+        let items: Vec<(Kind, String)> = items.collect();
         (!items.is_empty()).then(|| format::write(&items))
-    }
-}
-
-/// Returns the separator between a line and names.
-fn separator(row: &Row<'_>) -> &'static str {
-    if row.section == Section::Files {
-        NAMES_OF_FILE
-    } else {
-        NAMES
     }
 }
 
@@ -223,6 +294,9 @@ fn joined<'t>(pieces: impl Iterator<Item = (usize, &'t str)>, whole: &str) -> Op
         (next, last) = (n + 1, Some(piece));
     }
     text.truncate(text.trim_end().len());
-    text.push_str(if whole.ends_with(last?) { "" } else { " …" });
+    // A line may have names behind it.
+    let last: &str = last?;
+    let is_end = last.starts_with(whole) || whole.ends_with(last);
+    text.push_str(if is_end { "" } else { " …" });
     Some(text)
 }

@@ -1,13 +1,13 @@
 //! Shell commands: the files that they write, move and remove, and the tests that they run. The forms
 //! are data, in `words/commands.txt`.
 //!
-//! No shell is simulated. A listed command does something certain to paths that are plain words. Any
-//! other command with a program or code that removes files may have removed the files that its words name
-//! or, if the names come from elsewhere, any file.
+//! No shell is simulated. It is certain what `rm PATH...` or `mv A B` removes if it is the only program of
+//! the command. Any other program or code that removes files may have removed those that its words name.
 
 use super::calls::{
-    Act, EDITED, MOVED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
+    Act, EDITED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, act_on, patched,
 };
+use super::files::{FileAct, NamedFiles};
 use super::names::has_extension;
 use super::sentences::one_line;
 use super::state::TestRun;
@@ -17,175 +17,161 @@ use super::words::{any_in, is_in, list};
 const BODY_MAX: usize = 4_000;
 /// The number of words behind a program that may name a test.
 const WORDS_MAX: usize = 3;
-/// The maximum number of words of an unclear command that are read.
-const WORDS_READ: usize = 200;
-/// The signs of a pattern.
-const PATTERN: [char; 4] = ['*', '?', '[', '{'];
-/// The signs of a variable or a command in a word.
+/// The maximum number of names of a removal that are read. If there are more, all files may be meant.
+const NAMES_MAX: usize = 200;
+/// The signs of a variable or a command in a word, and with them those of a pattern.
 const VARIABLE: [char; 2] = ['$', '`'];
-/// The signs behind which a command begins.
-const BEGINS: [char; 11] = [';', '|', '&', '(', ')', '{', '}', '`', '\'', '"', '\n'];
+const SIGNS: [char; 8] = ['$', '`', '*', '?', '[', '{', '&', '='];
+
+/// One program with its arguments, without quotes.
+struct Stage {
+    /// The sign before it: `|`, `!` for `||`, or any other; `>` before the file of an output.
+    link: char,
+    words: Vec<String>,
+    /// The variables before the program that make another test of a test.
+    variables: String,
+    /// The folder in which it runs.
+    folder: String,
+}
 
 /// Reads a command that runs in `folder`.
 pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
     let command = command.replace("\\\n", " ");
-    let shell = without_bodies(&command, false);
-    let (first_folder, shown) = shown(&shell);
+    let cd = command.trim().strip_prefix("cd ");
+    let cd = cd.and_then(|rest| rest.split_once("&&"));
+    // Agents repeat the folder before each command.
+    let cd = cd.filter(|(to, _)| to.starts_with(['/', '~', '"']));
+    let (to, shown) = cd.unwrap_or(("", &command));
     let mut call = TranscriptCall {
         signature: one_line(shown, SIGNATURE_MAX),
-        folder: in_folder(folder, first_folder),
+        folder: in_folder(folder, to.trim().trim_matches(['"', '\''])),
         is_command: true,
         is_reader: true,
         ..TranscriptCall::default()
     };
+    let mut stages = stages(&with_code(&command));
+    call.files.extend(removal_by_text(&stages, &call.folder));
+    let others = stages.iter().filter(|stage| stage.link != '>');
+    let others = others.filter(|stage| stage.words.first().is_some_and(|word| word != "cd"));
+    let mut is_plain = others.count() == 1;
     let mut current = folder.to_owned();
-    let (mut is_certain, mut pipeline) = (true, Vec::new());
-    for (link, words) in stages(&without_bodies(&command, true)) {
-        if !matches!(link, '|' | '>') {
-            pipeline.clear();
-        }
-        let at = pipeline.len();
-        pipeline.extend(words.iter().cloned());
-        let stage = Stage::of(words, &current);
-        is_certain &= !is_in("conditions", stage.word(0));
-        match (stage.word(0), stage.word(1)) {
+    for stage in &mut stages {
+        let acts = stage.acts(&current, is_plain);
+        match (stage.argument(0), stage.argument(1)) {
             ("popd", _) | ("cd" | "pushd", "" | "-") => {
-                (current, is_certain) = (folder.to_owned(), false);
+                (current, is_plain) = (String::new(), false);
             }
             ("cd" | "pushd", to) => current = in_folder(&stage.folder, to),
             _ => {}
         }
-        // What stands behind `||` may not run.
-        let acts = stage.acts(is_certain && link != '!');
-        if !matches!(link, '|' | '!') {
-            let reads = acts.is_none() && stage.is_listed("readers");
+        if !matches!(stage.link, '|' | '!' | '>') {
+            let reads = acts.is_empty() && stage.is_listed("readers");
             let is_aside = stage.words.is_empty() || stage.is_listed("aside_programs");
             call.is_reader &= reads || is_aside;
-            call.tests
-                .extend(stage.test().filter(|_| !reads && !is_aside));
+            let test = stage.test().filter(|_| !reads && !is_aside);
+            call.tests.extend(test);
         }
-        call.files.extend(acts.unwrap_or_else(|| {
-            match removes(pipeline.get(at..).unwrap_or_default()) {
-                true => perhaps_removed(&stage.folder, &pipeline),
-                false => Vec::new(),
-            }
-        }));
+        call.files.extend(acts);
     }
     call.files.extend(patched(&command));
     call
 }
 
-/// One program with its arguments.
-struct Stage {
-    /// The program without its folder, its arguments and its options.
-    words: Vec<String>,
-    /// The variables that make another test of a test, and the folder of the program.
-    place: String,
-    folder: String,
-}
-
 impl Stage {
-    fn of(words: Vec<String>, folder: &str) -> Self {
-        let mut stage = Self {
-            words: Vec::new(),
-            place: String::new(),
-            folder: folder.to_owned(),
+    /// Returns what the program, or one that it runs, does to files. Removes from the words what stands
+    /// before the program.
+    fn acts(&mut self, folder: &str, is_plain: bool) -> Vec<FileAct> {
+        let all = std::mem::take(&mut self.words);
+        let run = all
+            .iter()
+            .rposition(|word| is_in("runners", word))
+            .map(|at| at + 1);
+        self.clean(&all, folder);
+        let all: Vec<&str> = all.iter().map(String::as_str).collect();
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let begins = |words: &[&str]| {
+            let mut rows = list("effects").filter_map(|row| row.split_once('|'));
+            rows.find(|(form, _)| is_form(form, words))
         };
-        let mut words = words.into_iter();
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                "-C" => stage.folder = in_folder(folder, &words.next().unwrap_or_default()),
-                _ if word.starts_with('<') => {}
-                _ if !stage.words.is_empty() => stage.words.push(word),
-                // `timeout 60 make` runs make, and `python -m pytest` runs pytest.
-                _ if is_in("wrappers", &word) || word.starts_with(['-', '$', '(']) => {}
-                _ if word.starts_with(char::is_numeric) => {}
-                _ if word.contains('=') => {
-                    let name = word.split('=').next().unwrap_or_default();
-                    let is_plain = is_in("plain_variables", name);
-                    stage.place.extend((!is_plain).then_some(word + " "));
-                }
-                _ => {
-                    let word = word.trim_start_matches("./");
-                    let at = word.rfind(['/', '\\']).map_or(0, |at| at + 1);
-                    let (place, program) = word.split_at(at);
-                    stage.place.push_str(place);
-                    stage.words.push(program.to_owned());
-                }
+        let Some((form, effect)) = begins(&words) else {
+            // `sudo -u crane rm x`
+            let mut tails = (run.unwrap_or(all.len())..all.len()).filter_map(|at| all.get(at..));
+            let may_remove = tails.any(|tail| begins(tail).is_some_and(|(_, does)| ends(does)));
+            let act = may_remove.then(|| self.end(PERHAPS_REMOVED, &all, false));
+            return act.into_iter().collect();
+        };
+        let is_name = |word: &&str| !word.starts_with('-');
+        let names = form.split(' ').filter(is_name).count();
+        let asks = |word: &&str| !is_name(word) && !is_in("removal_options", word);
+        let asks = words.iter().any(asks);
+        let paths = words.iter().copied().filter(is_name).skip(names);
+        let paths: Vec<&str> = paths.collect();
+        let is_clear = is_plain && !asks && !paths.iter().any(|word| word.contains(SIGNS));
+        let act_on = |act: Act, word: &str| act_on(act, &in_folder(&self.folder, word));
+        let last = paths.last().copied().unwrap_or_default();
+        let is_file = !last.contains(SIGNS) && !last.starts_with("/dev/") && !last.is_empty();
+        let (removed, written) = match effect {
+            "removed" => (paths.as_slice(), None),
+            "moved" if asks || paths.len() < 2 => (paths.as_slice(), None),
+            "moved" => (
+                paths.get(..paths.len() - 1).unwrap_or_default(),
+                Some(WRITTEN),
+            ),
+            "copied" | WRITTEN => (&[][..], Some(WRITTEN)),
+            EDITED => (&[][..], Some(EDITED)),
+            _ => (&[][..], None),
+        };
+        let mut acts = Vec::new();
+        if let Some(at) = effect.find("perhaps") {
+            acts.push(self.end(effect.get(at..).unwrap_or_default(), &words, at > 0));
+        } else if ends(effect) && !is_clear {
+            acts.push(self.end(PERHAPS_REMOVED, removed, false));
+        } else {
+            acts.extend(removed.iter().map(|word| act_on(REMOVED, word)));
+        }
+        let is_file = is_file && (matches!(effect, WRITTEN | EDITED) || has_extension(last));
+        acts.extend(written.filter(|_| is_file).map(|act| act_on(act, last)));
+        acts
+    }
+
+    /// Splits what stands before the program, and the folder that it changes to, off the words.
+    fn clean(&mut self, all: &[String], folder: &str) {
+        folder.clone_into(&mut self.folder);
+        let mut all = all.iter().map(String::as_str);
+        while let Some(word) = all.next() {
+            // `timeout 60 make` runs make, and `python -m pytest` runs pytest.
+            let is_option = word.starts_with(['-', '$']) || word.starts_with(char::is_numeric);
+            let is_before = self.words.is_empty() && (is_option || is_in("wrappers", word));
+            let name = word.split_once('=').filter(|_| self.words.is_empty());
+            if word == "-C" {
+                self.folder = in_folder(folder, all.next().unwrap_or_default());
+            } else if let Some((name, _)) = name {
+                let is_plain = is_in("plain_variables", name);
+                let variable = (!is_plain).then(|| format!("{word} "));
+                self.variables.extend(variable);
+            } else if !is_before && !word.starts_with('<') {
+                self.words.push(word.trim_start_matches("./").to_owned());
             }
         }
-        stage
     }
 
-    /// Returns the program and its arguments.
-    fn arguments(&self) -> Vec<&str> {
-        let words = self.words.iter().map(String::as_str);
-        words.filter(|word| !word.starts_with('-')).collect()
-    }
-
-    fn word(&self, n: usize) -> &str {
-        self.arguments().get(n).copied().unwrap_or_default()
-    }
-
-    /// Returns the listed actions on files, or nothing if it is not certain which files are removed.
-    fn acts(&self, is_certain: bool) -> Option<Vec<(Act, String)>> {
-        let is_code = |word: &String| word.contains('`') || word.contains("$(");
-        if self.words.iter().any(is_code) {
-            return None;
-        }
-        let mut rows = list("effects").filter_map(|row| row.split_once('|'));
-        let (effects, words) =
-            rows.find_map(|(form, effects)| Some((effects, self.behind(form)?)))?;
-        let mut effects = effects.split('|');
-        let [before, last, all] = [(); 3].map(|()| effects.next().unwrap_or_default());
-        let mut acts: Vec<(Act, String)> = Vec::new();
-        for (n, word) in words.iter().enumerate() {
-            let act = if n + 1 < words.len() { before } else { last };
-            let act = match act {
-                MOVED if before == REMOVED && word.contains(PATTERN) => PERHAPS_REMOVED,
-                MOVED if has_extension(word) => WRITTEN,
-                // `mv a.rs src` names a folder.
-                "" | MOVED => continue,
-                REMOVED if !is_certain || word.contains(PATTERN) => PERHAPS_REMOVED,
-                act => act,
-            };
-            let is_path = !any_in("no_paths", word);
-            // A path may contain `[`.
-            let is_one = is_path && !word.contains(['*', '?', '{']) && !word.starts_with("/dev/");
-            match act {
-                WRITTEN | EDITED if !is_one => {}
-                _ if is_path => acts.push((act, in_folder(&self.folder, word))),
-                _ => return None,
-            }
-        }
-        acts.extend((!all.is_empty()).then(|| (all, named_or_all(&self.folder, &words))));
-        Some(acts)
-    }
-
-    /// Returns the arguments behind a form with which the program begins, if it has the options of the form.
-    fn behind<'s>(&'s self, form: &str) -> Option<Vec<&'s str>> {
-        let (options, names): (Vec<&str>, Vec<&str>) =
-            form.split(' ').partition(|part| part.starts_with('-'));
-        let arguments = self.arguments();
-        let is_met = arguments.starts_with(&names) && options.iter().all(|option| self.has(option));
-        is_met.then(|| arguments.into_iter().skip(names.len()).collect())
-    }
-
-    /// Checks for an option. `-rf` contains `-r`.
-    fn has(&self, option: &str) -> bool {
-        let mut options = self.words.iter().filter(|word| word.starts_with('-'));
-        options.any(|one| match option.as_bytes() {
-            [b'-', letter] if *letter != b'-' => {
-                !one.starts_with("--") && one.as_bytes().contains(letter)
-            }
-            _ => one.split('=').next() == Some(option),
-        })
+    /// Returns the program (0) or an argument.
+    fn argument(&self, n: usize) -> &str {
+        let mut words = self.words.iter().filter(|word| !word.starts_with('-'));
+        words.nth(n).map_or("", String::as_str)
     }
 
     /// Checks whether the program, or the program with its first word, is in a list.
-    fn is_listed(&self, name: &str) -> bool {
-        let program = self.word(0);
-        is_in(name, program) || is_in(name, &format!("{program} {}", self.word(1)))
+    fn is_listed(&self, list: &str) -> bool {
+        let program = name(self.argument(0));
+        is_in(list, program) || is_in(list, &format!("{program} {}", self.argument(1)))
+    }
+
+    /// Returns an action on the files that words name.
+    fn end(&self, act: Act, words: &[&str], or_all: bool) -> FileAct {
+        let mut named = named_files(&self.folder, &self.folder, words);
+        named.or_all |= or_all;
+        FileAct::End(act, named)
     }
 
     /// Returns a build, a check or a test: it is known by the program, or by one of the words behind it that
@@ -197,110 +183,83 @@ impl Stage {
         let mut names = names.filter(|(_, word)| !word.starts_with('-'));
         let (at, _) = names.by_ref().take(WORDS_MAX + 1).find(|(n, word)| {
             let is_file = *n > 0 && (word.contains('/') || has_extension(word));
-            let low = word.to_lowercase();
+            let low = name(word).to_lowercase();
             let mut parts = low.split(['-', '_', ':', '.']);
             !is_file && parts.any(|part| is_in("tests", part))
         })?;
+        if self.argument(0) == "git" || words.iter().any(|word| is_in("asks_only", word)) {
+            return None;
+        }
         // `vitest run`
-        let commands = words.iter().skip(at + 1);
-        let commands = commands.take_while(|word| is_in("test_commands", word));
+        let behind = words.iter().skip(at + 1);
+        let commands = behind.take_while(|word| is_in("test_commands", word));
         let (test, words) = words.split_at(at + 1 + commands.count());
-        let mut option = "";
-        let behind = words.iter().flat_map(|word| word.split('=')).map(|word| {
-            let word = word.trim_start_matches("./").trim_end_matches('/');
-            if word.starts_with('-') {
-                option = word;
-                return word.to_owned();
-            }
-            format!("{} {word}", std::mem::take(&mut option))
-        });
-        let asks_only = self.words.iter().any(|word| is_in("asks_only", word));
-        let is_test = !asks_only && self.word(0) != "git";
-        is_test.then(|| TestRun {
-            test: format!("{}{} {}", self.place, self.folder, test.join(" ")),
-            words: behind.collect(),
-            is_bare: words.iter().all(|word| word.starts_with('-')),
+        let words = words.iter().flat_map(|word| word.split('='));
+        let words = words.map(|word| word.trim_start_matches("./").trim_end_matches('/'));
+        Some(TestRun {
+            test: format!("{}{} {}", self.variables, self.folder, test.join(" ")),
+            words: words.map(str::to_owned).collect(),
         })
     }
 }
 
+/// Checks whether a program with an effect may remove files, or undo changes.
+fn ends(effect: &str) -> bool {
+    matches!(effect, "removed" | "moved") || effect.contains("perhaps")
+}
+
+/// Checks whether a command begins with the program of a form and contains its other words.
+fn is_form(form: &str, command: &[&str]) -> bool {
+    let mut parts = form.split(' ');
+    let (program, words) = command.split_first().unwrap_or((&"", &[]));
+    let begins = parts.next().map(str::to_owned) == Some(name(program).to_lowercase());
+    begins && parts.all(|part| words.contains(&part))
+}
+
+/// Returns the name of a program without its folder.
+fn name(program: &str) -> &str {
+    program.rsplit(['/', '\\']).next().unwrap_or(program)
+}
+
 /// Checks for a shell or another interpreter, of any version.
 fn is_interpreter(word: &str) -> bool {
-    let name = word.rsplit('/').next().unwrap_or(word);
     let is_version = |c: char| c.is_ascii_digit() || c == '.';
-    is_in("interpreters", name.trim_end_matches(is_version))
+    is_in("interpreters", name(word).trim_end_matches(is_version))
 }
 
-/// Returns the commands in the words of a stage, each as words. A text that an interpreter runs contains
-/// commands; another text contains them behind a `$`.
-fn commands(words: &[String]) -> Vec<Vec<String>> {
-    let runs_texts = words.iter().any(|word| is_interpreter(word));
-    let script = words.iter().map(|word| {
-        let is_text = word.contains(char::is_whitespace);
-        let hidden = if is_text && !runs_texts {
-            word.find(VARIABLE).unwrap_or(word.len())
-        } else {
-            0
-        };
-        let sign = if is_text { ";" } else { " " };
-        format!("{sign}{}", word.get(hidden..).unwrap_or_default())
-    });
-    let script = script.collect::<String>().replace(BEGINS, " ; ");
-    let words: Vec<&str> = script.split_whitespace().collect();
-    let commands = words.split(|word| *word == ";" || is_in("runners", word));
-    let commands = commands.map(|mut command| {
-        // `sudo -u crane rm x`
-        while let [option, rest @ ..] = command
-            && option.starts_with('-')
-        {
-            let has_value = is_in("valued_options", option);
-            command = rest.get(usize::from(has_value)..).unwrap_or_default();
-        }
-        command.iter().map(|word| (*word).to_owned()).collect()
-    });
-    commands.collect()
+/// Returns the files that commands or code in the words of a command may have removed: in all texts if a
+/// program runs them, else in those with a `$`. `folder` is where all files are.
+fn removal_by_text(stages: &[Stage], folder: &str) -> Option<FileAct> {
+    let words = || stages.iter().flat_map(|stage| &stage.words);
+    let runs_code = words().any(|word| is_interpreter(word));
+    let texts = words().filter(|word| word.contains([' ', '\n', '(']));
+    let texts = texts.filter(|word| runs_code || word.contains(VARIABLE));
+    let text = texts.fold(String::new(), |text, word| text + "\n" + word);
+    let is_of_path = |c: char| c.is_alphanumeric() || "_./-*?[]{}~\\:".contains(c);
+    let names: Vec<&str> = text.split(|c| !is_of_path(c)).collect();
+    let is_removal = |name: &&str| is_in("removing_words", &name.to_lowercase());
+    let code = text.to_lowercase();
+    let removes = names.iter().any(is_removal) || any_in("removing_code", &code);
+    let mut named = named_files("", folder, &names);
+    named.or_all = true;
+    removes.then_some(FileAct::End(PERHAPS_REMOVED, named))
 }
 
-/// Checks whether a stage may remove files, by one of its commands or by code.
-fn removes(words: &[String]) -> bool {
-    let runs_code = words.iter().any(|word| is_interpreter(word));
-    let has_code = runs_code && any_in("removing_code", &words.join(" ").to_lowercase());
-    has_code
-        || commands(words).into_iter().any(|words| {
-            let mut stage = Stage::of(words, "");
-            let program = stage.words.iter_mut().take(1);
-            program.for_each(|program| program.make_ascii_lowercase());
-            list("removing").any(|form| stage.behind(form).is_some())
-        })
-}
-
-/// Returns the path of an action on the files that words name or, if they name none, on those of a folder.
-fn named_or_all(folder: &str, words: &[&str]) -> String {
-    format!("{}\n{}", in_folder(folder, "."), words.join("\n"))
-}
-
-/// Returns the files that an unclear command may have removed.
-fn perhaps_removed(folder: &str, pipeline: &[String]) -> Vec<(Act, String)> {
-    let is_of_part = |c: char| c.is_alphanumeric() || "_./-*?[]{}~\\:".contains(c);
+/// Returns the files that words may name, relative to `base`; all files of `folder` if they come from elsewhere.
+fn named_files(base: &str, folder: &str, words: &[&str]) -> NamedFiles {
     let is_told = |c: char| c.is_alphanumeric() || "*./~".contains(c);
-    let parts = pipeline
-        .iter()
-        .flat_map(|word| word.split(|c| !is_of_part(c)));
-    let parts = parts.filter(|part| part.contains(is_told));
-    let mut parts: Vec<&str> = parts.take(WORDS_READ).collect();
-    let is_long = parts.len() == WORDS_READ;
+    let names = words.iter().filter(|word| word.contains(is_told));
+    let mut names: Vec<&&str> = names.take(NAMES_MAX).collect();
     // `find . -name '*.log'` means the pattern.
-    let has_pattern = parts.iter().any(|part| part.contains('*'));
-    parts.retain(|part| !has_pattern || *part != ".");
-    let is_unknown = |word: &String| word.contains(VARIABLE) || is_in("unknown_files", word);
-    let runs = |word: &String| is_interpreter(word) || is_in("runners", word);
-    if pipeline.iter().any(is_unknown) || is_long {
-        vec![(PERHAPS_REMOVED, named_or_all(folder, &[]))]
-    } else if !has_pattern && pipeline.iter().any(runs) {
-        vec![(PERHAPS_REMOVED, named_or_all(folder, &parts))]
-    } else {
-        let paths = parts.into_iter().map(|path| in_folder(folder, path));
-        paths.map(|path| (PERHAPS_REMOVED, path)).collect()
+    let has_pattern = names.iter().any(|name| name.contains('*'));
+    names.retain(|name| !has_pattern || **name != ".");
+    let is_unknown = |word: &&str| word.contains(VARIABLE) || is_in("unknown_files", word);
+    let are_known = (1..NAMES_MAX).contains(&names.len()) && !words.iter().any(is_unknown);
+    let names = names.into_iter().filter(|_| are_known);
+    NamedFiles {
+        paths: names.map(|name| in_folder(base, name)).collect(),
+        or_all: !are_known,
+        folder: folder.to_owned(),
     }
 }
 
@@ -316,9 +275,8 @@ fn in_folder(folder: &str, path: &str) -> String {
     }
 }
 
-/// Returns a command without the bodies of here-documents, which are content. If `with_code`, those that a
-/// program runs are an argument of it.
-fn without_bodies(command: &str, with_code: bool) -> String {
+/// Returns a command without the bodies of here-documents. Those that a program runs are an argument of it.
+fn with_code(command: &str) -> String {
     let mut shell = String::new();
     let mut lines = command.lines();
     while let Some(line) = lines.next() {
@@ -327,51 +285,39 @@ fn without_bodies(command: &str, with_code: bool) -> String {
         let end = behind.find([' ', ')', ';', '&', '|', '>']);
         let (word, rest) = behind.split_at(end.unwrap_or(behind.len()));
         let end = word.trim_matches(['\'', '"', '\\']);
-        let length = lines
-            .clone()
-            .take(BODY_MAX)
-            .position(|line| line.trim() == end);
+        let mut body = lines.clone().take(BODY_MAX);
+        let length = body.position(|line| line.trim() == end);
         let Some(length) = length.filter(|_| !end.is_empty()) else {
             shell.extend([line, "\n"]);
             continue;
         };
-        let body: Vec<&str> = lines.by_ref().take(length + 1).take(length).collect();
+        let body: Vec<&str> = lines.by_ref().take(length + 1).collect();
         shell.extend([before.trim_end(), rest]);
-        if with_code && line.split(' ').any(is_interpreter) {
-            shell.push_str(&format!(" '{}'", body.join("\n").replace('\'', "\"")));
+        if line.split(' ').any(is_interpreter) {
+            let code = body.join("\n").replace('\'', "\"");
+            shell.extend([" '", &code, "'"]);
         }
         shell.push('\n');
     }
     shell
 }
 
-/// Splits a command into the folder to which it first changes, which agents repeat, and the part that a
-/// signature shows.
-fn shown(shell: &str) -> (&str, &str) {
-    let command = shell.trim();
-    let rest = command.strip_prefix("cd ");
-    let (folder, rest) = rest
-        .and_then(|rest| rest.split_once("&&"))
-        .unwrap_or_default();
-    let folder = folder.trim().trim_matches(['"', '\'']);
-    if folder.starts_with(['/', '~']) {
-        (folder, rest.trim())
-    } else {
-        ("", command)
-    }
-}
-
-/// Splits a command into its stages, each as words without quotes, and with the sign before it: `|`, `!`
-/// for `||`, or any other. The file of an output is the word of a stage `>` or `>>`.
-fn stages(shell: &str) -> Vec<(char, Vec<String>)> {
-    let mut stages: Vec<(char, Vec<String>)> = Vec::new();
+/// Splits a command into its stages.
+fn stages(shell: &str) -> Vec<Stage> {
+    let stage = |link, words| Stage {
+        link,
+        words,
+        variables: String::new(),
+        folder: String::new(),
+    };
+    let mut stages: Vec<Stage> = Vec::new();
     let mut words: Vec<String> = Vec::new();
     let (mut word, mut is_word) = (String::new(), false);
     let (mut link, mut quote, mut output) = (';', None, None);
     let mut chars = shell.chars().chain(['\n']).peekable();
     while let Some(c) = chars.next() {
         let next = chars.peek().copied().unwrap_or('\n');
-        let ends = c.is_whitespace() || matches!(c, ';' | '|' | '&' | '>');
+        let ends = c.is_whitespace() || ";|&>()`".contains(c);
         match quote {
             // Before a letter, it belongs to a path of Windows.
             _ if c == '\\' && quote != Some('\'') && !next.is_alphanumeric() => {
@@ -390,7 +336,7 @@ fn stages(shell: &str) -> Vec<(char, Vec<String>)> {
                 let is_stream = c == '>' && last.chars().all(|c| c.is_ascii_digit() || c == '&');
                 if std::mem::take(&mut is_word) || !last.is_empty() && !is_stream {
                     match output.take() {
-                        Some(sign) => stages.push(('>', vec![sign, last])),
+                        Some(sign) => stages.push(stage('>', vec![sign, last])),
                         None => words.push(last),
                     }
                 }
@@ -401,8 +347,10 @@ fn stages(shell: &str) -> Vec<(char, Vec<String>)> {
                         chars.next();
                         output = None;
                     }
-                } else if !matches!(c, ' ' | '\t') && !words.is_empty() {
-                    stages.push((link, std::mem::take(&mut words)));
+                } else if !c.is_whitespace() || c == '\n' && !words.is_empty() {
+                    if !words.is_empty() {
+                        stages.push(stage(link, std::mem::take(&mut words)));
+                    }
                     link = if is_double { '!' } else { c };
                 }
             }

@@ -8,10 +8,11 @@ use std::sync::LazyLock;
 use foldhash::HashMap;
 
 use super::entries::Text;
+use super::format::Kind;
 use super::words::{behind, behind_form, list, until};
 
-/// The maximum number of elements that are tried as the first of those at the end of a text.
-const ENDS_MAX: usize = 100;
+/// The maximum number of signs that are tried as the beginning of an element.
+const STARTS_MAX: usize = 1_000;
 
 /// Analyses a text in the user's role: it is the user's, the host's, or a summary by the host.
 pub(crate) fn speech(text: &str) -> Text<'_> {
@@ -24,27 +25,22 @@ pub(crate) fn speech(text: &str) -> Text<'_> {
     }
     let words = match task_of_template(text) {
         Some(task) => Cow::Borrowed(task),
-        None if text.contains('<') => Cow::Owned(without_host_elements(text)),
-        None => Cow::Borrowed(text),
+        None => without_elements(text),
     };
     let words = match words {
-        Cow::Borrowed(words) => Cow::Borrowed(without_ending(words.trim()).trim()),
-        Cow::Owned(words) => Cow::Owned(without_ending(words.trim()).trim().to_owned()),
+        Cow::Borrowed(words) => Cow::Borrowed(without_ending(words)),
+        Cow::Owned(words) => Cow::Owned(without_ending(&words).to_owned()),
     };
     if words.is_empty() || begins_as_hosts(&words) {
-        return between_elements(text).map_or(Text::Host(text), Text::Unsure);
+        return Text::Host(between_elements(text).unwrap_or(text));
     }
-    let is_answer = false;
-    Text::Person { words, is_answer }
+    Text::Person(Kind::Typed, words)
 }
 
 /// Returns `true` if a text begins as those that a host writes completely.
 fn begins_as_hosts(text: &str) -> bool {
     let mut forms = list("host_openings").map(|row| row.split_once('|').unwrap_or((row, "")));
-    let is_form = |(opening, after): (&str, &str)| {
-        behind_form(opening, text).is_some_and(|text| text.contains(after))
-    };
-    forms.any(is_form)
+    forms.any(|(form, rest)| behind_form(form, text).is_some_and(|text| text.contains(rest)))
         || behind("body_openings", text).is_some()
         || behind("result_headings", text).is_some()
 }
@@ -54,7 +50,7 @@ fn begins_as_hosts(text: &str) -> bool {
 #[must_use]
 pub fn typed_words(text: &str) -> Option<Cow<'_, str>> {
     match speech(text) {
-        Text::Person { words, .. } => Some(words),
+        Text::Person(_, words) => Some(words),
         _ => None,
     }
 }
@@ -91,7 +87,8 @@ fn without_ending(text: &str) -> &str {
         let (typed, end) = text.split_once(begin)?;
         behind_form(form, end).map(|_| typed)
     });
-    typed.min_by_key(|typed| typed.len()).unwrap_or(text)
+    let typed = typed.min_by_key(|typed| typed.len());
+    typed.unwrap_or(text).trim()
 }
 
 /// Returns `true` if the texts behind this one are its body: that of a user's command, a result, or a
@@ -140,7 +137,38 @@ fn start_tag(text: &str) -> Option<(&'static str, &str, &str)> {
     Some((tag, name, inner))
 }
 
-/// Returns the text behind the last end tag of the host's elements.
+/// Returns the element of a host with which a text begins: its tag, its name and the text behind the start
+/// tag. `before` stands in front of it. In a sentence, an element is the person's, and so is one without an
+/// end if the person speaks of it.
+fn host_element<'t>(before: &str, text: &'t str) -> Option<(&'static str, &'t str, &'t str)> {
+    let (tag, name, inner) = start_tag(text).filter(|(tag, ..)| !tag.starts_with(TYPED))?;
+    let is_plain = !name.contains(['-', '_']);
+    let before = before.trim_end_matches([' ', '\t']);
+    let is_first = before.is_empty();
+    let begins_line = is_first || before.ends_with('\n');
+    let is_line = |text: &str| text.starts_with(['\n', '\r', '<']);
+    let is_hosts = match inner.split_once(&format!("</{name}>")) {
+        _ if is_plain && !begins_line => false,
+        _ if is_line(inner) && is_first => true,
+        Some((_, behind)) if is_plain => is_line(inner) || behind.is_empty() || is_line(behind),
+        Some(_) => begins_line || is_line(inner),
+        None if tag != ENDLESS => is_first && !is_plain && !inner.starts_with(' '),
+        None => true,
+    };
+    is_hosts.then_some((tag, name, inner))
+}
+
+/// Returns the first element of a host in a text, with what stands before it and behind its start tag.
+fn first_element(text: &str) -> Option<(&str, &str, &str)> {
+    let mut starts = text.match_indices('<').take(STARTS_MAX);
+    starts.find_map(|(at, _)| {
+        let (before, element) = text.split_at(at);
+        let (tag, name, inner) = host_element(before, element)?;
+        Some((before, name, if tag == ENDLESS { "" } else { inner }))
+    })
+}
+
+/// Returns the text behind the last end tag of a host's element.
 fn behind_last_end(text: &str) -> Option<&str> {
     text.rmatch_indices("</").find_map(|(at, end)| {
         let (name, behind) = name(text.get(at + end.len()..)?)?;
@@ -153,91 +181,38 @@ fn behind_last_end(text: &str) -> Option<&str> {
 /// typed it, or it stands in a file between two tags.
 fn between_elements(text: &str) -> Option<&str> {
     let mut rest = text;
-    while let Some((_, name, inner)) = start_tag(rest) {
+    while let Some(("", name, inner)) = first_element(rest) {
         rest = inner.split_once(&format!("</{name}>"))?.1.trim_start();
     }
-    let mut starts = rest.match_indices('<').take(ENDS_MAX);
-    let next = starts.find(|(at, _)| rest.get(*at..).and_then(start_tag).is_some());
-    let text = rest.get(..next?.0)?.trim_end();
-    (!text.is_empty()).then_some(text)
+    let (text, ..) = first_element(rest)?;
+    Some(text.trim_end())
 }
 
-/// Checks for a name of one word, as a person may write it. Such an element stands on lines of its own:
-/// in `<file>a.rs</file> must stay` it is the person's.
-fn is_plain(name: &str) -> bool {
-    !name.contains(['-', '_'])
-}
-
-/// Returns the text behind the elements of a host with which a text begins. They extend to the last end
-/// tag of such elements, because a file in one of them may contain any tag; without an end tag, or as a
-/// message of another agent, to the end.
-fn behind_host_elements(text: &str) -> Option<&str> {
-    let (tag, name, inner) = start_tag(text).filter(|(tag, ..)| !tag.starts_with(TYPED))?;
-    let begins_line = |text: &str| text.starts_with(['\n', '\r', '<']);
-    let ended = inner.split_once(&format!("</{name}>"));
-    let is_hosts = match ended {
-        _ if begins_line(inner) => true,
-        Some((_, behind)) => !is_plain(name) || behind.is_empty() || begins_line(behind),
-        // A person may write of an element.
-        None => !is_plain(name) && !inner.starts_with(' '),
-    };
-    let behind = match ended {
-        Some(_) if tag.is_empty() => behind_last_end(inner),
-        _ => Some(""),
-    };
-    behind.filter(|_| is_hosts)
-}
-
-/// Removes the host's elements at the beginning and the end, and the tags around typed text at the
-/// beginning. Elements in the middle of a person's text are the person's.
-fn without_host_elements(text: &str) -> String {
-    let mut words = Vec::new();
-    let mut rest = text.trim_start();
-    loop {
-        if let Some(behind) = behind_host_elements(rest) {
-            rest = behind.trim_start();
-        } else if let Some((content, behind)) = typed_element(rest) {
-            words.push(content);
-            rest = behind.trim_start();
-        } else {
-            break;
-        }
+/// Removes the elements of a host, from the first start tag to the last end tag: a file in one of them may
+/// contain any tag. The tags around typed text are removed at the beginning.
+fn without_elements(text: &str) -> Cow<'_, str> {
+    if !text.contains('<') {
+        return Cow::Borrowed(text);
     }
-    words.push(without_last_elements(rest).to_owned());
-    words.retain(|words| !words.is_empty());
-    // The arguments of a command begin with a blank.
-    let joined = words.into_iter().reduce(|words, next| {
-        let end = if next.starts_with(' ') { "" } else { "\n" };
-        words + end + &next
+    let typed = first_element(text).map(|(before, _, inner)| {
+        let behind = behind_last_end(inner).unwrap_or_default();
+        format!("{}\n{}", before.trim_end(), behind.trim_start())
     });
-    joined.unwrap_or_default()
-}
-
-/// Returns the content of the element with typed text with which a text begins, and what follows.
-fn typed_element(text: &str) -> Option<(String, &str)> {
-    let (tag, name, inner) = start_tag(text)?;
-    let sign = tag.strip_prefix(TYPED)?;
-    let ended = inner.split_once(&format!("</{name}>"));
-    let (content, behind) = ended.or((!is_plain(name)).then_some((inner, "")))?;
-    let content = content.trim();
-    let sign = if content.is_empty() { "" } else { sign };
-    Some((format!("{sign}{content}"), behind))
-}
-
-/// Removes the host's elements with which a text ends, and the messages of other agents behind a text.
-fn without_last_elements(text: &str) -> &str {
-    let is_ended = behind_last_end(text).is_some_and(|behind| behind.trim().is_empty());
-    let last = text.rfind('>').unwrap_or_default();
-    let starts = text.match_indices('<').take_while(|(at, _)| *at < last);
-    let starts = starts.map(|(at, _)| text.split_at(at));
-    let starts = starts.filter(|(before, element)| {
-        let begins_line = before.is_empty() || before.ends_with('\n');
-        start_tag(element).is_some_and(|(tag, name, _)| {
-            let may_end = is_ended || tag == ENDLESS;
-            may_end && (begins_line || !is_plain(name))
-        })
-    });
-    let mut starts = starts.take(ENDS_MAX);
-    let typed = starts.find(|(_, element)| behind_host_elements(element).is_some());
-    typed.map_or(text, |(typed, _)| typed)
+    let typed = typed.unwrap_or_else(|| text.to_owned());
+    let (mut words, mut rest) = (String::new(), typed.trim());
+    while let Some((tag, name, inner)) = start_tag(rest) {
+        let ended = inner.split_once(&format!("</{name}>"));
+        let (Some(sign), Some((content, behind))) = (tag.strip_prefix(TYPED), ended) else {
+            break;
+        };
+        // The arguments of a command begin with a blank.
+        let is_joined = words.is_empty() || sign.starts_with(' ');
+        if !content.trim().is_empty() {
+            words.extend([if is_joined { "" } else { "\n" }, sign, content.trim()]);
+        }
+        rest = behind.trim_start();
+    }
+    let is_joined = words.is_empty() || rest.is_empty();
+    words.extend([if is_joined { "" } else { "\n" }, rest]);
+    Cow::Owned(words)
 }

@@ -20,43 +20,35 @@ const FAILED_ARROW: &str = " → failed: ";
 const QUESTION: &str = "Open question: ";
 
 /// A build, a check or a test.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct TestRun {
     /// The variables that make another test of it, the folder, and all words up to that which names the test.
     pub(crate) test: String,
-    /// The words behind it, where options stand before their values once more.
+    /// The words behind it.
     pub(crate) words: Vec<String>,
-    /// Whether no argument stands behind the word that names the test.
-    pub(crate) is_bare: bool,
 }
 
 impl TestRun {
-    /// Checks whether this run tests all that another one did: it has the same words up to the test,
-    /// names nothing that the other one does not, and lacks only words that choose some of the tests.
+    /// Checks whether this run tests all that another one did: it is the same test with the same words, or
+    /// without any if those of the other one only choose some of the tests.
     fn covers(&self, other: &Self) -> bool {
-        let is_named = |one: &String| self.words.iter().any(|word| includes(word, one));
-        let may_lack = |one: &String| match one.split(' ').next() {
-            None | Some("") => self.is_bare,
-            Some(option) if is_named(&option.to_owned()) => {
-                let takes = format!("{option} ");
-                self.is_bare && !self.words.iter().any(|word| word.starts_with(&takes))
-            }
-            Some(option) => is_in("choosing_options", option),
-        };
-        let names = |word: &String| other.words.iter().any(|other| includes(word, other));
+        let has = |word: &String| self.words.iter().any(|own| includes(own, word));
+        let is_used = |word: &String| other.words.iter().any(|other| includes(word, other));
+        let chooses = |word: &String| !word.starts_with('-') || is_in("choosing_options", word);
+        let has_all = other.words.iter().all(has) && self.words.iter().all(is_used);
         self.test == other.test
-            && self.words.iter().all(names)
-            && other.words.iter().all(|one| is_named(one) || may_lack(one))
+            && (has_all || self.words.is_empty() && other.words.iter().all(chooses))
     }
 }
 
-/// Checks whether a word of a test means another one, too: `a.py` means `a.py::t`, and `./...` means `./a`.
-fn includes(word: &str, other: &str) -> bool {
-    let all = word.strip_suffix("...");
-    let rest = other.strip_prefix(all.unwrap_or(word));
-    rest.is_some_and(|rest| match all {
-        Some(_) => true,
-        None => rest.is_empty() || rest.starts_with(['/', ':', '[']) && !rest.ends_with("..."),
+/// Checks whether a name means another one, too: `a.py` means `a.py::t`, and `./...` means `./a`.
+fn includes(name: &str, other: &str) -> bool {
+    let all = name.strip_suffix("...");
+    let rest = other.strip_prefix(all.unwrap_or(name));
+    rest.is_some_and(|rest| {
+        all.is_some()
+            || rest.is_empty()
+            || rest.starts_with(['/', ':', '[']) && !rest.ends_with("...")
     })
 }
 

@@ -5,7 +5,7 @@
 use crate::budget::Budget;
 use crate::counter::TokenCounter;
 use crate::draft::Draft;
-use crate::extract::extract;
+use crate::handover::extract;
 use crate::message::Message;
 use crate::plan::Trigger;
 use crate::policy::Stage;

@@ -1,47 +1,17 @@
-//! [`extract`]: summarises messages without a model, in the form of `handover`.
+//! The texts of a message, with a note for each part that is no text.
 
 use std::borrow::Cow;
 
-use crate::counter::TokenCounter;
-use crate::handover::{self, MessageTexts, TextAuthor};
 use crate::message::{Image, Message, Part, Source};
-use crate::tokens::Tokens;
 
 /// The maximum length of an address or file name in the summary, in bytes.
 const NAME_MAX: usize = 120;
 
-/// Returns a summary of `messages`, in their order, without a model: at most `max` tokens by
-/// `counter`. Returns `None` if there is nothing to summarise, or if `max` is too small.
-///
-/// `docs/handover.md` explains its form. The same messages give the same bytes.
-#[must_use]
-pub fn extract(messages: &[&Message], max: Tokens, counter: &dyn TokenCounter) -> Option<String> {
-    handover::handover(&with_texts(messages), max.0, &|text| counter.text(text).0)
-}
+/// A message, with its texts if it is the user's or a result.
+pub(crate) type MessageTexts<'m> = (&'m Message, Vec<Cow<'m, str>>);
 
-/// Returns the size of a summary that repeats all user text among `messages`, or at least `enough`
-/// if it is larger.
-#[must_use]
-pub(crate) fn person_tokens(
-    messages: &[&Message],
-    enough: Tokens,
-    counter: &dyn TokenCounter,
-) -> Tokens {
-    let count = |text: &str| counter.text(text).0;
-    Tokens(handover::person_tokens(
-        &with_texts(messages),
-        enough.0,
-        &count,
-    ))
-}
-
-/// Returns the texts of `messages` in their order, each with its author. Former summaries are left out.
-#[must_use]
-pub fn authored(messages: &[&Message]) -> Vec<(TextAuthor, String)> {
-    handover::authored(&with_texts(messages))
-}
-
-fn with_texts<'m>(messages: &[&'m Message]) -> Vec<MessageTexts<'m>> {
+/// Returns messages with their texts.
+pub(crate) fn with_texts<'m>(messages: &[&'m Message]) -> Vec<MessageTexts<'m>> {
     let messages = messages.iter();
     messages.map(|message| (*message, texts(message))).collect()
 }
