@@ -75,15 +75,11 @@ fn is_failure(call: &TranscriptCall, text: &str, output: &str) -> bool {
             None => acts && has_failed(call, output) || did_not_run(output),
         };
     }
-    let json = if output.starts_with('{') {
-        clip(output, MESSAGE_MAX)
-    } else {
-        ""
-    };
-    let json: String = json.split_whitespace().collect();
+    let json = Some(clip(output, MESSAGE_MAX)).filter(|json| json.starts_with('{'));
+    let json: String = json.unwrap_or_default().split_whitespace().collect();
     let opening = if json.is_empty() { output } else { &json };
-    let says_failure =
-        behind("failure_openings", opening).is_some() || any_in("json_failures", &json);
+    let begins = behind("failure_openings", opening).is_some();
+    let says_failure = begins || any_in("json_failures", &json);
     // The result of a change is no content: a refusal may repeat the whole text.
     says_failure && (acts || output.len() <= MESSAGE_MAX)
         || acts && call.is_of_files() && was_not_changed(output)

@@ -31,37 +31,34 @@ const UNANSWERED: &str = "Unanswered";
 pub(crate) fn replies(tool: &str, arguments: &str, text: &str, is_error: bool) -> Vec<String> {
     let text = text.trim();
     if is_error {
-        let reason = refusal(tool, &without_escapes(text)).map(str::to_owned);
-        let call = || one_line(&TranscriptCall::new(tool, arguments).signature, REFUSED_MAX);
-        return reason
-            .map(|reason| format!("(refused: {}) {reason}", call()))
-            .into_iter()
-            .collect();
+        let refused = refusal(tool, &without_escapes(text)).map(|reason| {
+            let call = TranscriptCall::new(tool, arguments).signature;
+            format!("(refused: {}) {reason}", one_line(&call, REFUSED_MAX))
+        });
+        return refused.into_iter().collect();
+    }
+    let is_plan = tool == PLAN_TOOL && text.starts_with(PLAN_APPROVED);
+    let mut forms = forms(tool).filter_map(|(form, begin)| Some((form, text.strip_prefix(begin)?)));
+    let form = forms.next();
+    if !is_plan && form.is_none() {
+        return Vec::new();
     }
     let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
-    if tool == PLAN_TOOL && text.starts_with(PLAN_APPROVED) {
-        return edited_plan(&arguments, text).into_iter().collect();
-    }
-    let result = forms(tool).find_map(|(form, opening)| Some((form, text.strip_prefix(opening)?)));
     let questions = questions(&arguments);
-    let answers = match result {
+    let answers = match form {
         Some(("pairs", behind)) => quoted_answers(&questions, behind),
         Some(("keys", _)) => keyed_answers(&questions, text),
-        Some((_, behind)) if questions.len() == 1 => {
-            vec![until("ends_of_answers", behind).to_owned()]
-        }
-        _ => Vec::new(),
+        Some((_, behind)) if questions.len() == 1 => vec![until("ends_of_answers", behind).into()],
+        Some(_) => Vec::new(),
+        None => return edited_plan(&arguments, text).into_iter().collect(),
     };
     let pairs = questions.iter().zip(&answers);
     let pairs = pairs.filter(|(_, answer)| !answer.trim().is_empty());
-    let answered = pairs.map(|(question, answer)| {
-        format!(
-            "{} → {}",
-            one_line(question.text, QUESTION_MAX),
-            answer.trim()
-        )
+    let texts = pairs.map(|(question, answer)| {
+        let question = one_line(question.text, QUESTION_MAX);
+        format!("{question} → {}", answer.trim())
     });
-    answered.collect()
+    texts.collect()
 }
 
 /// Returns the forms of a question tool's results, with their beginnings.
@@ -91,10 +88,8 @@ fn edited_plan(arguments: &Value, text: &str) -> Option<String> {
     let (_, plan) = text.split_once(PLAN_EDITED)?;
     let proposed = arguments.get("plan")?.as_str()?.lines();
     let proposed: HashSet<&str> = proposed.map(str::trim).collect();
-    let changed = plan
-        .trim()
-        .lines()
-        .filter(|line| !proposed.contains(line.trim()));
+    let lines = plan.trim().lines();
+    let changed = lines.filter(|line| !proposed.contains(line.trim()));
     let changed: Vec<&str> = changed.collect();
     (!changed.is_empty()).then(|| format!("(changed the plan) {}", changed.join("\n")))
 }
@@ -127,15 +122,11 @@ pub(crate) fn asked(tool: &str, arguments: &str) -> Option<String> {
     forms(tool).next()?;
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     let asked = questions(&arguments).into_iter().map(|question| {
-        let options = question.options.join(" / ");
-        let options = if options.is_empty() {
-            options
-        } else {
-            format!(" ({options})")
-        };
-        format!("{}{options}", question.text)
+        let options = format!(" ({})", question.options.join(" / "));
+        question.text.to_owned() + options.trim_end_matches(" ()")
     });
-    Some(asked.collect::<Vec<_>>().join(" ")).filter(|asked| !asked.is_empty())
+    let asked: Vec<String> = asked.collect();
+    (!asked.is_empty()).then(|| asked.join(" "))
 }
 
 /// Reads answers in JSON, by the id of the question or by its number.
@@ -145,13 +136,9 @@ fn keyed_answers(questions: &[Question<'_>], text: &str) -> Vec<String> {
         let key = question.id.map_or_else(|| n.to_string(), str::to_owned);
         let answer = value.get("answers").and_then(|answers| answers.get(&key));
         let answer = answer.map(|answer| answer.get("answers").unwrap_or(answer));
-        let one = answer.and_then(Value::as_str);
         let all = answer.and_then(Value::as_array).into_iter().flatten();
-        let texts: Vec<&str> = one
-            .into_iter()
-            .chain(all.filter_map(Value::as_str))
-            .collect();
-        texts.join("; ")
+        let texts = all.chain(answer).filter_map(Value::as_str);
+        texts.collect::<Vec<_>>().join("; ")
     });
     answers.collect()
 }
@@ -159,35 +146,23 @@ fn keyed_answers(questions: &[Question<'_>], text: &str) -> Vec<String> {
 /// Reads `"question"="answer"` pairs of the questions that were asked, in their order.
 fn quoted_answers(questions: &[Question<'_>], mut text: &str) -> Vec<String> {
     // A question with such signs would pass for a pair.
-    if questions
-        .iter()
-        .any(|question| question.text.contains("\"=\""))
-    {
+    if questions.iter().any(|one| one.text.contains("\"=\"")) {
         return Vec::new();
     }
-    let begins = questions
-        .iter()
-        .map(|question| format!("\"{}\"=\"", question.text));
+    let begins = questions.iter().map(|one| format!("\"{}\"=\"", one.text));
     let begins: Vec<String> = begins.collect();
-    let mut answers = Vec::new();
-    for (n, begin) in begins.iter().enumerate() {
-        let behind = text.split_once(begin.as_str()).map(|(_, behind)| behind);
-        text = behind.unwrap_or(text);
+    let answers = begins.iter().enumerate().map(|(n, begin)| {
+        let Some((_, behind)) = text.split_once(begin.as_str()) else {
+            return String::new();
+        };
+        text = behind;
         // An answer may contain quotes. It ends before the next pair, or before the host's text.
-        let next = begins
-            .iter()
-            .skip(n + 1)
-            .filter_map(|next| text.find(next))
-            .min();
-        let answer = text
-            .get(..next.unwrap_or(text.len()))
-            .filter(|_| behind.is_some());
-        answers.push(quoted_answer(until(
-            "ends_of_pairs",
-            answer.unwrap_or_default(),
-        )));
-    }
-    answers
+        let later = begins.get(n + 1..).unwrap_or_default();
+        let next = later.iter().filter_map(|next| text.find(next)).min();
+        let answer = text.get(..next.unwrap_or(text.len()));
+        quoted_answer(until("ends_of_pairs", answer.unwrap_or_default()))
+    });
+    answers.collect()
 }
 
 /// Reads an answer with its notes.

@@ -54,7 +54,7 @@ const WORK: &[Kind] = &[Kind::Changed, Kind::OtherFile, Kind::ReadFile, Kind::Do
 /// The share of the user's words.
 const WORDS: u64 = 75;
 
-const PASSES: [Pass; 11] = [
+const PASSES: [Pass; 12] = [
     Pass(TYPED, WORDS, 120),
     Pass(&[Kind::State], 10, 60),
     Pass(&[Kind::Rule], 10, 0),
@@ -64,6 +64,7 @@ const PASSES: [Pass; 11] = [
     Pass(FILES, 16, 0),
     Pass(TYPED, 100, 0),
     Pass(&[Kind::Pasted], 50, 0),
+    Pass(WORK, 100, 0),
     Pass(WORK, 100, 0),
     Pass(&[Kind::Pasted], 100, 0),
 ];
@@ -227,22 +228,26 @@ impl<'a> Selection<'a> {
         true
     }
 
-    /// Keeps a piece, with up to `names` names that are not known yet, if there are enough tokens.
+    /// Keeps a piece, and adds up to `names` names that are not known yet, if there are enough tokens.
     fn keep(&mut self, piece: &Piece<'a>, names: usize) {
         let Reverse(at) = piece.row;
         let mark = if piece.n == 0 { MARK } else { 0 };
-        if self.kept.contains_key(&(at, piece.n)) || !self.spend(piece.text, mark) {
-            return;
-        }
-        let mut text = piece.text.to_owned();
-        each_name(piece.text, &mut |name| {
+        let mut text = match self.kept.remove(&(at, piece.n)) {
+            Some(text) => text,
+            None if self.spend(piece.text, mark) => piece.text.to_owned(),
+            None => return,
+        };
+        each_name(&text, &mut |name| {
             self.known.insert(name.to_owned());
             true
         });
         let sources = self.rows.get(at).map_or(&[][..], |row| &row.sources);
         let sources = sources.iter().rev().take(SOURCES_MAX);
-        let is_file = FILES.contains(&piece.kind);
-        let mut separator = if is_file { NAMES_OF_FILE } else { NAMES };
+        let mut separator = match text.len() > piece.text.len() {
+            true => ", ",
+            false if FILES.contains(&piece.kind) => NAMES_OF_FILE,
+            false => NAMES,
+        };
         let mut count = 0;
         let mut tell = |name: &str| {
             let goes_on = count < names && self.share > 0 && self.misses < MISSES;

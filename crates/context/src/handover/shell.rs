@@ -53,7 +53,7 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
     call.files.extend(removal_by_text(&stages, &call.folder));
     let others = stages.iter().filter(|stage| stage.link != '>');
     let others = others.filter(|stage| stage.words.first().is_some_and(|word| word != "cd"));
-    let mut is_plain = others.count() == 1;
+    let mut is_plain = others.count() == 1 && stages.iter().all(|stage| stage.link != '!');
     let mut current = folder.to_owned();
     for stage in &mut stages {
         let acts = stage.acts(&current, is_plain);

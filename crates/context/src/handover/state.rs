@@ -76,9 +76,9 @@ impl WorkState {
             let (_, old) = self.todos.remove(at);
             let subject = text("subject").unwrap_or(old.trim_end_matches(CURRENT));
             let was = if old.ends_with(CURRENT) { "active" } else { "" };
-            let todo = todo(id, subject, text("status").unwrap_or(was));
-            todo.into_iter()
-                .for_each(|todo| self.todos.insert(at, todo));
+            if let Some(todo) = todo(id, subject, text("status").unwrap_or(was)) {
+                self.todos.insert(at, todo);
+            }
         } else if let Some(subject) = text("subject") {
             let number = result.split_once('#').map_or("", |(_, behind)| behind);
             let id = number.split(|c: char| !c.is_ascii_digit()).next();
@@ -112,10 +112,8 @@ impl WorkState {
     /// Returns the lines of the state, the most important first.
     pub(crate) fn items(&self) -> impl Iterator<Item = String> {
         let failed = self.failed.iter().map(|(call, line)| {
-            let place = match call.folder.as_str() {
-                "" => String::new(),
-                folder => format!("cd {folder} && "),
-            };
+            let place = format!("cd {} && ", call.folder);
+            let place = if call.folder.is_empty() { "" } else { &place };
             format!("{FAILED}{place}{}{FAILED_ARROW}{line}", call.signature)
         });
         let question = self.question.iter();
@@ -136,9 +134,8 @@ impl WorkState {
         } else if let Some(todos) = line.strip_prefix(TODO) {
             let todos = todos.trim_start_matches('#').split("; #");
             let todos = todos.filter_map(|todo| todo.split_once(' '));
-            self.todos = todos
-                .map(|(id, text)| (id.to_owned(), text.to_owned()))
-                .collect();
+            let todos = todos.map(|(id, text)| (id.to_owned(), text.to_owned()));
+            self.todos = todos.collect();
         }
     }
 }
@@ -150,11 +147,7 @@ fn status(entry: &Value) -> Option<&str> {
 
 /// Returns an open entry of a todo list; `None` if its status says that it is done.
 fn todo(id: &str, text: &str, status: &str) -> Option<(String, String)> {
-    let current = if is_in("todo_current", status) {
-        CURRENT
-    } else {
-        ""
-    };
-    let text = format!("{}{current}", one_line(text, TODO_MAX));
+    let current = is_in("todo_current", status).then_some(CURRENT);
+    let text = one_line(text, TODO_MAX) + current.unwrap_or_default();
     (!is_in("todo_done", status)).then(|| (id.to_owned(), text))
 }

@@ -33,14 +33,12 @@ pub(crate) fn statements(text: &str, is_last: bool) -> Vec<&str> {
 /// Returns `true` unless the text is a question, a lead-in, a fragment, or written by a machine.
 fn is_sentence(text: &str) -> bool {
     let is_wide = text.chars().any(|c| u32::from(c) >= 0x2e80);
-    let is_long = if is_wide {
-        text.chars().count() >= CHARS_MIN
-    } else {
-        text.split_whitespace().count() >= WORDS_MIN
+    let is_long = match is_wide {
+        true => text.chars().count() >= CHARS_MIN,
+        false => text.split_whitespace().count() >= WORDS_MIN,
     };
-    let is_open =
-        text.ends_with(['?', '？', ':', '：', ',', '|', '、', '，']) || text.ends_with("...");
-    is_long && !is_open && !is_machine(text)
+    let open = ["?", "？", ":", "：", ",", "|", "、", "，", "..."];
+    is_long && !open.iter().any(|end| text.ends_with(end)) && !is_machine(text)
 }
 
 /// Returns the question with which a text ends, with the list of options around it.
@@ -78,28 +76,22 @@ pub(crate) fn rules_of_file(source: &str, text: &str) -> Vec<String> {
         // Tools print the number of each line.
         let is_digit = |c: char| c.is_ascii_digit();
         let numbered = line.trim_start().trim_start_matches(is_digit);
-        let line = numbered
-            .strip_prefix(['→', '\t', ':'])
-            .unwrap_or(line)
-            .trim();
+        let numbered = numbered.strip_prefix(['→', '\t', ':']);
+        let line = numbered.unwrap_or(line).trim();
         let is_item = line.is_empty() || line.starts_with(['-', '*', '#', '|', '<', '>', '`']);
         let is_wrapped = !is_item && !line.starts_with(is_digit);
         joined.extend([if is_wrapped { " " } else { "\n" }, line]);
     }
-    prose(&joined)
-        .filter_map(|line| rule(source, line))
-        .collect()
+    let rules = prose(&joined).filter_map(|line| rule(source, line));
+    rules.collect()
 }
 
 /// Returns the obligations that the agent notes in its own text.
 pub(crate) fn rules_of_agent(text: &str) -> Vec<String> {
-    if !any_in("own", text) {
-        return Vec::new();
-    }
+    let text = if any_in("own", text) { text } else { "" };
     let notes = prose(text).filter(|line| any_in("own", line));
-    notes
-        .filter_map(|line| rule("agent's note", line))
-        .collect()
+    let rules = notes.filter_map(|line| rule("agent's note", line));
+    rules.collect()
 }
 
 /// Returns a sentence with its source if it obliges or forbids something, and is no lead-in, word, or

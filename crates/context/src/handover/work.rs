@@ -91,12 +91,12 @@ impl<'t> WorkReader<'t> {
 
     /// Adds a text of the host, unless it is empty. Those that differ in numbers are the same.
     fn host(&mut self, order: Order, text: &str) {
-        let mut parts = text.split('<');
-        if parts.all(|part| {
-            part.rsplit('>')
-                .next()
-                .is_none_or(|text| text.trim().is_empty())
-        }) {
+        let behind_tag = |part| str::rsplit(part, '>').next().unwrap_or(part);
+        if text
+            .split('<')
+            .map(behind_tag)
+            .all(|text| text.trim().is_empty())
+        {
             return;
         }
         let line = one_line(text, LINE_MAX);
@@ -174,11 +174,9 @@ impl<'t> WorkReader<'t> {
     fn act(&mut self, at: Order, call: &TranscriptCall, texts: [&'t str; 2], is_failed: bool) {
         let [result, arguments] = texts;
         // A command may have removed some files before it failed.
-        let is_torn = call.is_command
-            && (is_failed
-                || result
-                    .lines()
-                    .any(|line| behind("complaints", line).is_some()));
+        let mut lines = result.lines();
+        let complains = lines.any(|line| behind("complaints", line).is_some());
+        let is_torn = call.is_command && (is_failed || complains);
         for act in &call.files {
             match act {
                 FileAct::End(REMOVED, named) if is_torn => {
