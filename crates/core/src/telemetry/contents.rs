@@ -112,7 +112,8 @@ mod tests {
     fn the_newest_messages_are_kept_and_the_json_stays_whole() {
         let long = "é".repeat(40_000);
         let messages = (0..40).map(|_| Message::user(long.clone()));
-        let messages = messages.chain([Message::user("the newest")]).collect();
+        let messages = messages.chain([Message::user("the newest")]);
+        let messages = Arc::new(messages.map(Arc::new).collect());
         let request = Request {
             system: "".into(),
             tools: Arc::default(),

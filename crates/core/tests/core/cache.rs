@@ -66,7 +66,7 @@ impl Provider for Caching {
             let messages = request.messages.iter().take(first);
             messages.map(|message| Chars4.message(message)).sum()
         };
-        let pairs = inner.last.iter().zip(&request.messages);
+        let pairs = inner.last.iter().zip(request.messages.iter());
         let same = pairs.take_while(|(then, now)| then == now).count();
         let head = Chars4.text(&request.system);
         let read = if inner.last.is_empty() {

@@ -1,5 +1,7 @@
 //! Chat Completions: requests that every dialect accepts, growing sessions, and levels of thinking.
 
+use std::sync::Arc;
+
 use plimsoll_agent::ThinkingLevel;
 use plimsoll_context::{Message, Part};
 use plimsoll_core::{Agent, Provider};
@@ -36,7 +38,7 @@ async fn a_session_that_grows_is_sent_whole_and_with_its_length() {
     for turn in 0..4 {
         said.push(format!("{turn} says {}", "a lot ".repeat(20_000)));
         let message = Message::user(said[turn].as_str());
-        request.messages.push(message.into());
+        Arc::make_mut(&mut request.messages).push(message.into());
         chat.call(&request, &|_| {}).await.unwrap();
         let asked = fake.asked().remove(turn);
         assert_eq!(asked.headers["content-length"], asked.bytes.to_string());
