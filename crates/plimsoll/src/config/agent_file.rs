@@ -236,6 +236,17 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_of_a_table_may_have_its_full_name() {
+        for text in ["retry.max_attempts: 2", "retry:\n  max_attempts: 2"] {
+            let text = format!("---\nname: a\n{text}\n---\nx");
+            let (config, warnings) = config(&[("a.md", &text, AgentFileForm::Plimsoll)]);
+            assert_eq!(warnings, [""; 0]);
+            let retry = agent(&config, Some("a")).settings().builder.driver.retry;
+            assert_eq!(retry.max_attempts, 2, "{text}");
+        }
+    }
+
+    #[test]
     fn a_faulty_file_is_left_out_and_named() {
         for (text, why) in [
             (
