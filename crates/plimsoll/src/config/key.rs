@@ -51,7 +51,7 @@ pub struct SettingKey {
     pub alias: Option<String>,
     /// Settings for the same thing, or beginnings of their names.
     excludes: Vec<String>,
-    /// What it has no effect without: summaries, or a summarizer.
+    /// Its effect requires this: summaries, or a summarizer. Empty if it requires neither.
     pub(super) needs: String,
     /// Whether the short help lists the flag.
     pub is_common: bool,

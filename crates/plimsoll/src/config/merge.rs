@@ -37,8 +37,8 @@ impl Layer {
         merged
     }
 
-    /// Reports the contradictions, each at the lower setting. What a setting excludes is removed, so that
-    /// what follows from both is not reported as well.
+    /// Reports the contradictions, each at the lower setting. Excluded settings are removed, so that the
+    /// consequences of both are not reported as well.
     pub(super) fn check_rivals(&mut self, faults: &mut Faults) {
         let mut paths: Vec<String> = self.0.keys().cloned().collect();
         paths.retain(|path| !CHECKED.contains(&path.as_str()));
