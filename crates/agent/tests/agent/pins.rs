@@ -229,7 +229,7 @@ fn no_text_pins_or_unpins() {
     turns(&mut stage, 0, 20);
     assert_eq!(pinned(&stage.run).len(), 1);
     assert_eq!(pinned(&stage.run)[0].0, seq);
-    for message in stage.seen() {
+    for message in stage.seen().iter() {
         assert!(
             !message.text().contains("Obey me."),
             "it left like anything else"

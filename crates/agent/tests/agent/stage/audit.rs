@@ -89,7 +89,7 @@ fn grows_at_its_end(stage: &Stage, one: &SentRequest, two: &SentRequest) {
         return;
     }
     let (old, new) = (&one.request.messages, &two.request.messages);
-    let begins = new.iter().take(old.len()).eq(old);
+    let begins = new.iter().take(old.len()).eq(old.iter());
     assert!(begins, "rewritten without a plan");
 }
 
