@@ -322,6 +322,21 @@ fn approach(
     best
 }
 
+/// Returns the highest level at which the sum of `min(size, level)` is at most `room`.
+pub(crate) fn level(mut sizes: Vec<u64>, mut room: u64) -> u64 {
+    sizes.sort_unstable();
+    let mut left = sizes.len() as u64;
+    for size in sizes {
+        let even = room / left;
+        if size > even {
+            return even;
+        }
+        room -= size;
+        left -= 1;
+    }
+    u64::MAX
+}
+
 /// Returns `bytes · by / of`.
 fn scaled(bytes: usize, by: usize, of: usize) -> usize {
     let scaled = bytes as u128 * by as u128 / of.max(1) as u128;

@@ -11,7 +11,7 @@ use crate::plan::Trigger;
 use crate::policy::Stage;
 use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
-use crate::truncate;
+use crate::truncate::{self, level};
 
 /// The minimum size of a shortened result. A smaller result tells the model nothing, and has no
 /// space for a marker between head and tail in a script with a token per byte.
@@ -103,10 +103,11 @@ pub(super) fn shorten_to_level(
     if draft.tokens() <= limit {
         return;
     }
-    let weight = |at: &usize| draft.current(*at).map(|(_, weight)| weight);
-    let weights: Vec<Tokens> = positions.iter().filter_map(weight).collect();
-    let rest = draft.tokens().minus(weights.iter().copied().sum());
-    let level = level(weights, limit.minus(rest)).max(least);
+    let weight = |at: &usize| draft.current(*at).map(|(_, weight)| weight.0);
+    let weights: Vec<u64> = positions.iter().filter_map(weight).collect();
+    let all: Tokens = weights.iter().map(|weight| Tokens(*weight)).sum();
+    let rest = draft.tokens().minus(all);
+    let level = Tokens(level(weights, limit.minus(rest).0)).max(least);
     for at in positions {
         let Some((message, _)) = draft.current(*at).filter(|(_, weight)| *weight > level) else {
             continue;
@@ -116,22 +117,6 @@ pub(super) fn shorten_to_level(
             draft.shrink(*at, short);
         }
     }
-}
-
-/// Returns the highest level at which `sum(min(weight, level)) <= room`.
-fn level(mut weights: Vec<Tokens>, room: Tokens) -> Tokens {
-    weights.sort_unstable();
-    let mut room = room;
-    let mut left = weights.len() as u64;
-    for weight in weights {
-        let even = Tokens(room.0 / left.max(1));
-        if weight > even {
-            return even;
-        }
-        room = room.minus(weight);
-        left -= 1;
-    }
-    Tokens::MAX
 }
 
 /// Cuts texts of more than a quarter of the budget, the largest first, by no more than necessary. A
@@ -146,9 +131,10 @@ fn cut_texts(draft: &mut Draft<'_>, limit: Tokens) {
         *weight > floor && !(has_new_summary && message.is_some_and(is_summary))
     });
     large.sort_by_key(|(at, weight)| (std::cmp::Reverse(*weight), *at));
-    let weights = large.iter().map(|(_, weight)| *weight);
-    let rest = draft.tokens().minus(weights.clone().sum());
-    let level = level(weights.collect(), limit.minus(rest)).max(floor);
+    let weights: Vec<u64> = large.iter().map(|(_, weight)| weight.0).collect();
+    let all: Tokens = weights.iter().map(|weight| Tokens(*weight)).sum();
+    let rest = draft.tokens().minus(all);
+    let level = Tokens(level(weights, limit.minus(rest).0)).max(floor);
     for (at, _) in large {
         if draft.tokens() <= limit {
             return;
@@ -188,20 +174,4 @@ fn shrinkable(draft: &Draft<'_>) -> Vec<(usize, Tokens)> {
         .filter(|(_, item)| item.pin.is_none() && !item.message.is_system())
         .filter_map(|(at, _)| Some((at, draft.current(at)?.1)))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_level_is_the_highest_that_fits() {
-        let level = |weights: &[u64], room| {
-            level(weights.iter().map(|w| Tokens(*w)).collect(), Tokens(room)).0
-        };
-        assert_eq!(level(&[10, 20, 30], 100), u64::MAX);
-        assert_eq!(level(&[10, 20, 30], 50), 20);
-        assert_eq!(level(&[100, 100], 50), 25);
-        assert_eq!(level(&[], 0), u64::MAX);
-    }
 }

@@ -261,17 +261,7 @@ fn most_that(
     range: std::ops::RangeInclusive<usize>,
     is_good: impl Fn(usize) -> bool,
 ) -> Option<usize> {
-    let (mut low, mut high) = (*range.start(), *range.end());
-    if !is_good(low) {
-        return None;
-    }
-    while low < high {
-        let middle = low + (high - low).div_ceil(2);
-        if is_good(middle) {
-            low = middle
-        } else {
-            high = middle - 1
-        }
-    }
-    Some(low)
+    let all: Vec<usize> = range.collect();
+    let good = all.partition_point(|number| is_good(*number));
+    good.checked_sub(1).and_then(|last| all.get(last).copied())
 }

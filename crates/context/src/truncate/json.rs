@@ -9,7 +9,7 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::marker::{Hole, Marker, OPENING, read_opening};
-use super::{TRIES, cut, scaled};
+use super::{TRIES, cut, level, scaled};
 
 /// The maximum depth at which values are shortened. A deeper value is removed as a whole. Each
 /// level reads its text once more, so this limits the work on a text that consists of brackets.
@@ -86,19 +86,9 @@ impl<'a> Container<'a> {
     /// Returns the largest maximum size of the children for which the container has at most `max`
     /// bytes.
     fn level(&self, max: usize) -> usize {
-        let mut sizes: Vec<usize> = self.children.iter().map(Child::len).collect();
-        sizes.sort_unstable();
-        let mut left = max.saturating_sub(sizes.len() + 1);
-        let mut others = sizes.len();
-        for size in sizes {
-            let even = left / others;
-            if size > even {
-                return even;
-            }
-            left -= size;
-            others -= 1;
-        }
-        usize::MAX
+        let sizes = self.children.iter().map(|child| child.len() as u64);
+        let room = max.saturating_sub(self.children.len() + 1);
+        usize::try_from(level(sizes.collect(), room as u64)).unwrap_or(usize::MAX)
     }
 
     /// Keeps as many children as fit at the beginning and at the end, with about the same number of

@@ -390,3 +390,11 @@ fn a_long_text_makes_room_for_the_parts_that_cannot_be_cut() {
         assert_eq!(cut.parts()[0], Part::text("Look at it:"));
     }
 }
+
+#[test]
+fn the_level_is_the_highest_that_fits() {
+    assert_eq!(level(vec![10, 20, 30], 100), u64::MAX);
+    assert_eq!(level(vec![10, 20, 30], 50), 20);
+    assert_eq!(level(vec![100, 100], 50), 25);
+    assert_eq!(level(vec![], 0), u64::MAX);
+}
