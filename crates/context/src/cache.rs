@@ -10,6 +10,7 @@ use crate::message::{Message, Part};
 use crate::tokens::Tokens;
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
+use strum::IntoStaticStr;
 
 /// The maximum number of breakpoints in one request: a fifth one is refused (AM11).
 pub const MAX_BREAKPOINTS: usize = 4;
@@ -64,8 +65,11 @@ pub enum CacheStrategy {
 ///
 /// An entry with longer retention must not follow one with the usual retention (AM11). Tools and
 /// system prompt come before the messages, so they can be kept longer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, IntoStaticStr,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum CacheRetention {
     /// The provider's default retention.
     #[default]
@@ -128,13 +132,6 @@ pub struct CacheView<'a> {
     pub sent: Option<Seq>,
 }
 
-/// The positions at which the configuration allows breakpoints.
-struct Marks {
-    system: bool,
-    tools: bool,
-    messages: bool,
-}
-
 /// Places the breakpoints of a request.
 ///
 /// There is one at the end, one after the system prompt, and one after the task, before which plans
@@ -144,17 +141,17 @@ struct Marks {
 /// system prompt and task stay, and the others only move forward or are dropped.
 #[must_use]
 pub fn breakpoints(view: &CacheView<'_>, config: &CacheConfig, rules: &CacheRules) -> CachePlan {
-    let marks = config.marks();
+    let (marks_system, marks_tools, marks_messages) = config.marks();
     let last = view.items.len().checked_sub(1);
-    let end = last.filter(|_| marks.messages);
+    let end = last.filter(|_| marks_messages);
     let before = end.and_then(|_| place_of(view.items, view.sent?));
     let mut items = view.items.iter();
     let task = end.and_then(|_| items.position(|item| item.message.is_user()));
     let far = before.is_some_and(|before| {
         blocks_after(view.items, before).saturating_add(SAFETY) >= rules.look_back
     });
-    let system = (marks.system && view.system > Tokens::ZERO).then_some(Breakpoint::System);
-    let tools = (marks.tools && view.tools > Tokens::ZERO).then_some(Breakpoint::Tools);
+    let system = (marks_system && view.system > Tokens::ZERO).then_some(Breakpoint::System);
+    let tools = (marks_tools && view.tools > Tokens::ZERO).then_some(Breakpoint::Tools);
     let message = |at: Option<usize>| at.map(Breakpoint::Message);
     // In order of priority: the last ones are dropped first.
     let wanted = [
@@ -228,25 +225,10 @@ impl CacheRetention {
     /// The names that a configuration may use.
     pub const NAMES: [&'static str; 3] = ["usual", "head", "long"];
 
-    /// Parses a name as used in configuration files. Returns `None` for an unknown name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        match name {
-            "usual" => Some(Self::Usual),
-            "head" => Some(Self::Head),
-            "long" => Some(Self::Long),
-            _ => None,
-        }
-    }
-
     /// Returns the name that is used in configuration files.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Usual => "usual",
-            Self::Head => "head",
-            Self::Long => "long",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -263,24 +245,16 @@ impl CacheConfig {
         self.enabled && self.strategy != CacheStrategy::Disabled
     }
 
-    fn marks(&self) -> Marks {
-        let all = |mark| Marks {
-            system: mark,
-            tools: mark,
-            messages: mark,
-        };
+    /// Returns whether the system prompt, the tools and the messages get breakpoints.
+    fn marks(&self) -> (bool, bool, bool) {
         match self.strategy {
-            _ if !self.is_on() => all(false),
+            _ if !self.is_on() => (false, false, false),
             CacheStrategy::Manual {
                 cache_system,
                 cache_tools,
                 cache_messages,
-            } => Marks {
-                system: cache_system,
-                tools: cache_tools,
-                messages: cache_messages,
-            },
-            _ => all(true),
+            } => (cache_system, cache_tools, cache_messages),
+            _ => (true, true, true),
         }
     }
 }

@@ -205,11 +205,7 @@ impl Generations {
 
 fn hash_of(text: &str) -> TextHash {
     let hash = blake3::hash(text.as_bytes());
-    let mut key = TextHash::default();
-    for (to, from) in key.iter_mut().zip(hash.as_bytes()) {
-        *to = *from;
-    }
-    key
+    hash.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 fn image_tiles(image: &Image) -> Tokens {

@@ -12,14 +12,7 @@ impl Message {
     /// `summary`.
     #[must_use]
     pub fn role(&self) -> &'static str {
-        match self {
-            Self::System { .. } => "system",
-            Self::User { .. } => "user",
-            Self::Assistant { .. } => "assistant",
-            Self::ToolResult(_) => "tool",
-            Self::Notice { .. } => "notice",
-            Self::Summary { .. } => "summary",
-        }
+        self.into()
     }
 }
 

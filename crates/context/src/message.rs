@@ -4,15 +4,17 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 /// The messages of a view, shared with the request made from it. A view that grows while such a request
 /// exists copies one pointer for each message.
 pub type MessageList = Arc<Vec<Arc<Message>>>;
 
 /// One message of a transcript.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "role", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Message {
     /// Instructions of the host, with a higher priority than the user's.
     System {
@@ -30,6 +32,7 @@ pub enum Message {
         parts: Vec<Part>,
     },
     /// The result of one tool call.
+    #[strum(serialize = "tool")]
     ToolResult(ToolResult),
     /// A note from the host in the user's role: a limit was reached, or a call was refused, for
     /// example. It is never taken for a task, and not protected once the model has read it.

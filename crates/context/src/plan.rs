@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::fingerprint::Fingerprint;
 use crate::item::Seq;
@@ -89,9 +90,10 @@ pub struct Rendition {
 }
 
 /// The reason for which a policy is asked for a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Trigger {
     /// A request is about to be made. The stages act if the view exceeds its trigger.
     Request,
@@ -105,11 +107,7 @@ impl Trigger {
     /// Returns the name of the trigger.
     #[must_use]
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Request => "request",
-            Self::Overflow => "overflow",
-            Self::Asked => "asked",
-        }
+        self.into()
     }
 }
 

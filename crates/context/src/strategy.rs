@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use smart_default::SmartDefault;
+use strum::IntoStaticStr;
 
 use crate::budget::{Threshold, ViewLimits};
 use crate::policy::Policy;
@@ -11,8 +12,11 @@ use crate::stages::{SessionPruneConfig, SummaryConfig};
 use crate::tokens::Tokens;
 
 /// A preset policy with its trigger.
-#[derive(Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, SmartDefault, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr,
+)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
+#[strum(serialize_all = "snake_case")]
 pub enum ContextStrategy {
     /// Edits nothing until a provider refuses a request.
     Unlimited {},
@@ -93,13 +97,7 @@ impl ContextStrategy {
     /// Returns the name used in configuration files.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Unlimited {} => "unlimited",
-            Self::SlidingWindow { .. } => "sliding_window",
-            Self::Evict { .. } => "evict",
-            Self::Summarize { .. } => "summarize",
-            Self::Extract { .. } => "extract",
-        }
+        self.into()
     }
 
     /// Returns its stages. Every strategy prunes old results if `prune` is given; `evict` and
