@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use plimsoll::config::token_counter;
-use plimsoll::foreign::{Chat, ParsedRequest, Reasoning, Target};
+use plimsoll::foreign::{self, Chat, Reasoning, Target};
 use plimsoll::tokens::TokenCounter;
 use plimsoll::wire::WireError;
 
@@ -29,9 +29,9 @@ pub(crate) fn read<'a>(
     if input.text.trim().is_empty() {
         return Err(CliError::failed(EMPTY));
     }
-    let parsed = ParsedRequest::parse(&input.text).map_err(unread)?;
-    let target = repair::target(model, protocol, parsed.value(), input.target.as_ref())?;
-    let chat = parsed.into_chat(target.protocol()).map_err(unread)?;
+    let value = foreign::parse(&input.text).map_err(unread)?;
+    let target = repair::target(model, protocol, &value, input.target.as_ref())?;
+    let chat = Chat::of_value(&input.text, value, target.protocol()).map_err(unread)?;
     Ok((chat, target))
 }
 

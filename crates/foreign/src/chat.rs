@@ -49,43 +49,34 @@ struct Turn<'a> {
     count: usize,
 }
 
-/// A request, or a bare list of its messages or items, that was parsed before its protocol is known.
-#[derive(Debug, Clone)]
-pub struct ParsedRequest<'a> {
-    text: &'a str,
-    value: Value,
-}
-
-impl<'a> ParsedRequest<'a> {
-    /// Parses a text.
+impl<'a> Chat<'a> {
+    /// Reads a request, or a bare list of its messages or items. Entries of any form become units.
     ///
     /// # Errors
     ///
-    /// [`WireError::NotJson`] with the place, also for JSON that is nested deeper than 127 levels.
-    pub fn parse(text: &'a str) -> Result<Self, WireError> {
-        let value = parse(text)?;
-        Ok(Self { text, value })
+    /// [`WireError::NotJson`] with the place, also for JSON that is nested deeper than 127 levels, or
+    /// [`WireError::Expected`] if there is no list.
+    pub fn read(text: &'a str, protocol: Protocol) -> Result<Self, WireError> {
+        Self::of_value(text, parse(text)?, protocol)
     }
 
-    /// Returns the request as JSON, from which its protocol can be detected.
-    #[must_use]
-    pub fn value(&self) -> &Value {
-        &self.value
-    }
-
-    /// Returns the chat. Entries of any form become units.
+    /// Reads a request from its text and the value that [`parse`] returned for it, from which its protocol was detected.
     ///
     /// # Errors
     ///
     /// [`WireError::Expected`] if there is no list.
-    pub fn into_chat(mut self, protocol: Protocol) -> Result<Chat<'a>, WireError> {
-        let (keys, list) = with_list(self.text, protocol.list())?;
+    pub fn of_value(
+        text: &'a str,
+        mut value: Value,
+        protocol: Protocol,
+    ) -> Result<Self, WireError> {
+        let (keys, list) = with_list(text, protocol.list())?;
         let is_text = protocol == Protocol::Responses && keys.is_some();
-        let mut take = |key: &str| self.value.get_mut(key).map(Value::take);
+        let mut take = |key: &str| value.get_mut(key).map(Value::take);
         let beside = protocol.beside().and_then(|key| Some((key, take(key)?)));
-        let values = take(protocol.list()).unwrap_or_else(|| self.value.take());
+        let values = take(protocol.list()).unwrap_or_else(|| value.take());
         let source = Source {
-            text: Some(self.text),
+            text: Some(text),
             keys,
             ..Source::default()
         };
@@ -116,21 +107,9 @@ impl<'a> ParsedRequest<'a> {
                     }
                 }
             }
-            _ => return Err(no_list(self.text, protocol)),
+            _ => return Err(no_list(text, protocol)),
         }
         Ok(chat)
-    }
-}
-
-impl<'a> Chat<'a> {
-    /// Reads a request, or a bare list of its messages or items. Entries of any form become units.
-    ///
-    /// # Errors
-    ///
-    /// [`WireError::NotJson`] with the place, also for JSON that is nested deeper than 127 levels, or
-    /// [`WireError::Expected`] if there is no list.
-    pub fn read(text: &'a str, protocol: Protocol) -> Result<Self, WireError> {
-        ParsedRequest::parse(text)?.into_chat(protocol)
     }
 
     /// Creates a chat from the units of a log, in their order. Neighbors of one role are one message.

@@ -28,8 +28,9 @@ mod repair;
 mod surrogates;
 mod unit;
 
-pub use chat::{Chat, ParsedRequest};
+pub use chat::Chat;
 pub use compact::{Body, BodyCut, CutError};
+pub use plimsoll_wire::__internals::parse;
 pub use plimsoll_wire::{Protocol, Target};
 pub use repair::{CLOSED_CALL, Reasoning, Repair, RepairedRequest, import, repair, repair_request};
 pub use surrogates::{half_characters_repair, replace_half_characters, without_half_characters};

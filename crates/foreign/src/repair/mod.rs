@@ -103,7 +103,7 @@ const FIX_UPS: [(&str, FixUp); 12] = [
     ("ids", calls::fix),
     ("empty", shapes::empty),
     ("thinking", thinking::fix),
-    ("shapes", shapes::systems),
+    ("shapes", shapes_messages::systems),
     ("empty", shapes::open),
     ("roles", roles::fix),
     ("last", roles::last),

@@ -17,7 +17,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     match patient.target {
         Target::Chat(dialect) => shapes_chat::fix(patient, dialect),
         Target::Responses(profile) => shapes_responses::fix(patient, profile),
-        Target::Messages(profile) => shapes_messages::fix(patient, profile),
+        Target::Messages(_) => shapes_messages::fix(patient),
     }
 }
 
@@ -53,13 +53,6 @@ pub(super) fn empty(patient: &mut Patient<'_, '_>) {
             false => "it says nothing; dropped it",
         })
     });
-}
-
-/// Moves system messages that have become the first of the list, because those before them were removed.
-pub(super) fn systems(patient: &mut Patient<'_, '_>) {
-    if let Target::Messages(profile) = patient.target {
-        shapes_messages::systems(patient, profile);
-    }
 }
 
 /// Adds an opening message if nothing is left of the chat.

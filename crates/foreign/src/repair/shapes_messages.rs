@@ -2,8 +2,7 @@
 
 use plimsoll_wire::__internals::anthropic::is_passed_through;
 use plimsoll_wire::__internals::{is_word, set, text};
-use plimsoll_wire::anthropic::MessagesProfile;
-use plimsoll_wire::prompt_texts;
+use plimsoll_wire::{Target, prompt_texts};
 use serde_json::{Map, Value, json};
 
 use super::Patient;
@@ -19,9 +18,9 @@ const MAX_NAME: usize = 128;
 const MALFORMED: &str = "malformed_arguments";
 
 /// Converts every message and block.
-pub(super) fn fix(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
+pub(super) fn fix(patient: &mut Patient<'_, '_>) {
     entries(patient);
-    systems(patient, profile);
+    systems(patient);
     reshape(patient, |unit| match unit.role {
         _ if unit.is_beside() => Some(system(unit.value().clone())),
         role => block(unit.value().clone(), role),
@@ -79,8 +78,12 @@ pub(crate) fn blocks(entry: Value) -> (Role, Vec<Value>) {
     (role, blocks)
 }
 
-/// Moves system messages of the list into the system prompt. Some models accept those behind the first message.
-pub(super) fn systems(patient: &mut Patient<'_, '_>, profile: &MessagesProfile) {
+/// Moves system messages of the list into the system prompt, again if those before them were removed. Some models
+/// accept those behind the first message.
+pub(super) fn systems(patient: &mut Patient<'_, '_>) {
+    let Target::Messages(profile) = patient.target else {
+        return;
+    };
     let mut is_first = true;
     let mut moved = Vec::new();
     for at in 0..patient.chat.units.len() {

@@ -216,12 +216,11 @@ pub(super) fn echo(patient: &mut Patient<'_, '_>) {
             // In exchanges without tools, the server ignores it.
             EchoReasoning::ToolExchanges | EchoReasoning::Always => true,
         };
-        let own = text(unit.value(), "reasoning_content");
-        let is_there = unit
+        let own = unit
             .value()
             .get("reasoning_content")
-            .is_some_and(Value::is_string);
-        let is_missing = !is_there || own.len() < empty.len();
+            .and_then(Value::as_str);
+        let is_missing = own.is_none_or(|own| own.len() < empty.len());
         (is_needed && is_missing && role(unit) == "assistant").then(|| {
             set(unit.edit(), "reasoning_content", empty);
             "put in an empty reasoning, which the server requires"
