@@ -149,7 +149,7 @@ fn summaries_are_iterative_and_one_lives_at_a_time() {
         assert_eq!(tasks, ["Port the parser. The port is 8431."]);
         let pin = stage.run.state().transcript().get(pinned).unwrap();
         assert!(pin.message.text().ends_with("Never touch vendor/."));
-        assert!(stage.seen().iter().any(|one| *one == pin.message));
+        assert!(stage.seen().contains(&pin.message));
     }
     assert_eq!(stage.plans(), 5);
     stage.text("done");
@@ -257,7 +257,7 @@ fn a_summariser_that_fails_leaves_the_run_to_extract() {
             summaries[0]
         );
         assert_eq!(
-            stage.seen().get(0).unwrap().text(),
+            stage.seen().first().unwrap().text(),
             "Port the parser. Never touch vendor/."
         );
         stage.text("done");
@@ -472,7 +472,7 @@ fn sixty_turns_of_six_kilobytes_stay_under_six_thousand_tokens() {
                 assert!(stage.setup.counter.message(summary) <= Tokens(2_000));
             }
             assert_eq!(
-                sent.request.messages.get(0).unwrap().text(),
+                sent.request.messages.first().unwrap().text(),
                 "the task, word for word"
             );
         }

@@ -321,7 +321,7 @@ fn summed_up(stage: &Stage) {
         assert!(
             window.is_none_or(|window| most <= window),
             "{most} over {window:?}: {}",
-            request.messages.get(0).unwrap().text()
+            request.messages.first().unwrap().text()
         );
         assert!(request.tools.is_empty());
     }
