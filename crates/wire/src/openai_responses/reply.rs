@@ -77,8 +77,9 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
         }
         "reasoning" => vec![Part::Thinking(items::thinking(item, raw))],
         "function_call" | "custom_tool_call" => vec![Part::ToolCall(tool_call(item))],
-        // An item without a type cannot be sent back.
-        "" => Vec::new(),
+        // Neither an item without a type nor one that only the client sends can be sent back.
+        "" | "item_reference" => Vec::new(),
+        kind if items::is_clients(kind) => Vec::new(),
         _ => vec![Part::Opaque(items::opaque(raw))],
     }
 }
@@ -158,4 +159,24 @@ pub(super) fn unique_ids(parts: &mut [Part], response: &str) {
 
 pub(super) fn text(value: Option<&Value>) -> Option<&str> {
     value.and_then(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_that_only_a_client_sends_is_not_sent_back() {
+        for kind in [
+            "function_call_output",
+            "compaction_trigger",
+            "item_reference",
+            "",
+        ] {
+            let item = json!({ "type": kind, "id": "rs_1" });
+            assert_eq!(output_parts(&item, &item.to_string()), [], "{kind}");
+        }
+        let item = json!({ "type": "web_search_call", "id": "ws_1" });
+        assert_eq!(output_parts(&item, &item.to_string()).len(), 1);
+    }
 }
