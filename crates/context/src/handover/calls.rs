@@ -129,7 +129,7 @@ fn command_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns what a tool does, by its name and the command of an editor.
+/// Returns the kind of a tool, by its name and the command of an editor.
 fn what_does(name: &str, arguments: &Value) -> &'static str {
     let command = arguments.get("command").and_then(Value::as_str);
     let command = command.filter(|command| !command.contains(' '));

@@ -8,7 +8,7 @@ use foldhash::HashMap;
 use super::format::{self, Kind};
 use super::parts::MessageTexts;
 use super::replies::replies;
-use super::speaker::{brings_a_body, is_output, speech, summary_body};
+use super::speaker::{between_elements, brings_a_body, is_output, speech, summary_body};
 use super::words::{any_in, is_in};
 use crate::message::{Message, Part};
 use crate::removal_marker::Gap;
@@ -180,7 +180,11 @@ impl<'a> EntryReader<'a> {
         let acts = |command: &&str| !command.is_empty() || !self.has_called;
         let command = self.in_text.filter(acts);
         let Some(command) = command.filter(|command| is_output(text, !command.is_empty())) else {
-            self.texts.push(speech(text));
+            let speech = speech(text);
+            if let Text::Person(..) = speech {
+                self.texts.extend(between_elements(text).map(Text::Host));
+            }
+            self.texts.push(speech);
             return;
         };
         let call = ("", command);

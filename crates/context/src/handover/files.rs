@@ -126,21 +126,17 @@ impl<'t> FileList<'t> {
                 true => is_named(file),
                 false => named.or_all && may_be(&path_parts(&file.path), &folder),
             };
-            let mut is_same = named
-                .paths
-                .iter()
-                .filter_map(|path| file.path.strip_prefix(path));
-            let is_same = is_same.any(|rest| rest.is_empty() || rest.starts_with('/'));
+            let paths = named.paths.iter();
+            let mut rests = paths.filter_map(|path| file.path.strip_prefix(path));
+            let is_same = rests.any(|rest| rest.is_empty() || rest.starts_with('/'));
             if is_meant {
                 let is_certain = act != REMOVED || is_same;
                 file.end(if is_certain { act } else { PERHAPS_REMOVED }, at);
             }
         }
-        let path = named
-            .paths
-            .first()
-            .filter(|_| act == REMOVED && !names_some);
-        if let Some(file) = path.and_then(|path| self.file(path, at)) {
+        let new = named.paths.first().filter(|_| act == REMOVED);
+        let new = new.filter(|_| !names_some);
+        if let Some(file) = new.and_then(|path| self.file(path, at)) {
             file.ending = REMOVED;
         }
     }
@@ -235,9 +231,8 @@ fn may_be(path: &[&str], of: &[&str]) -> bool {
 fn path_parts(path: &str) -> Vec<&str> {
     let path = path.rsplit("../").next().unwrap_or(path);
     let parts = path.split(['/', '\\']).take_while(|part| *part != "**");
-    parts
-        .filter(|part| !matches!(*part, "" | "." | ".." | "~") && !part.contains('$'))
-        .collect()
+    let is_name = |part: &&str| !matches!(*part, "" | "." | ".." | "~") && !part.contains('$');
+    parts.filter(is_name).collect()
 }
 
 /// Checks whether a name begins and ends as a pattern.

@@ -25,7 +25,7 @@ const INDENT: &str = "  ";
 /// section before it.
 pub(crate) const TRANSCRIPT: &str = "## Transcript\n";
 
-/// What an entry tells, in the order of the text.
+/// The kind of an entry, in the order of the text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// A line of an earlier summary that is not a handover.
@@ -127,10 +127,8 @@ pub(crate) fn read(text: &str) -> Option<Vec<(Kind, String)>> {
     let mut items: Vec<(Kind, String)> = Vec::new();
     let mut section = Kind::Done;
     for line in body.lines() {
-        let heading = SECTIONS
-            .iter()
-            .find(|kind| kind.heading().trim_end() == line);
-        if let Some(kind) = heading {
+        let mut kinds = SECTIONS.iter();
+        if let Some(kind) = kinds.find(|kind| kind.heading().trim_end() == line) {
             section = *kind;
         } else if let Some(text) = line.strip_prefix(USER) {
             items.push((Kind::Typed, text.to_owned()));

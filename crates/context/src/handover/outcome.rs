@@ -129,18 +129,16 @@ fn exit_code(text: &str) -> Option<i64> {
 /// earlier log lines.
 fn has_failed(call: &TranscriptCall, text: &str) -> bool {
     let ends = text.lines().rev().filter(|line| line.len() <= LINE_MAX);
-    let mut verdicts = ends
-        .take(SUMMARY_LINES)
-        .enumerate()
-        .filter_map(|(n, line)| {
-            let fails = any_in("test_failures", line)
-                || behind("error_lines", line).is_some()
-                || !call.tests.is_empty() && counts_failures(line)
-                || n == 0 && is_exception(line);
-            let passes = is_in("successes", line.trim()) || behind("success_lines", line).is_some();
-            (fails || passes).then_some(fails)
-        });
-    behind("output_failures", text).is_some() || verdicts.next().unwrap_or(false)
+    let mut ends = ends.take(SUMMARY_LINES).enumerate();
+    let verdict = ends.find_map(|(n, line)| {
+        let fails = any_in("test_failures", line)
+            || behind("error_lines", line).is_some()
+            || !call.tests.is_empty() && counts_failures(line)
+            || n == 0 && is_exception(line);
+        let passes = is_in("successes", line.trim()) || behind("success_lines", line).is_some();
+        (fails || passes).then_some(fails)
+    });
+    behind("output_failures", text).is_some() || verdict.unwrap_or(false)
 }
 
 /// Returns `true` for `3 failed`, `1 tests failed`, `Found 2 errors`, `failures=1` and `Failed: 1`, but

@@ -43,9 +43,9 @@ impl Row<'_> {
     }
 }
 
-/// Entries of some kinds, and their share of the tokens: in percent, and the minimum in a small text.
-/// Tokens that one share does not use go to the next.
-struct Pass(&'static [Kind], u64, u64);
+/// Entries of some kinds, and their share of the tokens: in percent, and the minimum in a small text; and
+/// the number of names that a line gets. Tokens that one share does not use go to the next.
+struct Pass(&'static [Kind], u64, u64, usize);
 
 const TYPED: &[Kind] = &[Kind::Typed, Kind::Answer];
 const FILES: &[Kind] = &[Kind::Changed, Kind::OtherFile, Kind::ReadFile];
@@ -53,25 +53,23 @@ const WORK: &[Kind] = &[Kind::Changed, Kind::OtherFile, Kind::ReadFile, Kind::Do
 
 /// The share of the user's words.
 const WORDS: u64 = 75;
+/// The number of names of a line if there are further lines.
+const SOME: usize = 6;
 
 const PASSES: [Pass; 12] = [
-    Pass(TYPED, WORDS, 120),
-    Pass(&[Kind::State], 10, 60),
-    Pass(&[Kind::Rule], 10, 0),
-    Pass(&[Kind::Former], 8, 0),
-    Pass(&[Kind::Changed], 12, 40),
-    Pass(&[Kind::OtherFile], 8, 40),
-    Pass(FILES, 16, 0),
-    Pass(TYPED, 100, 0),
-    Pass(&[Kind::Pasted], 50, 0),
-    Pass(WORK, 100, 0),
-    Pass(WORK, 100, 0),
-    Pass(&[Kind::Pasted], 100, 0),
+    Pass(TYPED, WORDS, 120, 0),
+    Pass(&[Kind::State], 10, 60, 0),
+    Pass(&[Kind::Rule], 10, 0, 0),
+    Pass(&[Kind::Former], 8, 0, 0),
+    Pass(&[Kind::Changed], 8, 40, 0),
+    Pass(&[Kind::OtherFile], 8, 40, 0),
+    Pass(FILES, 25, 0, SOME),
+    Pass(TYPED, 100, 0, 0),
+    Pass(&[Kind::Pasted], 50, 0, 0),
+    Pass(WORK, 100, 0, SOME),
+    Pass(WORK, 100, 0, usize::MAX),
+    Pass(&[Kind::Pasted], 100, 0, 0),
 ];
-
-/// The minimum number of names of a line, and the tokens for which one is given.
-const NAMES_MIN: usize = 6;
-const TOKENS_OF_NAME: u64 = 4;
 
 /// The separator between a line and the names in the result of its call, and that behind a file.
 pub(crate) const NAMES: &str = "; names: ";
@@ -89,11 +87,10 @@ const LOG_DIGITS: usize = 6;
 
 /// Returns a handover of about `tokens` tokens of `rows`, or `None` if there is no content.
 pub(crate) fn select(rows: &[Row<'_>], tokens: u64, counter: &dyn TokenCounter) -> Option<String> {
-    let headings: HashSet<&str> = rows.iter().map(|row| row.kind.heading()).collect();
-    let headings = headings
-        .into_iter()
-        .filter(|heading| *heading != TRANSCRIPT);
-    let frame: u64 = headings.map(|heading| counter.text(heading).0).sum();
+    let headings = rows.iter().map(|row| row.kind.heading());
+    let headings = headings.filter(|heading| *heading != TRANSCRIPT);
+    let headings: HashSet<&str> = headings.collect();
+    let frame: u64 = headings.iter().map(|text| counter.text(text).0).sum();
     let all = tokens.checked_sub(counter.text(&format::write(&[])).0 + frame)?;
     let words = all * WORDS / 100;
     let users = rows.iter().filter(|row| row.kind.is_user());
@@ -101,9 +98,8 @@ pub(crate) fn select(rows: &[Row<'_>], tokens: u64, counter: &dyn TokenCounter) 
     let fits = person_tokens(&users, words, counter) <= words;
     let short = if fits { usize::MAX } else { SHORT };
     let pieces = rows.iter().enumerate();
-    let mut pieces: Vec<Piece<'_>> = pieces
-        .flat_map(|(at, row)| pieces_of(at, row, short))
-        .collect();
+    let pieces = pieces.flat_map(|(at, row)| pieces_of(at, row, short));
+    let mut pieces: Vec<Piece<'_>> = pieces.collect();
     pieces.sort_unstable();
     let mut selection = Selection {
         rows,
@@ -114,15 +110,10 @@ pub(crate) fn select(rows: &[Row<'_>], tokens: u64, counter: &dyn TokenCounter) 
         share: 0,
         misses: 0,
     };
-    for Pass(kinds, percent, least) in PASSES {
+    for Pass(kinds, percent, least, names) in PASSES {
         selection.share = (all * percent / 100).max(least).min(selection.left);
         selection.misses = 0;
-        let pieces = || pieces.iter().filter(|piece| kinds.contains(&piece.kind));
-        // The more tokens there are for each line, the more names it gets.
-        let lines = pieces().count().max(1) as u64;
-        let names = usize::try_from(selection.share / lines / TOKENS_OF_NAME);
-        let names = names.unwrap_or_default().max(NAMES_MIN);
-        for piece in pieces() {
+        for piece in pieces.iter().filter(|piece| kinds.contains(&piece.kind)) {
             if selection.share == 0 || selection.misses >= MISSES {
                 break;
             }
@@ -243,12 +234,13 @@ impl<'a> Selection<'a> {
         });
         let sources = self.rows.get(at).map_or(&[][..], |row| &row.sources);
         let sources = sources.iter().rev().take(SOURCES_MAX);
-        let mut separator = match text.len() > piece.text.len() {
-            true => ", ",
-            false if FILES.contains(&piece.kind) => NAMES_OF_FILE,
+        let former = text.get(piece.text.len()..).unwrap_or_default();
+        let mut count = former.split_terminator(", ").count();
+        let mut separator = match FILES.contains(&piece.kind) {
+            _ if count > 0 => ", ",
+            true => NAMES_OF_FILE,
             false => NAMES,
         };
-        let mut count = 0;
         let mut tell = |name: &str| {
             let goes_on = count < names && self.share > 0 && self.misses < MISSES;
             let named = format!("{separator}{name}");
@@ -260,7 +252,7 @@ impl<'a> Selection<'a> {
             }
             goes_on
         };
-        for source in sources {
+        for source in sources.filter(|_| names > 0) {
             each_name(source, &mut tell);
         }
         self.kept.insert((at, piece.n), text);

@@ -1,8 +1,8 @@
 //! Shell commands: the files that they write, move and remove, and the tests that they run. The forms
 //! are data, in `words/commands.txt`.
 //!
-//! No shell is simulated. It is certain what `rm PATH...` or `mv A B` removes if it is the only program of
-//! the command. Any other program or code that removes files may have removed those that its words name.
+//! No shell is simulated. The removal of a file by `rm PATH...` or `mv A B` is certain if that is the only
+//! program of the command. Any other program or code that removes files may have removed those that its words name.
 
 use super::calls::{
     Act, EDITED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, act_on, patched,
@@ -78,8 +78,8 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
 }
 
 impl Stage {
-    /// Returns what the program, or one that it runs, does to files. Removes from the words what stands
-    /// before the program.
+    /// Returns the actions of the program, or of one that it runs, on files. Removes the words before the
+    /// program.
     fn acts(&mut self, folder: &str, is_plain: bool) -> Vec<FileAct> {
         let all = std::mem::take(&mut self.words);
         let run = all
@@ -134,7 +134,7 @@ impl Stage {
         acts
     }
 
-    /// Splits what stands before the program, and the folder that it changes to, off the words.
+    /// Fills in the words without those before the program, its variables and its folder.
     fn clean(&mut self, all: &[String], folder: &str) {
         folder.clone_into(&mut self.folder);
         let mut all = all.iter().map(String::as_str);
@@ -212,8 +212,8 @@ fn ends(effect: &str) -> bool {
 fn is_form(form: &str, command: &[&str]) -> bool {
     let mut parts = form.split(' ');
     let (program, words) = command.split_first().unwrap_or((&"", &[]));
-    let begins = parts.next().map(str::to_owned) == Some(name(program).to_lowercase());
-    begins && parts.all(|part| words.contains(&part))
+    let is_program = |part: &str| part.eq_ignore_ascii_case(name(program));
+    parts.next().is_some_and(is_program) && parts.all(|part| words.contains(&part))
 }
 
 /// Returns the name of a program without its folder.

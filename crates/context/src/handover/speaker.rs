@@ -158,7 +158,8 @@ fn host_element<'t>(before: &str, text: &'t str) -> Option<(&'static str, &'t st
     is_hosts.then_some((tag, name, inner))
 }
 
-/// Returns the first element of a host in a text, with what stands before it and behind its start tag.
+/// Returns the first element of a host in a text: the text before it, its name, and the text behind its
+/// start tag.
 fn first_element(text: &str) -> Option<(&str, &str, &str)> {
     let mut starts = text.match_indices('<').take(STARTS_MAX);
     starts.find_map(|(at, _)| {
@@ -177,15 +178,18 @@ fn behind_last_end(text: &str) -> Option<&str> {
     })
 }
 
-/// Returns the text behind the first elements of a host that stands before the next one. A person may have
-/// typed it, or it stands in a file between two tags.
-fn between_elements(text: &str) -> Option<&str> {
-    let mut rest = text;
-    while let Some(("", name, inner)) = first_element(rest) {
-        rest = inner.split_once(&format!("</{name}>"))?.1.trim_start();
+/// Returns the text between the elements of a host. A person may have typed it, or it stands in a file between two
+/// tags.
+pub(crate) fn between_elements(text: &str) -> Option<&str> {
+    let mut next = first_element(text)?;
+    loop {
+        let (_, name, inner) = next;
+        let (_, rest) = inner.split_once(&format!("</{name}>"))?;
+        next = first_element(rest.trim_start())?;
+        if !next.0.is_empty() {
+            return Some(next.0.trim_end());
+        }
     }
-    let (text, ..) = first_element(rest)?;
-    Some(text.trim_end())
 }
 
 /// Removes the elements of a host, from the first start tag to the last end tag: a file in one of them may

@@ -174,12 +174,11 @@ impl<'t> WorkReader<'t> {
     fn act(&mut self, at: Order, call: &TranscriptCall, texts: [&'t str; 2], is_failed: bool) {
         let [result, arguments] = texts;
         // A command may have removed some files before it failed.
-        let mut lines = result.lines();
-        let complains = lines.any(|line| behind("complaints", line).is_some());
-        let is_torn = call.is_command && (is_failed || complains);
+        let complains = |line| behind("complaints", line).is_some();
+        let is_torn = || call.is_command && (is_failed || result.lines().any(complains));
         for act in &call.files {
             match act {
-                FileAct::End(REMOVED, named) if is_torn => {
+                FileAct::End(REMOVED, named) if is_torn() => {
                     self.files.end(PERHAPS_REMOVED, named, at);
                 }
                 FileAct::End(act, named) if call.is_command || !is_failed => {
@@ -218,10 +217,7 @@ impl<'t> WorkReader<'t> {
                 Kind::Done => self.carry(order, text),
                 Kind::State => self.state.carry(text),
                 Kind::Rule => self.rules(vec![text.clone()]),
-                Kind::ReadFile => self
-                    .files
-                    .carry(text, (n, items.len() - at))
-                    .unwrap_or_default(),
+                Kind::ReadFile => drop(self.files.carry(text, (n, items.len() - at))),
                 Kind::Former => drop(self.add(order, *kind, "", text)),
                 _ => self.person(order, *kind, text),
             }
@@ -244,8 +240,8 @@ impl<'t> WorkReader<'t> {
     /// Reads a summary by another program, of which the newest replaces the former ones.
     fn foreign(&mut self, n: usize, text: &str) {
         let rows = self.rows.iter_mut();
-        rows.filter(|row| row.kind == Kind::Former)
-            .for_each(|row| row.text.clear());
+        let former = rows.filter(|row| row.kind == Kind::Former);
+        former.for_each(|row| row.text.clear());
         for (at, sentence) in prose(text).enumerate() {
             let letters = sentence.chars().filter(|c| c.is_alphanumeric()).count();
             if letters >= LETTERS_MIN && !sentence.ends_with(':') {

@@ -89,8 +89,8 @@ fn the_rest_of_the_tokens_goes_to_names_in_results_the_newest_first() {
     );
     let small = of(&messages, 120);
     let names = |line: &str| {
-        let line = small.lines().find(|one| one.starts_with(line));
-        line.unwrap_or_default().matches(", ").count()
+        let line = small.lines().find(|one| one.starts_with(line)).unwrap();
+        line.matches(", ").count()
     };
     assert!(names("- grep crane") > names("- grep dock"), "{small}");
     // Read back, they are names again, which stand where there is room for them.
