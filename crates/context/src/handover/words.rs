@@ -71,6 +71,11 @@ pub(crate) fn until<'t>(name: &str, text: &'t str) -> &'t str {
 /// Returns `text` behind a form with which it begins: `*` stands for any text on the line, `%` for one
 /// word, and `$` for the end of the text.
 pub(crate) fn behind_form<'t>(form: &str, text: &'t str) -> Option<&'t str> {
+    // Most texts differ from most forms in their first byte.
+    let first = form.bytes().next().filter(|first| !b"*%$".contains(first));
+    if first.is_some() && first != text.bytes().next() {
+        return None;
+    }
     let Some(at) = form.find(['*', '%', '$']) else {
         return text.strip_prefix(form);
     };
