@@ -1,7 +1,8 @@
 //! The lists in `words/`, by which hosts, tools, results and sentences are known.
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
+use aho_corasick::AhoCorasick;
 use foldhash::HashMap;
 
 use super::sentences::clip;
@@ -19,8 +20,8 @@ const FILES: [&str; 5] = [
 
 /// The lists by name. A list has one entry a line, or, if its heading ends with `|`, several, or, if it
 /// ends with `" "`, several phrases that match as whole words. `\n` stands for the end of a line.
-static LISTS: LazyLock<HashMap<&str, Vec<String>>> = LazyLock::new(|| {
-    let mut lists: HashMap<&str, Vec<String>> = HashMap::default();
+static LISTS: LazyLock<HashMap<&str, WordList>> = LazyLock::new(|| {
+    let mut lists: HashMap<&str, WordList> = HashMap::default();
     let (mut name, mut form) = ("", "");
     let lines = FILES.iter().flat_map(|file| file.lines());
     for line in lines.filter(|line| !line.is_empty() && !line.starts_with("; ")) {
@@ -31,7 +32,7 @@ static LISTS: LazyLock<HashMap<&str, Vec<String>>> = LazyLock::new(|| {
             (name, form) = heading.split_once(' ').unwrap_or((heading, ""));
             continue;
         }
-        let list = lists.entry(name).or_default();
+        let list = &mut lists.entry(name).or_default().entries;
         match form {
             "" => list.push(line.replace("\\n", "\n")),
             "|" => list.extend(line.split('|').map(str::to_owned)),
@@ -41,10 +42,17 @@ static LISTS: LazyLock<HashMap<&str, Vec<String>>> = LazyLock::new(|| {
     lists
 });
 
+/// A list, and a search for all of its entries at once.
+#[derive(Default)]
+struct WordList {
+    entries: Vec<String>,
+    search: OnceLock<Option<AhoCorasick>>,
+}
+
 /// Returns the entries of a list.
 pub(crate) fn list(name: &str) -> impl Iterator<Item = &'static str> + use<> {
-    let list = LISTS.get(name).into_iter().flatten();
-    list.map(String::as_str)
+    let list = LISTS.get(name).into_iter();
+    list.flat_map(|list| &list.entries).map(String::as_str)
 }
 
 /// Returns `true` if `word` is in a list.
@@ -54,7 +62,13 @@ pub(crate) fn is_in(name: &str, word: &str) -> bool {
 
 /// Returns `true` if `text` contains an entry of a list.
 pub(crate) fn any_in(name: &str, text: &str) -> bool {
-    list(name).any(|entry| text.contains(entry))
+    let Some(list) = LISTS.get(name) else {
+        return false;
+    };
+    let search = list
+        .search
+        .get_or_init(|| AhoCorasick::new(&list.entries).ok());
+    search.as_ref().is_some_and(|search| search.is_match(text))
 }
 
 /// Returns `text` behind the entry of a list with which it begins.
