@@ -22,6 +22,8 @@ const MAX_TITLE: usize = 80;
 const MAX_IMAGE: usize = 24_000;
 /// The number of bytes that are estimated as a token.
 const BYTES_OF_TOKEN: u64 = 4;
+/// The maximum number of tokens that are taken for the prompt and the tools of an agent.
+const MAX_PROMPT: u64 = 40_000;
 /// The end of the title of a copy.
 const COPIED: &str = " (rescued)";
 
@@ -44,8 +46,10 @@ pub struct SessionLog {
     pub window: Option<u64>,
     /// The size of the last request as counted by its provider.
     pub reported: Option<ReportedSize>,
-    /// The size of the first request since the last compaction.
-    pub(crate) first_reported: Option<ReportedSize>,
+    /// The least number of tokens that a reported request has beside its messages.
+    unknown_tokens: Option<u64>,
+    /// The number of units that were estimated for it, and their estimate.
+    estimated: (usize, u64),
     /// The error with which the session ends, in the provider's words.
     pub last_error: Option<String>,
     /// Descriptions of damaged lines, at most [`MAX_DAMAGE`].
@@ -112,7 +116,8 @@ impl SessionLog {
             directory: None,
             window: None,
             reported: None,
-            first_reported: None,
+            unknown_tokens: None,
+            estimated: (0, 0),
             last_error: None,
             damage: Vec::new(),
             damaged: 0,
@@ -152,15 +157,13 @@ impl SessionLog {
     }
 
     /// Estimates the tokens of each request that the log does not contain: the prompt and the tools of the agent. They
-    /// are what the first request has beside its messages.
+    /// are the least that a request has beside its messages, and at most [`MAX_PROMPT`]: the beginning of the log may
+    /// be missing.
     #[must_use]
     pub fn overhead_tokens(&self) -> u64 {
-        let Some(ReportedSize { tokens, units }) = self.first_reported else {
-            return 0;
-        };
-        let known = estimated(self.units.iter().take(units));
         let prompt = self.instructions.as_ref().map_or(0, String::len) as u64;
-        tokens.saturating_sub(known + prompt / BYTES_OF_TOKEN)
+        let unknown = self.unknown_tokens.unwrap_or_default().min(MAX_PROMPT);
+        unknown.saturating_sub(prompt / BYTES_OF_TOKEN)
     }
 
     /// Estimates the tokens of the entries before the end of the first `units` that could not be read.
@@ -212,11 +215,17 @@ impl SessionLog {
     pub(crate) fn report(&mut self, tokens: u64) {
         if tokens > 0 {
             let units = self.units.len();
-            let size = Some(ReportedSize { tokens, units });
-            if self.reported.is_none() {
-                self.first_reported = size;
-            }
-            self.reported = size;
+            let (known, before) = Some(self.estimated)
+                .filter(|(known, _)| *known <= units)
+                .unwrap_or_default();
+            let estimate = before + estimated(self.units.iter().skip(known));
+            self.estimated = (units, estimate);
+            let unknown = tokens.saturating_sub(estimate);
+            self.unknown_tokens = Some(
+                self.unknown_tokens
+                    .map_or(unknown, |least| least.min(unknown)),
+            );
+            self.reported = Some(ReportedSize { tokens, units });
         }
     }
 
@@ -292,6 +301,12 @@ impl SessionLog {
                 agent: self.agent.title(),
                 why,
             });
+        }
+        if self.id.is_empty() && matches!(self.agent, Agent::Codex | Agent::Pi) {
+            self.repaired(
+                "the beginning",
+                "wrote the header, without which its agent reads nothing",
+            );
         }
         let title = self.title.take().or_else(|| self.first_prompt());
         self.title = title.map(|title| match title.strip_suffix(COPIED) {

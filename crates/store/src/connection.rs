@@ -8,6 +8,7 @@ use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_core::StoreError;
 use rusqlite::config::DbConfig;
@@ -225,7 +226,10 @@ pub(crate) fn create(path: &Path) -> Result<(), StoreError> {
         return Err(fault::other(path, why));
     }
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let new = path.with_extension(format!("new-{}-{number}", std::process::id()));
+    // A killed process may have left a file, and in a container the next one has the same id.
+    let time = SystemTime::now().duration_since(UNIX_EPOCH);
+    let time = time.unwrap_or_default().as_nanos();
+    let new = path.with_extension(format!("new-{}-{number}-{time}", std::process::id()));
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

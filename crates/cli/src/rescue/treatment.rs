@@ -88,9 +88,18 @@ impl Treatment {
     ) -> Result<(), CliError> {
         let own = budget.saturating_sub(self.overhead());
         let local = Tokens(scaled(own, self.counted(), self.used - self.overhead()));
-        let (policy, limits) = filter::within(strategy, local);
-        let cut = self.body.cut(&self.view, &policy, &limits);
-        self.cut = cut.map_err(|error| match error {
+        let cut = |strategy, local| {
+            let (policy, limits) = filter::within(strategy, local);
+            self.body.cut(&self.view, &policy, &limits)
+        };
+        let mut cut_log = cut(strategy.clone(), local);
+        if matches!(cut_log, Err(CutError::CannotFit(_))) && self.diagnosis.overhead > 0 {
+            // The estimate may be wrong, and a larger copy is better than none.
+            self.diagnosis.overhead = 0;
+            let local = Tokens(scaled(budget, self.counted(), self.used));
+            cut_log = cut(strategy, local);
+        }
+        self.cut = cut_log.map_err(|error| match error {
             CutError::CannotFit(error) => CliError::cannot_fit(CannotFit {
                 minimum: self.providers(error.minimum),
                 overhead: self.providers(error.overhead),
