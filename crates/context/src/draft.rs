@@ -7,9 +7,8 @@
 mod removal;
 
 use std::borrow::Cow;
-use std::cell::{Cell, OnceCell};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use crate::budget::Budget;
@@ -23,6 +22,7 @@ use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
 use crate::transcript::Transcript;
 use crate::truncate::Marker;
+use removal::RemovedRuns;
 
 /// The maximum number of tokens that two texts count more together than apart.
 const NOTE_SEAM: Tokens = Tokens(2);
@@ -39,8 +39,8 @@ pub struct Draft<'a> {
     changes: BTreeMap<usize, Change>,
     /// The tokens of all remaining messages, without the markers of new gaps.
     left: Tokens,
-    /// The size of these markers, until another message is removed or restored.
-    markers: Cell<Option<Tokens>>,
+    /// The runs of removed messages.
+    runs: RemovedRuns,
     due: bool,
     stages: Vec<String>,
     wants: Option<SummaryRange>,
@@ -72,7 +72,7 @@ impl<'a> Draft<'a> {
             structure: OnceCell::new(),
             changes: BTreeMap::new(),
             left: transcript.tokens(),
-            markers: Cell::default(),
+            runs: RemovedRuns::default(),
             due: false,
             stages: Vec::new(),
             wants: None,
@@ -126,7 +126,7 @@ impl<'a> Draft<'a> {
 
     /// Returns the size of the view with the edits so far, including the markers of new gaps.
     ///
-    /// O(number of edits) after a message was removed or restored.
+    /// O(number of gaps).
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         self.left + self.markers()
@@ -141,24 +141,7 @@ impl<'a> Draft<'a> {
     /// Returns the size of the markers of new gaps.
     pub(crate) fn markers(&self) -> Tokens {
         let weigh = |run| self.counter().message(&self.gap(run).message());
-        let counted = || self.removed_runs().into_iter().map(weigh).sum();
-        let markers = self.markers.get().unwrap_or_else(counted);
-        self.markers.set(Some(markers));
-        markers
-    }
-
-    /// Returns the runs of removed messages, in order.
-    fn removed_runs(&self) -> Vec<Range<usize>> {
-        let removed = self.changes.iter();
-        let removed = removed.filter(|(_, change)| matches!(change, Change::Dropped));
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        for (at, _) in removed {
-            match runs.last_mut() {
-                Some(run) if run.end == *at => run.end += 1,
-                _ => runs.push(*at..*at + 1),
-            }
-        }
-        runs
+        self.runs.markers(weigh)
     }
 
     /// Checks whether the view exceeds its trigger, or did so when an earlier stage asked.
@@ -412,7 +395,7 @@ impl<'a> Draft<'a> {
             return None;
         }
         let mut edits: Vec<(usize, Edit)> = Vec::new();
-        for run in self.removed_runs() {
+        for run in self.runs.iter() {
             let message = self.gap(run.clone()).message();
             let marker = Rendition {
                 tokens: self.counter().message(&message),

@@ -1,6 +1,7 @@
 //! Removes exchanges from a [`Draft`]. A question is only removed together with all its answers.
 
-use std::collections::BTreeSet;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::{Change, Draft};
@@ -11,6 +12,18 @@ use crate::message::Message;
 use crate::plan::Recall;
 use crate::removal_marker::Gap;
 use crate::tokens::Tokens;
+
+/// The runs of removed positions.
+#[derive(Debug, Default)]
+pub(super) struct RemovedRuns(BTreeMap<usize, Run>);
+
+/// A run; its key in the map is its beginning.
+#[derive(Debug)]
+struct Run {
+    end: usize,
+    /// The size of the marker that replaces the run, computed on first use.
+    marker: OnceCell<Tokens>,
+}
 
 impl Draft<'_> {
     /// Removes an exchange, and for a question also everything that answers it.
@@ -79,9 +92,9 @@ impl Draft<'_> {
                 (self.changes.remove(&at), self.items().get(at))
             {
                 self.left += item.tokens;
+                self.runs.remove(at);
             }
         }
-        self.markers.take();
     }
 
     fn entries(
@@ -208,10 +221,10 @@ impl Draft<'_> {
             if let Some((_, weight)) = self.current(at) {
                 freed += weight;
                 self.changes.insert(at, Change::Dropped);
+                self.runs.insert(at);
             }
         }
         self.left = self.left.minus(freed);
-        self.markers.take();
         for index in exchanges {
             for next_to in [index.checked_sub(1), index.checked_add(1)] {
                 self.absorb_gap(next_to);
@@ -231,6 +244,7 @@ impl Draft<'_> {
         let is_pinned = self.items().get(at).is_some_and(|item| item.pin.is_some());
         if let (false, Some((_, weight))) = (is_pinned, self.current(at)) {
             self.changes.insert(at, Change::Dropped);
+            self.runs.insert(at);
             self.left = self.left.minus(weight);
         }
     }
@@ -289,5 +303,54 @@ pub(super) fn gap(item: &Item, offered: Recall) -> Gap {
     Gap {
         messages,
         recall: recall.filter(|_| offered == Recall::Offered),
+    }
+}
+
+impl RemovedRuns {
+    /// Adds a position.
+    pub(super) fn insert(&mut self, at: usize) {
+        let start = match self.before(at) {
+            Some(run) if run.end > at => return,
+            Some(run) if run.end == at => run.start,
+            _ => at,
+        };
+        let next = self.0.remove(&(at + 1));
+        self.put(start..next.map_or(at + 1, |next| next.end));
+    }
+
+    /// Removes a position.
+    pub(super) fn remove(&mut self, at: usize) {
+        if let Some(run) = self.before(at).filter(|run| run.end > at) {
+            self.0.remove(&run.start);
+            self.put(run.start..at);
+            self.put(at + 1..run.end);
+        }
+    }
+
+    /// Returns the runs in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = Range<usize>> {
+        self.0.iter().map(|(start, run)| *start..run.end)
+    }
+
+    /// Returns the size of all markers. Only the markers of changed runs are counted again.
+    pub(super) fn markers(&self, weigh: impl Fn(Range<usize>) -> Tokens) -> Tokens {
+        let runs = self.0.iter();
+        let marker =
+            |(start, run): (&usize, &Run)| *run.marker.get_or_init(|| weigh(*start..run.end));
+        runs.map(marker).sum()
+    }
+
+    /// Returns the last run that begins at or before a position.
+    fn before(&self, at: usize) -> Option<Range<usize>> {
+        let (start, run) = self.0.range(..=at).next_back()?;
+        Some(*start..run.end)
+    }
+
+    fn put(&mut self, run: Range<usize>) {
+        if !run.is_empty() {
+            let marker = OnceCell::new();
+            let end = run.end;
+            self.0.insert(run.start, Run { end, marker });
+        }
     }
 }
