@@ -101,6 +101,13 @@ impl Root {
                     // Writing to a String cannot fail.
                     let _ = write!(text, "; did you mean `{}`?", self.shown(&near));
                 }
+                // Small models name several files at once, and then again.
+                let first = given.split(',').next().filter(|first| *first != given);
+                let is_there =
+                    |first: &&str| self.resolve(first.trim()).is_ok_and(|path| path.exists());
+                if let Some(first) = first.filter(is_there) {
+                    let _ = write!(text, "; name one in each call, first `{}`", first.trim());
+                }
                 Err(ToolError(text))
             }
             Err(error) => Err(ToolError(format!("`{given}`: {error}"))),
@@ -259,6 +266,11 @@ mod tests {
         assert_eq!(
             text, "there is no `src/zzzzzzzz`",
             "no tool is named: it may not be there"
+        );
+        let text = root.existing("src/main.rs, src/lib.rs").unwrap_err().0;
+        assert!(
+            text.ends_with("; name one in each call, first `src/main.rs`"),
+            "{text}"
         );
     }
 

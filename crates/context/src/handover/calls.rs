@@ -43,6 +43,8 @@ pub(crate) struct TranscriptCall {
     pub(crate) is_reader: bool,
     /// The builds, checks and tests that a command runs.
     pub(crate) tests: Vec<TestRun>,
+    /// Whether the tests have passed if the command has not failed: no other program's status stands for theirs.
+    pub(crate) tells: bool,
     /// The folder in which the command of the signature runs. Empty if it is not known.
     pub(crate) folder: String,
     /// The files that the call concerns, with its action on each of them.

@@ -37,6 +37,8 @@ pub(crate) struct Outcome {
     pub(crate) is_failed: bool,
     /// The line that says why the call failed, or a short form of its output, or nothing.
     pub(crate) line: String,
+    /// Whether the output says that tests have passed.
+    pub(crate) passes: bool,
 }
 
 /// Returns `true` if a result says that the command goes on, or was ended before its end.
@@ -58,7 +60,19 @@ pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outc
         true => error_line(call, output),
         false => short_form(call, output),
     };
-    Outcome { is_failed, line }
+    let passes = !is_failed && says_success(output);
+    Outcome {
+        is_failed,
+        line,
+        passes,
+    }
+}
+
+/// Returns `true` if the last lines of an output say that tests have passed, and none that one has failed.
+fn says_success(text: &str) -> bool {
+    let ends = || text.lines().rev().take(SUMMARY_LINES);
+    ends().any(|line| any_in("passed", line))
+        && !ends().any(|line| any_in("test_failures", line) || counts_failures(line))
 }
 
 fn is_failure(call: &TranscriptCall, text: &str, output: &str) -> bool {

@@ -56,7 +56,7 @@ const WORDS: u64 = 75;
 /// The number of names of a line if there are further lines.
 const SOME: usize = 6;
 
-const PASSES: [Pass; 12] = [
+const PASSES: [Pass; 13] = [
     Pass(TYPED, WORDS, 120, 0),
     Pass(&[Kind::State], 10, 60, 0),
     Pass(&[Kind::Rule], 10, 0, 0),
@@ -65,6 +65,7 @@ const PASSES: [Pass; 12] = [
     Pass(&[Kind::OtherFile], 8, 40, 0),
     Pass(FILES, 25, 0, SOME),
     Pass(TYPED, 100, 0, 0),
+    Pass(&[Kind::State], 100, 0, 0),
     Pass(&[Kind::Pasted], 50, 0, 0),
     Pass(WORK, 100, 0, SOME),
     Pass(WORK, 100, 0, usize::MAX),

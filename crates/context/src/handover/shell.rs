@@ -47,6 +47,8 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
         folder: in_folder(folder, to.trim().trim_matches(['"', '\''])),
         is_command: true,
         is_reader: true,
+        // A background command ends before its tests.
+        tells: !command.trim_end().ends_with('&'),
         ..TranscriptCall::default()
     };
     let mut stages = stages(&with_code(&command));
@@ -64,6 +66,8 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
             ("cd" | "pushd", to) => current = in_folder(&stage.folder, to),
             _ => {}
         }
+        let is_shown = stage.link == '|' && stage.is_listed("shows_all");
+        call.tells &= call.tests.is_empty() || is_shown || matches!(stage.link, '&' | '>');
         if !matches!(stage.link, '|' | '!' | '>') {
             let reads = acts.is_empty() && stage.is_listed("readers");
             let is_aside = stage.words.is_empty() || stage.is_listed("aside_programs");

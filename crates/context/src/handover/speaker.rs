@@ -122,6 +122,8 @@ static TAGS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
 });
 const ENDLESS: &str = "+";
 const TYPED: char = '=';
+/// The beginning of the lines around a block of code.
+const FENCE: &str = "```";
 
 /// Splits the name of an element from the text behind it.
 fn name(text: &str) -> Option<(&str, &str)> {
@@ -153,7 +155,7 @@ fn host_element<'t>(before: &str, text: &'t str) -> Option<(&'static str, &'t st
         Some((_, behind)) if is_plain => is_line(inner) || behind.is_empty() || is_line(behind),
         Some(_) => begins_line || is_line(inner),
         None if tag != ENDLESS => is_first && !is_plain && !inner.starts_with(' '),
-        None => true,
+        None => begins_line,
     };
     is_hosts.then_some((tag, name, inner))
 }
@@ -165,6 +167,13 @@ fn first_element(text: &str) -> Option<(&str, &str, &str)> {
     starts.find_map(|(at, _)| {
         let (before, element) = text.split_at(at);
         let (tag, name, inner) = host_element(before, element)?;
+        // A person quotes it in a block of code.
+        let fences = before
+            .lines()
+            .filter(|line| line.trim_start().starts_with(FENCE));
+        if fences.count() % 2 == 1 && inner.contains(FENCE) {
+            return None;
+        }
         Some((before, name, if tag == ENDLESS { "" } else { inner }))
     })
 }

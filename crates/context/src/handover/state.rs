@@ -10,6 +10,8 @@ use super::words::{self, is_in};
 const TODO_MAX: usize = 160;
 /// The maximum number of open entries of a todo list.
 const TODOS_MAX: usize = 40;
+/// The maximum number of failures that are not settled.
+const FAILED_MAX: usize = 16;
 /// The maximum length of a question, in bytes.
 const LINE_MAX: usize = 400;
 
@@ -57,8 +59,8 @@ fn includes(name: &str, other: &str) -> bool {
 pub(crate) struct WorkState {
     /// The numbers and texts of the open entries of the todo list.
     todos: Vec<(String, String)>,
-    /// The last failed build or test that no success followed, and the line that says why.
-    pub(crate) failed: Option<(TranscriptCall, String)>,
+    /// The failed builds and tests that no success followed, and the lines that say why.
+    failed: Vec<(TranscriptCall, String)>,
     pub(crate) question: Option<String>,
 }
 
@@ -102,40 +104,47 @@ impl WorkState {
     /// Records a successful command. It settles the failure of tests that it covers: `pytest` settles
     /// `pytest tests/test_crane.py`.
     pub(crate) fn succeed(&mut self, call: &TranscriptCall) {
-        let _settled = self.failed.take_if(|(failed, _)| {
-            let covers = |other: &mut TestRun| !call.tests.iter().any(|test| test.covers(other));
-            failed.tests.retain_mut(covers);
-            failed.tests.is_empty()
+        self.failed.retain_mut(|(failed, _)| {
+            let is_open = |other: &TestRun| !call.tests.iter().any(|test| test.covers(other));
+            failed.tests.retain(is_open);
+            !failed.tests.is_empty()
         });
+    }
+
+    /// Records a failed command. The failures of tests that it covers are those of this run.
+    pub(crate) fn fail(&mut self, call: TranscriptCall, line: String) {
+        self.succeed(&call);
+        self.failed.push((call, line));
+        let extra = self.failed.len().saturating_sub(FAILED_MAX);
+        self.failed.drain(..extra);
     }
 
     /// Returns the lines of the state, the most important first.
     pub(crate) fn items(&self) -> impl Iterator<Item = String> {
-        let failed = self.failed.iter().map(|(call, line)| {
+        let failed = self.failed.last().map(|(call, line)| {
             let place = format!("cd {} && ", call.folder);
             let place = if call.folder.is_empty() { "" } else { &place };
             format!("{FAILED}{place}{}{FAILED_ARROW}{line}", call.signature)
         });
         let question = self.question.iter();
         let question = question.map(|text| format!("{QUESTION}{}", one_line(text, LINE_MAX)));
-        let todos = self.todos.iter().map(|(id, text)| format!("#{id} {text}"));
-        let todos = todos.collect::<Vec<_>>().join("; ");
-        let todos = (!todos.is_empty()).then(|| format!("{TODO}{todos}"));
-        failed.chain(question).chain(todos)
+        let todos = self.todos.iter();
+        let todos = todos.map(|(id, text)| format!("{TODO}#{id} {text}"));
+        failed.into_iter().chain(question).chain(todos)
     }
 
     /// Restores a line that [`WorkState::items`] wrote.
     pub(crate) fn carry(&mut self, line: &str) {
         if let Some(failure) = line.strip_prefix(FAILED) {
             let (signature, line) = failure.split_once(FAILED_ARROW).unwrap_or((failure, ""));
-            self.failed = Some((TranscriptCall::new("", signature), line.to_owned()));
+            self.fail(TranscriptCall::new("", signature), line.to_owned());
         } else if let Some(question) = line.strip_prefix(QUESTION) {
             self.question = Some(question.to_owned());
         } else if let Some(todos) = line.strip_prefix(TODO) {
             let todos = todos.trim_start_matches('#').split("; #");
             let todos = todos.filter_map(|todo| todo.split_once(' '));
             let todos = todos.map(|(id, text)| (id.to_owned(), text.to_owned()));
-            self.todos = todos.collect();
+            self.todos.extend(todos);
         }
     }
 }

@@ -163,8 +163,8 @@ impl<'t> WorkReader<'t> {
         if !call.tests.is_empty() && !has_not_run {
             self.tested = at;
             if is_failed {
-                self.state.failed = Some((call, outcome.line));
-            } else {
+                self.state.fail(call, outcome.line);
+            } else if call.tells || outcome.passes {
                 self.state.succeed(&call);
             }
         }
@@ -211,6 +211,8 @@ impl<'t> WorkReader<'t> {
 
     /// Restores the items of an earlier handover.
     fn handover(&mut self, n: usize, items: &'t [(Kind, String)]) {
+        // It stands for all before it.
+        self.state = WorkState::default();
         for (at, (kind, text)) in items.iter().enumerate() {
             let order = (n, at + 1);
             match kind {
