@@ -29,7 +29,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
         let id = patient.left(at).and_then(|unit| result(protocol, unit));
         let id = id.flatten().unwrap_or_default();
         let is_known = || calls.iter().any(|call| call.id.as_ref() == Some(&id));
-        if has_stored && !id.is_empty() && !is_known() {
+        if has_stored && accepts(patient.target, &id) && !is_known() {
             continue;
         }
         let named = match id.as_str() {

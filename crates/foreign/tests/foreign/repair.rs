@@ -101,6 +101,11 @@ fn results_of_stored_calls_stay() {
         ),
         (json!({"model": "m", "input": [user("q"), too_long]}), 1),
         (
+            json!({"model": "m", "input": [user("q"), named, {
+                "type": "function_call_output", "call_id": "c".repeat(65), "output": "r"}]}),
+            2,
+        ),
+        (
             json!({"model": "m", "previous_response_id": null, "input": [user("q"), result]}),
             1,
         ),

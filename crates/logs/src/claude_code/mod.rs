@@ -223,8 +223,7 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
     };
     let attached_as = |key: &str| attachment.get(key).unwrap_or(&Value::Null);
     let is_of_host = is_of_host(&entry.value("isMeta")?, &entry.value("origin")?)
-        || is_of_host(attached_as("isMeta"), attached_as("origin"))
-        || entry.raw("isCompactSummary") == Some("true");
+        || is_of_host(attached_as("isMeta"), attached_as("origin"));
     if !is_answer && is_of_host {
         content.iter_mut().for_each(blocks::mark_as_host);
     }

@@ -80,6 +80,8 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
         // Neither an item without a type nor one that only the client sends can be sent back.
         "" | "item_reference" => Vec::new(),
         kind if items::is_clients(kind) => Vec::new(),
+        // Such a block belongs into the content of a message.
+        kind if items::is_content(kind) => part_text(item).map(Part::text).into_iter().collect(),
         _ => vec![Part::Opaque(items::opaque(raw))],
     }
 }
@@ -176,6 +178,11 @@ mod tests {
             let item = json!({ "type": kind, "id": "rs_1" });
             assert_eq!(output_parts(&item, &item.to_string()), [], "{kind}");
         }
+        let item = json!({ "type": "output_text", "text": "Hello", "content": [] });
+        assert_eq!(
+            output_parts(&item, &item.to_string()),
+            [Part::text("Hello")]
+        );
         let item = json!({ "type": "web_search_call", "id": "ws_1" });
         assert_eq!(output_parts(&item, &item.to_string()).len(), 1);
     }
