@@ -92,7 +92,7 @@ impl Treatment {
             let (policy, limits) = filter::within(strategy, local);
             self.body.cut(&self.view, &policy, &limits)
         };
-        let mut cut_log = cut(strategy.clone(), local);
+        let mut cut_log = cut(strategy, local);
         if matches!(cut_log, Err(CutError::CannotFit(_))) && self.diagnosis.overhead > 0 {
             // The estimate may be wrong, and a larger copy is better than none.
             self.diagnosis.overhead = 0;
