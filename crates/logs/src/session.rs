@@ -157,7 +157,7 @@ impl SessionLog {
     }
 
     /// Estimates the tokens of each request that the log does not contain: the prompt and the tools of the agent. They
-    /// are the least that a request has beside its messages, and at most [`MAX_PROMPT`]: the beginning of the log may
+    /// are the least that a request has beside its messages, and at most 40,000: the beginning of the log may
     /// be missing.
     #[must_use]
     pub fn overhead_tokens(&self) -> u64 {
