@@ -77,9 +77,9 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
         }
         "reasoning" => vec![Part::Thinking(items::thinking(item, raw))],
         "function_call" | "custom_tool_call" => vec![Part::ToolCall(tool_call(item))],
-        // Neither an item without a type nor one that only the client sends can be sent back.
-        "" | "item_reference" => Vec::new(),
-        kind if items::is_clients(kind) => Vec::new(),
+        // Neither an item without a type nor one that only the client sends can be sent back. Other outputs may be
+        // those of a tool that the server runs.
+        "" | "item_reference" | "function_call_output" | "custom_tool_call_output" => Vec::new(),
         // Such a block belongs into the content of a message.
         kind if items::is_content(kind) => part_text(item).map(Part::text).into_iter().collect(),
         _ => vec![Part::Opaque(items::opaque(raw))],
@@ -171,7 +171,7 @@ mod tests {
     fn an_item_that_only_a_client_sends_is_not_sent_back() {
         for kind in [
             "function_call_output",
-            "compaction_trigger",
+            "custom_tool_call_output",
             "item_reference",
             "",
         ] {
