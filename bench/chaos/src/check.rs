@@ -42,7 +42,7 @@ struct Read {
     /// How often each call began, and its results.
     began: BTreeMap<String, u64>,
     results: BTreeMap<String, Vec<String>>,
-    /// Plans, each of which changes the messages of the next request.
+    /// The number of plans. Each changes the messages of the next request.
     plans: usize,
     ends: Vec<String>,
 }

@@ -86,20 +86,17 @@ impl Treatment {
         strategy: ContextStrategy,
         budget: u64,
     ) -> Result<(), CliError> {
-        let own = budget.saturating_sub(self.overhead());
-        let local = Tokens(scaled(own, self.counted(), self.used - self.overhead()));
-        let cut = |strategy, local| {
-            let (policy, limits) = filter::within(strategy, local);
-            self.body.cut(&self.view, &policy, &limits)
+        let cut = |this: &Self| {
+            let (policy, limits) = filter::within(strategy, this.local(budget));
+            this.body.cut(&this.view, &policy, &limits)
         };
-        let mut cut_log = cut(strategy, local);
-        if matches!(cut_log, Err(CutError::CannotFit(_))) && self.diagnosis.overhead > 0 {
+        let mut compacted = cut(self);
+        if matches!(compacted, Err(CutError::CannotFit(_))) && self.diagnosis.overhead > 0 {
             // The estimate may be wrong, and a larger copy is better than none.
             self.diagnosis.overhead = 0;
-            let local = Tokens(scaled(budget, self.counted(), self.used));
-            cut_log = cut(strategy, local);
+            compacted = cut(self);
         }
-        self.cut = cut_log.map_err(|error| match error {
+        self.cut = compacted.map_err(|error| match error {
             CutError::CannotFit(error) => CliError::cannot_fit(CannotFit {
                 minimum: self.providers(error.minimum),
                 overhead: self.providers(error.overhead),
@@ -113,6 +110,12 @@ impl Treatment {
     /// Returns the tokens of each request that are not in the log: at most all but one.
     fn overhead(&self) -> u64 {
         self.diagnosis.overhead.min(self.used.saturating_sub(1))
+    }
+
+    /// Returns a budget for the messages, in local tokens, from one in those of the provider.
+    fn local(&self, budget: u64) -> Tokens {
+        let own = budget.saturating_sub(self.overhead());
+        Tokens(scaled(own, self.counted(), self.used - self.overhead()))
     }
 
     /// Returns local tokens as the provider counts them, rounded up: as a budget, they suffice.
