@@ -63,7 +63,7 @@ const PASSES: [Pass; 13] = [
     Pass(&[Kind::Former], 8, 0, 0),
     Pass(&[Kind::Changed], 8, 40, 0),
     Pass(&[Kind::OtherFile], 8, 40, 0),
-    Pass(FILES, 25, 0, SOME),
+    Pass(FILES, 15, 0, SOME),
     Pass(TYPED, 100, 0, 0),
     Pass(&[Kind::State], 100, 0, 0),
     Pass(&[Kind::Pasted], 50, 0, 0),

@@ -9,20 +9,23 @@ const PIECE_MAX: usize = 600;
 /// Returns the sentences of `text`. Together they are the text: each includes the blanks and line
 /// ends after it.
 ///
-/// A sentence ends at a line end, after `.`, `!` and `?` before whitespace, and after their CJK
-/// forms.
+/// A sentence ends at a line end, after `.`, `!` and `?` between a word and whitespace, and after their
+/// CJK forms.
 pub(crate) fn sentences(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut chars = text.char_indices().peekable();
+    let mut last = ' ';
     while let Some((at, c)) = chars.next() {
         let mut end = at + c.len_utf8();
         let next = chars.peek().map(|(_, next)| *next);
         let stops = match c {
             '\n' | '。' | '！' | '？' => true,
-            '.' | '!' | '?' => next.is_none_or(char::is_whitespace),
+            // `git checkout . now`
+            '.' | '!' | '?' => !last.is_whitespace() && next.is_none_or(char::is_whitespace),
             _ => end - start >= PIECE_MAX && (c == ' ' || end - start >= 2 * PIECE_MAX),
         };
+        last = c;
         if stops {
             while let Some((at, blank)) = chars.next_if(|(_, next)| next.is_whitespace()) {
                 end = at + blank.len_utf8();

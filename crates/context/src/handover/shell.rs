@@ -181,7 +181,7 @@ impl Stage {
     /// Returns a build, a check or a test: it is known by the program, or by one of the words behind it that
     /// is no file.
     fn test(&self) -> Option<TestRun> {
-        let words = self.words.iter().map(String::as_str);
+        let words = self.words.iter().map(|word| word.trim_end_matches(":fix"));
         let words: Vec<&str> = words.filter(|word| !is_in("plain_options", word)).collect();
         let names = words.iter().enumerate();
         let mut names = names.filter(|(_, word)| !word.starts_with('-'));
