@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::files::{FileAct, NamedFiles};
+use super::files::FileAct;
 use super::sentences::one_line;
 use super::shell;
 use super::state::TestRun;
@@ -78,7 +78,7 @@ impl TranscriptCall {
         let path = text(value, "paths").filter(|path| !path.contains('\n'));
         let files = match path {
             Some(path) if [READ, WRITTEN, EDITED, REMOVED].contains(&does) => {
-                vec![act_on(does, path)]
+                vec![FileAct::new(does, vec![path_of(path)])]
             }
             _ if value.is_null() => patched(arguments),
             _ => {
@@ -87,7 +87,7 @@ impl TranscriptCall {
                 texts.flat_map(patched).collect()
             }
         };
-        let is_read = |act: &FileAct| matches!(act, FileAct::Use(READ, _));
+        let is_read = |act: &FileAct| act.act == READ;
         let reads = !files.is_empty() && files.iter().all(is_read);
         Self {
             signature: match path.filter(|_| !files.is_empty()) {
@@ -148,28 +148,24 @@ pub(crate) fn patched(text: &str) -> Vec<FileAct> {
     for line in lines.take(FILES_MAX) {
         let mut forms = list("patches").filter_map(|row| row.split_once('|'));
         let named = forms.find_map(|(start, act)| Some((act, line.strip_prefix(start)?)));
-        let Some((mut act, path)) = named else {
+        let Some((act, path)) = named else {
             continue;
         };
-        if act == MOVED {
-            act = WRITTEN;
-            // The old place stands in the line before.
-            if let Some(FileAct::Use(_, old)) = files.pop() {
-                files.push(act_on(REMOVED, &old));
-            }
+        // The old place of a moved file stands in the line before.
+        if act == MOVED
+            && let Some(old) = files.last_mut()
+        {
+            old.act = REMOVED;
         }
-        files.push(act_on(act, path));
+        let act = if act == MOVED { WRITTEN } else { act };
+        files.push(FileAct::new(act, vec![path_of(path)]));
     }
     files
 }
 
-/// Returns an action on one file.
-pub(crate) fn act_on(act: Act, path: &str) -> FileAct {
-    let path = one_line(path, SIGNATURE_MAX);
-    match act {
-        REMOVED => FileAct::End(act, NamedFiles::one(path)),
-        act => FileAct::Use(act, path),
-    }
+/// Returns a path as it is told.
+fn path_of(path: &str) -> String {
+    one_line(path, SIGNATURE_MAX)
 }
 
 /// Returns the name of a call and its arguments that are no content, as one line.

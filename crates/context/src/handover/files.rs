@@ -12,29 +12,21 @@ const UNTESTED: &str = "not tested";
 
 /// An action of a call on files.
 #[derive(Debug)]
-pub(crate) enum FileAct {
-    /// The file is read, written or edited.
-    Use(Act, String),
-    /// The files are, or may be, removed, or their changes may be undone.
-    End(Act, NamedFiles),
-}
-
-/// The files that the words of a command name.
-#[derive(Debug, Default)]
-pub(crate) struct NamedFiles {
-    /// Paths, patterns, and other words.
+pub(crate) struct FileAct {
+    pub(crate) act: Act,
+    /// Their paths; of an end, also patterns and other words that may name them.
     pub(crate) paths: Vec<String>,
-    /// If the paths are those of no file, whether all files of the folder are meant.
-    pub(crate) or_all: bool,
-    pub(crate) folder: String,
+    /// If the paths are those of no file, the folder of which all files are meant.
+    pub(crate) or_all_of: Option<String>,
 }
 
-impl NamedFiles {
-    pub(crate) fn one(path: String) -> Self {
-        let paths = vec![path];
+impl FileAct {
+    pub(crate) fn new(act: Act, paths: Vec<String>) -> Self {
+        let or_all_of = None;
         Self {
+            act,
             paths,
-            ..Self::default()
+            or_all_of,
         }
     }
 }
@@ -112,7 +104,7 @@ impl<'t> FileList<'t> {
 
     /// Records that the files that are named are, or may be, removed, or their changes undone. It is only
     /// certain of the same path and of those below it, not of one that may be in another folder.
-    pub(crate) fn end(&mut self, act: Act, named: &NamedFiles, at: Order) {
+    pub(crate) fn end(&mut self, act: Act, named: &FileAct, at: Order) {
         let paths = named.paths.iter().map(|path| path_parts(path));
         let paths: Vec<Vec<&str>> = paths.collect();
         let is_named = |file: &FileRecord<'_>| {
@@ -120,24 +112,28 @@ impl<'t> FileList<'t> {
             paths.iter().any(|of| may_be(&path, of))
         };
         let names_some = self.all.iter().any(is_named);
-        let folder = path_parts(&named.folder);
+        let folder = named.or_all_of.as_deref().map(path_parts);
+        let folder = folder.filter(|_| !names_some);
+        let is_in_folder = |file: &FileRecord<'_>| {
+            let folder = folder.as_ref();
+            folder.is_some_and(|folder| may_be(&path_parts(&file.path), folder))
+        };
         for file in &mut self.all {
-            let is_meant = match names_some {
-                true => is_named(file),
-                false => named.or_all && may_be(&path_parts(&file.path), &folder),
-            };
-            let paths = named.paths.iter();
-            let mut rests = paths.filter_map(|path| file.path.strip_prefix(path));
+            let mut rests = named
+                .paths
+                .iter()
+                .filter_map(|path| file.path.strip_prefix(path));
             let is_same = rests.any(|rest| rest.is_empty() || rest.starts_with('/'));
-            if is_meant {
+            if is_named(file) || is_in_folder(file) {
                 let is_certain = act != REMOVED || is_same;
                 file.end(if is_certain { act } else { PERHAPS_REMOVED }, at);
             }
         }
-        let new = named.paths.first().filter(|_| act == REMOVED);
-        let new = new.filter(|_| !names_some);
-        if let Some(file) = new.and_then(|path| self.file(path, at)) {
-            file.ending = REMOVED;
+        let new = named.paths.iter().filter(|_| act == REMOVED && !names_some);
+        for path in new {
+            if let Some(file) = self.file(path, at) {
+                file.ending = REMOVED;
+            }
         }
     }
 

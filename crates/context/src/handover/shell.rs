@@ -5,9 +5,9 @@
 //! program of the command. Any other program or code that removes files may have removed those that its words name.
 
 use super::calls::{
-    Act, EDITED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, act_on, patched,
+    Act, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
 };
-use super::files::{FileAct, NamedFiles};
+use super::files::FileAct;
 use super::names::has_extension;
 use super::sentences::one_line;
 use super::state::TestRun;
@@ -22,6 +22,10 @@ const NAMES_MAX: usize = 200;
 /// The signs of a variable or a command in a word, and with them those of a pattern.
 const VARIABLE: [char; 2] = ['$', '`'];
 const SIGNS: [char; 8] = ['$', '`', '*', '?', '[', '{', '&', '='];
+
+/// A last argument that is written, unless it is a folder; and the prefix of an action that may mean all files.
+const COPIED: &str = "copied";
+const ALL: &str = "all ";
 
 /// One program with its arguments, without quotes.
 struct Stage {
@@ -86,55 +90,51 @@ impl Stage {
     /// program.
     fn acts(&mut self, folder: &str, is_plain: bool) -> Vec<FileAct> {
         let all = std::mem::take(&mut self.words);
-        let run = all
-            .iter()
-            .rposition(|word| is_in("runners", word))
-            .map(|at| at + 1);
         self.clean(&all, folder);
-        let all: Vec<&str> = all.iter().map(String::as_str).collect();
-        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
-        let begins = |words: &[&str]| {
-            let mut rows = list("effects").filter_map(|row| row.split_once('|'));
-            rows.find(|(form, _)| is_form(form, words))
-        };
-        let Some((form, effect)) = begins(&words) else {
+        let Some((form, act, last_act)) = effect(&self.words) else {
             // `sudo -u crane rm x`
-            let mut tails = (run.unwrap_or(all.len())..all.len()).filter_map(|at| all.get(at..));
-            let may_remove = tails.any(|tail| begins(tail).is_some_and(|(_, does)| ends(does)));
-            let act = may_remove.then(|| self.end(PERHAPS_REMOVED, &all, false));
-            return act.into_iter().collect();
+            let runner = all.iter().rposition(|word| is_in("runners", word));
+            let run = runner.and_then(|at| all.get(at + 1..)).unwrap_or_default();
+            let mut run = (0..run.len()).filter_map(|at| effect(run.get(at..)?));
+            let may_remove = run.any(|(_, act, _)| !act.is_empty());
+            return Vec::from_iter(may_remove.then(|| self.end(PERHAPS_REMOVED, &all, false)));
         };
-        let is_name = |word: &&str| !word.starts_with('-');
-        let names = form.split(' ').filter(is_name).count();
-        let asks = |word: &&str| !is_name(word) && !is_in("removal_options", word);
-        let asks = words.iter().any(asks);
-        let paths = words.iter().copied().filter(is_name).skip(names);
-        let paths: Vec<&str> = paths.collect();
-        let is_clear = is_plain && !asks && !paths.iter().any(|word| word.contains(SIGNS));
-        let act_on = |act: Act, word: &str| act_on(act, &in_folder(&self.folder, word));
-        let last = paths.last().copied().unwrap_or_default();
-        let is_file = !last.contains(SIGNS) && !last.starts_with("/dev/") && !last.is_empty();
-        let (removed, written) = match effect {
-            "removed" => (paths.as_slice(), None),
-            "moved" if asks || paths.len() < 2 => (paths.as_slice(), None),
-            "moved" => (
-                paths.get(..paths.len() - 1).unwrap_or_default(),
-                Some(WRITTEN),
-            ),
-            "copied" | WRITTEN => (&[][..], Some(WRITTEN)),
-            EDITED => (&[][..], Some(EDITED)),
-            _ => (&[][..], None),
+        let is_option = |word: &&String| word.starts_with('-');
+        let mut options = self.words.iter().filter(is_option);
+        let asks = act == REMOVED && options.any(|word| !is_in("removal_options", word));
+        let of_form = form
+            .split(' ')
+            .filter(|word| !word.starts_with('-'))
+            .count();
+        let names = self.words.iter().filter(|word| !is_option(word));
+        let mut names: Vec<&String> = names.skip(of_form).collect();
+        let is_clear = is_plain && !asks && !names.iter().any(|name| name.contains(SIGNS));
+        let has_last = !last_act.is_empty() && !asks && names.len() > usize::from(act == REMOVED);
+        let last = has_last.then(|| names.pop()).flatten();
+        let path = |name: &String| in_folder(&self.folder, name);
+        let mut acts = Vec::from_iter(match act {
+            "" => None,
+            REMOVED if is_clear => Some(FileAct::new(act, names.into_iter().map(path).collect())),
+            REMOVED => Some(self.end(PERHAPS_REMOVED, &names, false)),
+            _ => Some(self.end(
+                act.trim_start_matches(ALL),
+                &self.words,
+                act.starts_with(ALL),
+            )),
+        });
+        let is_file = |name: &&String| {
+            let may_be_folder = last_act == COPIED && !has_extension(name);
+            !may_be_folder && !name.contains(SIGNS) && !name.starts_with("/dev/")
         };
-        let mut acts = Vec::new();
-        if let Some(at) = effect.find("perhaps") {
-            acts.push(self.end(effect.get(at..).unwrap_or_default(), &words, at > 0));
-        } else if ends(effect) && !is_clear {
-            acts.push(self.end(PERHAPS_REMOVED, removed, false));
+        let act = if last_act == COPIED {
+            WRITTEN
         } else {
-            acts.extend(removed.iter().map(|word| act_on(REMOVED, word)));
-        }
-        let is_file = is_file && (matches!(effect, WRITTEN | EDITED) || has_extension(last));
-        acts.extend(written.filter(|_| is_file).map(|act| act_on(act, last)));
+            last_act
+        };
+        acts.extend(
+            last.filter(is_file)
+                .map(|name| FileAct::new(act, vec![path(name)])),
+        );
         acts
     }
 
@@ -172,10 +172,9 @@ impl Stage {
     }
 
     /// Returns an action on the files that words name.
-    fn end(&self, act: Act, words: &[&str], or_all: bool) -> FileAct {
-        let mut named = named_files(&self.folder, &self.folder, words);
-        named.or_all |= or_all;
-        FileAct::End(act, named)
+    fn end(&self, act: Act, words: &[impl AsRef<str>], or_all: bool) -> FileAct {
+        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+        named_files(act, &words, or_all, [&self.folder, &self.folder])
     }
 
     /// Returns a build, a check or a test: it is known by the program, or by one of the words behind it that
@@ -207,17 +206,19 @@ impl Stage {
     }
 }
 
-/// Checks whether a program with an effect may remove files, or undo changes.
-fn ends(effect: &str) -> bool {
-    matches!(effect, "removed" | "moved") || effect.contains("perhaps")
-}
-
-/// Checks whether a command begins with the program of a form and contains its other words.
-fn is_form(form: &str, command: &[&str]) -> bool {
-    let mut parts = form.split(' ');
-    let (program, words) = command.split_first().unwrap_or((&"", &[]));
-    let is_program = |part: &str| part.eq_ignore_ascii_case(name(program));
-    parts.next().is_some_and(is_program) && parts.all(|part| words.contains(&part))
+/// Returns the form with which a command begins, and what the program does to its files and to the last one: it
+/// has the program of the form and contains its other words.
+fn effect(command: &[String]) -> Option<(&'static str, Act, Act)> {
+    let (program, words) = command.split_first()?;
+    let rows = list("effects").filter_map(|row| row.split_once('|'));
+    let (form, acts) = rows.into_iter().find(|(form, _)| {
+        let mut parts = form.split(' ');
+        let is_program = |part: &str| part.eq_ignore_ascii_case(name(program));
+        parts.next().is_some_and(is_program)
+            && parts.all(|part| words.iter().any(|word| word == part))
+    })?;
+    let (act, last) = acts.split_once('|')?;
+    Some((form, act, last))
 }
 
 /// Returns the name of a program without its folder.
@@ -244,13 +245,12 @@ fn removal_by_text(stages: &[Stage], folder: &str) -> Option<FileAct> {
     let is_removal = |name: &&str| is_in("removing_words", &name.to_lowercase());
     let code = text.to_lowercase();
     let removes = names.iter().any(is_removal) || any_in("removing_code", &code);
-    let mut named = named_files("", folder, &names);
-    named.or_all = true;
-    removes.then_some(FileAct::End(PERHAPS_REMOVED, named))
+    removes.then(|| named_files(PERHAPS_REMOVED, &names, true, ["", folder]))
 }
 
-/// Returns the files that words may name, relative to `base`; all files of `folder` if they come from elsewhere.
-fn named_files(base: &str, folder: &str, words: &[&str]) -> NamedFiles {
+/// Returns an action on the files that words may name, relative to `base`; on all files of `folder` if they come
+/// from elsewhere.
+fn named_files(act: Act, words: &[&str], or_all: bool, [base, folder]: [&str; 2]) -> FileAct {
     let is_told = |c: char| c.is_alphanumeric() || "*./~".contains(c);
     let names = words.iter().filter(|word| word.contains(is_told));
     let mut names: Vec<&&str> = names.take(NAMES_MAX).collect();
@@ -260,10 +260,10 @@ fn named_files(base: &str, folder: &str, words: &[&str]) -> NamedFiles {
     let is_unknown = |word: &&str| word.contains(VARIABLE) || is_in("unknown_files", word);
     let are_known = (1..NAMES_MAX).contains(&names.len()) && !words.iter().any(is_unknown);
     let names = names.into_iter().filter(|_| are_known);
-    NamedFiles {
-        paths: names.map(|name| in_folder(base, name)).collect(),
-        or_all: !are_known,
-        folder: folder.to_owned(),
+    let paths = names.map(|name| in_folder(base, name)).collect();
+    FileAct {
+        or_all_of: (or_all || !are_known).then(|| folder.to_owned()),
+        ..FileAct::new(act, paths)
     }
 }
 

@@ -37,7 +37,10 @@ fn sentences_cover_the_text() {
             &["See a.rs. ", "Then b!  ", "Done"],
         ),
         ("a\n\n  b\n", &["a\n\n  ", "b\n"]),
-        ("Run git checkout . first. ok", &["Run git checkout . first. ", "ok"]),
+        (
+            "Run git checkout . first. ok",
+            &["Run git checkout . first. ", "ok"],
+        ),
         ("不要。必须！", &["不要。", "必须！"]),
     ] {
         assert_eq!(sentences(text), cuts);

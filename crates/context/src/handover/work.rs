@@ -2,9 +2,9 @@
 
 use foldhash::HashMap;
 
-use super::calls::{PERHAPS_REMOVED, READ, REMOVED, TranscriptCall};
+use super::calls::{EDITED, PERHAPS_REMOVED, READ, REMOVED, TranscriptCall, WRITTEN};
 use super::entries::Text;
-use super::files::{FileAct, FileList};
+use super::files::FileList;
 use super::format::Kind;
 use super::outcome::{bare, has_not_ended, outcome};
 use super::replies;
@@ -176,25 +176,24 @@ impl<'t> WorkReader<'t> {
         // A command may have removed some files before it failed.
         let complains = |line| behind("complaints", line).is_some();
         let is_torn = || call.is_command && (is_failed || result.lines().any(complains));
-        for act in &call.files {
-            match act {
-                FileAct::End(REMOVED, named) if is_torn() => {
-                    self.files.end(PERHAPS_REMOVED, named, at);
-                }
-                FileAct::End(act, named) if call.is_command || !is_failed => {
-                    self.files.end(act, named, at);
-                }
-                FileAct::Use(act, path) if !is_failed => {
-                    let sources: &[&str] = match *act {
+        for file in &call.files {
+            match file.act {
+                REMOVED if is_torn() => self.files.end(PERHAPS_REMOVED, file, at),
+                READ | WRITTEN | EDITED if is_failed => {}
+                READ | WRITTEN | EDITED => {
+                    let sources: &[&str] = match file.act {
                         _ if call.is_command => &[],
                         READ => &[result, arguments],
                         _ => &[arguments],
                     };
-                    self.files.note(act, path, at, sources);
-                    let source = instructions(path).filter(|_| *act == READ);
-                    let rules = source.map(|source| rules_of_file(source, result));
-                    self.rules(rules.unwrap_or_default());
+                    for path in &file.paths {
+                        self.files.note(file.act, path, at, sources);
+                        let source = instructions(path).filter(|_| file.act == READ);
+                        let rules = source.map(|source| rules_of_file(source, result));
+                        self.rules(rules.unwrap_or_default());
+                    }
                 }
+                act if call.is_command || !is_failed => self.files.end(act, file, at),
                 _ => {}
             }
         }
