@@ -1,12 +1,7 @@
 //! Names in texts: identifiers, hashes, paths, file names, and numbers beside a sign.
 
-use super::sentences::clip;
 use super::words::is_in;
 
-/// The length up to which a text is read, in bytes.
-const TEXT_MAX: usize = 16_000;
-/// The length up to which a line is read, in bytes: longer lines are repetitive or not text.
-const LINE_MAX: usize = 4_000;
 /// The minimum and maximum length of a name, in bytes.
 const NAME_MIN: usize = 3;
 const NAME_MAX: usize = 120;
@@ -16,11 +11,11 @@ const HASH_MIN: usize = 7;
 /// Calls `tell` with every name in a text, in order, until it returns `false`: `snake_case`,
 /// `camelCase`, hashes, paths, file names, and numbers beside a sign (`#412`, `port=8431`), but not those
 /// of lines (`a.rs:120`).
-pub fn each_name(text: &str, tell: &mut dyn FnMut(&str) -> bool) {
-    for line in clip(text, TEXT_MAX).lines() {
+pub fn each_name<'t>(text: &'t str, tell: &mut dyn FnMut(&'t str) -> bool) {
+    for line in text.lines() {
         // At the beginning of a line and behind a file, a number is that of a line.
         let (mut sign, mut is_place) = (' ', true);
-        let pieces = clip(line, LINE_MAX).split_inclusive(|c: char| !is_of_run(c));
+        let pieces = line.split_inclusive(|c: char| !is_of_run(c));
         let mut pieces = pieces.peekable();
         while let Some(piece) = pieces.next() {
             let next = pieces.peek().copied().unwrap_or_default();
@@ -38,7 +33,8 @@ pub fn each_name(text: &str, tell: &mut dyn FnMut(&str) -> bool) {
             let is_beside = !sign.is_whitespace() || !piece.ends_with(char::is_whitespace);
             let is_of_line = is_place && !piece.ends_with(',');
             let is_number = is_beside && !is_of_line && run.bytes().all(|b| b.is_ascii_digit());
-            let is_whole = is_number || run.contains('/') || has_extension(run);
+            let is_id = is_hash(run) || is_issue(run);
+            let is_whole = is_number || is_id || run.contains('/') || has_extension(run);
             let mut words = run.split(|c| !is_whole && (c == '.' || c == '-'));
             let is_told = |word: &str| !is_key && is_of_size(word) && (is_number || is_name(word));
             if !words.all(|word| !is_told(word) || tell(word)) {
@@ -62,7 +58,7 @@ fn is_of_size(word: &str) -> bool {
 fn is_name(word: &str) -> bool {
     let is_path = word.bytes().filter(|b| *b == b'/').count() >= 2
         && word.bytes().any(|b| b.is_ascii_alphabetic());
-    is_path || has_extension(word) || is_identifier(word) || is_hash(word)
+    is_path || has_extension(word) || is_identifier(word) || is_hash(word) || is_issue(word)
 }
 
 fn is_identifier(word: &str) -> bool {
@@ -75,9 +71,19 @@ fn is_identifier(word: &str) -> bool {
     is_word && letters >= 2 && (is_snake || bytes.windows(2).any(hump))
 }
 
-/// Returns `true` for the digits of a commit or an id.
+/// Returns `true` for the number of an issue with its project (`QUAY-412`).
+fn is_issue(word: &str) -> bool {
+    let is_of_key = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'-';
+    let has = |is: fn(&u8) -> bool| word.as_bytes().iter().any(is);
+    word.contains('-')
+        && word.bytes().all(is_of_key)
+        && has(u8::is_ascii_uppercase)
+        && has(u8::is_ascii_digit)
+}
+
+/// Returns `true` for the digits of a commit or an id, and for a UUID.
 fn is_hash(word: &str) -> bool {
-    let is_hex = |b: u8| b.is_ascii_digit() || matches!(b, b'a'..=b'f');
+    let is_hex = |b: u8| b.is_ascii_digit() || matches!(b, b'a'..=b'f' | b'-');
     word.len() >= HASH_MIN
         && word.bytes().all(is_hex)
         && word.bytes().any(|b| b.is_ascii_digit())

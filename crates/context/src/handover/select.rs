@@ -12,7 +12,7 @@ use foldhash::HashSet;
 use super::DENSE;
 use super::format::{self, Kind, TRANSCRIPT};
 use super::names::each_name;
-use super::sentences::{is_machine, sentences, words_of};
+use super::sentences::{clip, is_machine, sentences, words_of};
 use super::words::any_in;
 use crate::counter::TokenCounter;
 
@@ -75,8 +75,10 @@ const PASSES: [Pass; 13] = [
 /// The separator between a line and the names in the result of its call, and that behind a file.
 pub(crate) const NAMES: &str = "; names: ";
 pub(crate) const NAMES_OF_FILE: &str = ": ";
-/// The maximum number of texts in which names for a line are searched.
+/// The maximum number of texts in which names for a line are searched, and the length up to which each is
+/// read, in bytes.
 const SOURCES_MAX: usize = 8;
+const SOURCE_MAX: usize = 16_000;
 /// The tokens of the mark of a line.
 pub(crate) const MARK: u64 = 2;
 /// The number of consecutive candidates that do not fit after which no further ones are counted.
@@ -254,7 +256,7 @@ impl<'a> Selection<'a> {
             goes_on
         };
         for source in sources.filter(|_| names > 0) {
-            each_name(source, &mut tell);
+            each_name(clip(source, SOURCE_MAX), &mut tell);
         }
         self.kept.insert((at, piece.n), text);
     }
