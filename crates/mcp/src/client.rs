@@ -4,11 +4,13 @@
 //! Only idempotent calls are repeated.
 
 use std::sync::{Arc, Mutex as Lock};
+use std::time::{Duration, Instant};
 
 use plimsoll_context::nearest;
 use plimsoll_core::{ToolContext, ToolError, ToolOutput};
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 use crate::catalog::{Catalog, RemoteTool};
 use crate::connection::{Connection, Failure};
@@ -46,10 +48,14 @@ impl Client {
         lock(&self.absent).clone()
     }
 
-    /// Starts the server, and reads its tools.
+    /// Starts the server and reads its tools, both together within the server's timeout.
     pub(crate) async fn connect(&self) {
+        let began = Instant::now();
         let absent = match self.connection().await {
-            Ok(connection) => self.update(&connection).await.err(),
+            Ok(connection) => {
+                let left = self.server.timeout.saturating_sub(began.elapsed());
+                self.update(&connection, left).await.err()
+            }
             Err(error) => Some(error),
         };
         *lock(&self.absent) = absent;
@@ -60,7 +66,7 @@ impl Client {
         let connection = self.connection.lock().await.clone();
         if let Some(connection) = connection.filter(|connection| connection.is_open()) {
             // On failure the tools stay as they were, and the next call reports the error.
-            let _ = self.update(&connection).await;
+            let _ = self.update(&connection, self.server.timeout).await;
         }
     }
 
@@ -80,7 +86,8 @@ impl Client {
                 () = cx.cancel.cancelled() => return Err(ToolError::new("cancelled")),
                 connection = self.connection() => connection.map_err(ToolError::new)?,
             };
-            self.update(&connection).await.map_err(ToolError::new)?;
+            let updated = self.update(&connection, self.server.timeout).await;
+            updated.map_err(ToolError::new)?;
             if self.catalog().find(&tool.name).is_none() {
                 return Err(self.vanished(&tool.name));
             }
@@ -137,28 +144,30 @@ impl Client {
         Ok(Arc::clone(connection.insert(new)))
     }
 
-    /// Reads the tools if they have changed.
-    async fn update(&self, connection: &Connection) -> Result<(), McpError> {
+    /// Reads the tools if they have changed. Waits for at most `limit`.
+    async fn update(&self, connection: &Connection, limit: Duration) -> Result<(), McpError> {
         if !connection.handler().has_changed() {
             return Ok(());
         }
         // Before reading, so that a change in the meantime is not lost.
         connection.handler().set_changed(false);
-        let why = match connection.list(self.server.timeout).await {
-            Ok(listing) => {
-                *lock(&self.catalog) = Arc::new(Catalog::new(listing, self.server.trusted));
+        let server = &self.server;
+        let absent = match timeout(limit, connection.list()).await {
+            Ok(Ok(listing)) => {
+                *lock(&self.catalog) = Arc::new(Catalog::new(listing, server.trusted));
                 return Ok(());
             }
-            Err(Failure::Broken(text)) => text,
-            Err(Failure::Refused(text)) => format!("it lists no tools: {text}"),
-            Err(Failure::NoSession(text)) => {
+            Ok(Err(Failure::Broken(text))) => server.absent(text),
+            Ok(Err(Failure::Refused(text))) => server.absent(format!("it lists no tools: {text}")),
+            Ok(Err(Failure::NoSession(text))) => {
                 self.leave(connection).await;
-                text
+                server.absent(text)
             }
-            Err(Failure::Cancelled) => "it lists no tools".to_owned(),
+            Ok(Err(Failure::Cancelled)) => server.absent("it lists no tools".to_owned()),
+            Err(_) => server.late("no list of tools", ""),
         };
         connection.handler().set_changed(true);
-        Err(self.server.absent(why))
+        Err(absent)
     }
 
     /// Drops this connection, so that the next call opens another one.

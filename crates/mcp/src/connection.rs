@@ -95,15 +95,11 @@ impl Connection {
             Ok(Ok(service)) => return Ok(Self::new(service, child)),
             Ok(Err(error)) => error,
             Err(_) => {
-                let secs = server.timeout.as_secs_f32();
                 let words = child.as_ref().map_or(String::new(), log_text);
                 if let Some(child) = child {
                     let _ = child.stop().await;
                 }
-                let why = "it was not ready within";
-                return Err(absent(format!(
-                    "{why} {secs} s{words}; set `timeout`, or a longer `max_duration`, to wait longer"
-                )));
+                return Err(server.late("it was not ready", &words));
             }
         };
         let Some(child) = child else {
@@ -148,16 +144,8 @@ impl Connection {
         self.service.service()
     }
 
-    /// Returns the server's tools, page after page, within limits.
-    pub(crate) async fn list(&self, limit: Duration) -> Result<ToolListing, Failure> {
-        let late = |_| {
-            let secs = limit.as_secs_f32();
-            Err(Failure::Broken(format!("no list of tools within {secs} s")))
-        };
-        timeout(limit, self.pages()).await.unwrap_or_else(late)
-    }
-
-    async fn pages(&self) -> Result<ToolListing, Failure> {
+    /// Returns the server's tools, page after page, up to a maximum number.
+    pub(crate) async fn list(&self) -> Result<ToolListing, Failure> {
         let mut listing = ToolListing::default();
         let mut cursor = None;
         loop {

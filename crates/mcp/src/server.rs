@@ -9,7 +9,7 @@ use plimsoll_core::{Secret, ToolOutput};
 
 use crate::error::McpError;
 
-/// Default timeout of a server, for its start and for each of its answers.
+/// Default timeout of a server, for its start with the list of its tools, and for each of its answers.
 pub const MCP_TIMEOUT: Duration = Duration::from_secs(30);
 /// The name of a server's own address in texts, in place of the address.
 const ADDRESS: &str = "address";
@@ -144,6 +144,14 @@ impl McpServer {
             server: self.name.clone(),
             why: self.strike_out(why),
         }
+    }
+
+    /// Returns the error of a server that has not done this within its timeout. `words` follow.
+    pub(crate) fn late(&self, what: &str, words: &str) -> McpError {
+        let secs = self.timeout.as_secs_f32();
+        self.absent(format!(
+            "{what} within {secs} s{words}; set `timeout`, or a longer `max_duration`, to wait longer"
+        ))
     }
 
     /// Removes all secrets of this server from a text.

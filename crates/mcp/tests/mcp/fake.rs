@@ -4,6 +4,7 @@
 use std::fs::OpenOptions;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -11,6 +12,8 @@ use serde_json::{Value, json};
 pub(crate) const FOLDER: &str = "PLIMSOLL_TEST_MCP_FOLDER";
 /// What it does besides; words.
 pub(crate) const MODE: &str = "PLIMSOLL_TEST_MCP_MODE";
+/// How late one is that starts late.
+pub(crate) const LATE: Duration = Duration::from_secs(3);
 /// The test that is the server.
 pub(crate) const TEST: &str = "fake::serves";
 
@@ -52,6 +55,9 @@ fn serves() {
         loop {
             std::thread::park();
         }
+    }
+    if fake.is("starts_late") {
+        std::thread::sleep(LATE);
     }
     for line in std::io::stdin().lock().lines() {
         let Ok(line) = line else { break };

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use plimsoll_mcp::{MCP_PING, McpState};
 use serde_json::{Value, json};
 
+use crate::fake::LATE;
 use crate::stage::{Stage, begin, begin_all, call, connect, context, names, tool};
 
 #[tokio::test]
@@ -162,6 +163,25 @@ async fn one_that_begins_badly_is_left_out_with_what_it_did() {
         assert!(error.to_string().contains(told), "{mode}: {error}");
         assert!(servers.tools(&[]).is_empty());
     }
+    stage.are_gone().await;
+}
+
+#[tokio::test]
+async fn its_start_and_its_list_share_the_time() {
+    let stage = Stage::new();
+    let patience = LATE + LATE / 2;
+    let server = stage.server("starts_late lists_never").timeout(patience);
+    let began = Instant::now();
+    let servers = connect(server).await;
+    let took = began.elapsed();
+    let McpState::Absent(error) = servers.status()[0].state.clone() else {
+        panic!("it is there")
+    };
+    let told =
+        "no list of tools within 4.5 s; set `timeout`, or a longer `max_duration`, to wait longer";
+    assert!(error.to_string().ends_with(told), "{error}");
+    assert!(took < LATE + patience, "{took:?}");
+    drop(servers);
     stage.are_gone().await;
 }
 
