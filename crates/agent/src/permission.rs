@@ -4,6 +4,7 @@
 //! runs, by the target that the tool reports.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use plimsoll_context::{HostedTool, SettingFault};
 use serde::Deserialize;
@@ -73,6 +74,8 @@ pub struct Permissions {
     mode: PermissionMode,
     /// Tools that other agents may have.
     others: Vec<String>,
+    /// The permissions of the agent that calls this one, if that is read-only.
+    caller: Option<Arc<Self>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -267,6 +270,27 @@ impl Permissions {
         self
     }
 
+    /// Returns these permissions for an agent that another one calls. Below a read-only caller, the agent is
+    /// read-only as well, and its rules allow only calls that the caller's rules allow, too.
+    ///
+    /// ```
+    /// use plimsoll_agent::{CallTarget, Permission, PermissionMode, PermissionRule, Permissions};
+    /// let own = Permissions::new([PermissionRule::new("bash", Permission::Allow)]);
+    /// let caller = Permissions::default().with_mode(PermissionMode::ReadOnly);
+    /// let own = own.below(&caller);
+    /// assert_eq!(own.mode(), PermissionMode::ReadOnly);
+    /// assert_eq!(own.decide("bash", &serde_json::json!({}), &CallTarget::Arguments), None);
+    /// ```
+    #[must_use]
+    pub fn below(&self, caller: &Self) -> Self {
+        let mut own = self.clone();
+        if caller.mode == PermissionMode::ReadOnly {
+            own.mode = PermissionMode::ReadOnly;
+            own.caller = Some(Arc::new(caller.clone()));
+        }
+        own
+    }
+
     /// Returns the mode for calls that no rule matches.
     #[must_use]
     pub fn mode(&self) -> PermissionMode {
@@ -383,7 +407,7 @@ impl Permissions {
     }
 
     /// Decides about a call that acts on `target`: the first matching rule applies. Returns `None` if
-    /// no rule matches.
+    /// no rule matches, or if a rule allows what a read-only caller does [not allow](Self::below).
     ///
     /// - Rules with a path for [tools that do the same](crate::PathTarget::same_as) apply too; the strictest
     ///   decision counts.
@@ -394,6 +418,18 @@ impl Permissions {
     ///   [`PermissionMode::Yes`].
     #[must_use]
     pub fn decide(&self, tool: &str, arguments: &Value, target: &CallTarget) -> Option<Permission> {
+        let of_caller = || self.caller.as_ref()?.decide(tool, arguments, target);
+        let is_free = || self.caller.is_none() || of_caller() == Some(Permission::Allow);
+        let own = self.by_own_rules(tool, arguments, target);
+        own.filter(|own| *own != Permission::Allow || is_free())
+    }
+
+    fn by_own_rules(
+        &self,
+        tool: &str,
+        arguments: &Value,
+        target: &CallTarget,
+    ) -> Option<Permission> {
         let mut is_unclear = false;
         let own = self.rules.iter().find(|rule| {
             let fits = rule.compare(tool, arguments, target);

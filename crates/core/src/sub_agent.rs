@@ -128,13 +128,15 @@ impl Agent {
     }
 
     /// Returns this agent as part of a larger task: within a reservation, and with the caller's store.
-    /// Without a gate of its own, it uses the caller's.
+    /// Without a gate of its own, it uses the caller's. If the caller is read-only, it is too.
     pub(crate) fn within(&self, part: &Reservation, caller: Option<&Parts>) -> Self {
         let mut agent = self.clone();
         agent.setup.limits = Arc::new(self.setup.limits.within(&part.limits()));
         if let Some(caller) = caller {
             let parts = Arc::make_mut(&mut agent.parts);
             parts.store = Arc::clone(&caller.store);
+            agent.setup.permissions = self.setup.permissions.below(&caller.permissions);
+            parts.permissions = Arc::new(agent.setup.permissions.clone());
             if parts.gate.is_none() {
                 parts.gate.clone_from(&caller.gate);
                 parts.settings.gate_timeout = caller.settings.gate_timeout;

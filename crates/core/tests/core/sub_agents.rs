@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use plimsoll_agent::{
-    EndReason, Entry, Event, ExecutionLimits, LimitKind, SessionEvent, Spend, TurnTrigger,
+    EndReason, Entry, Event, ExecutionLimits, LimitKind, Permission, PermissionMode,
+    PermissionRule, Permissions, SessionEvent, Spend, TurnTrigger,
 };
 use plimsoll_context::{Money, PriceSheet, Tokens, ToolSpec, Usage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
@@ -704,6 +705,65 @@ impl Tool for Oracle {
             before.map(|left| left.minus(Tokens(750)))
         );
         Ok("It is so.".into())
+    }
+}
+
+/// Returns permissions with a rule that allows `mark`, if wanted.
+fn permissions(mode: PermissionMode, allows: bool) -> Permissions {
+    let rule = PermissionRule::new("mark", Permission::Allow);
+    Permissions::new(allows.then_some(rule)).with_mode(mode)
+}
+
+/// Returns how often an agent below two others has written, if the first has these permissions and the
+/// last has those.
+async fn marks(first: Permissions, last: Permissions) -> usize {
+    let marked = Arc::new(Mutex::new(Vec::new()));
+    let said = Arc::clone(&marked);
+    let write = move |input: Echo| {
+        said.lock().unwrap().push(input.text);
+        async { Ok::<_, ToolError>("done") }
+    };
+    let model =
+        ScriptedProvider::new([Turn::call("mark", json!({"text": "a"})), Turn::say("Done.")]);
+    let writer = Agent::builder(model)
+        .tool(tool("mark", "Writes.", write).asks())
+        .gate(AllowAll)
+        .permissions(last)
+        .build()
+        .unwrap();
+    let calls = |name: &str| ScriptedProvider::new([Turn::call(name, task("Go.")), Turn::say(".")]);
+    let of_others = |rules: Permissions| rules.with_other_tools(["mark".to_owned()]);
+    let between = Agent::builder(calls("writer"))
+        .tool(writer.as_tool("writer", "Writes."))
+        .permissions(of_others(permissions(PermissionMode::Yes, true)))
+        .build()
+        .unwrap();
+    let captain = Agent::builder(calls("between"))
+        .tool(between.as_tool("between", "Lets another write."))
+        .permissions(of_others(first))
+        .build()
+        .unwrap();
+    captain.run("Go.").await.unwrap();
+    let marked = marked.lock().unwrap();
+    marked.len()
+}
+
+#[tokio::test]
+async fn below_a_read_only_caller_nothing_is_written_that_the_caller_may_not_write() {
+    use PermissionMode::{AutoEdit, ReadOnly, Yes};
+    for (first, last, written) in [
+        ((AutoEdit, false), (AutoEdit, true), 1),
+        ((AutoEdit, false), (Yes, false), 1),
+        ((ReadOnly, false), (AutoEdit, true), 0),
+        ((ReadOnly, false), (Yes, false), 0),
+        ((ReadOnly, true), (AutoEdit, true), 1),
+        ((ReadOnly, true), (Yes, false), 0),
+    ] {
+        let (mode, allows) = first;
+        let above = permissions(mode, allows);
+        let (mode, allows) = last;
+        let below = permissions(mode, allows);
+        assert_eq!(marks(above, below).await, written, "{first:?} {last:?}");
     }
 }
 
