@@ -10,7 +10,7 @@ use crate::limits::LimitKind;
 use crate::outcome::EndReason;
 use crate::request::Request;
 use crate::run::Run;
-use crate::spend::Amounts;
+use crate::spend::{Cost, Spend};
 
 /// The share by which a provider may count more tokens than our calibrated counter.
 ///
@@ -35,26 +35,26 @@ impl Run {
     /// its remaining turns, and the tool calls that have not been started. Sub-agents may only use the
     /// rest.
     #[must_use]
-    pub fn keeps(&self) -> Amounts {
-        let result = Amounts {
-            tokens: KEPT_FOR_RESULT.0,
-            money: self.full_price(KEPT_FOR_RESULT).0,
-            ..Amounts::default()
-        };
+    pub fn keeps(&self) -> Spend {
+        let result = spend(
+            KEPT_FOR_RESULT,
+            Tokens::ZERO,
+            self.full_price(KEPT_FOR_RESULT),
+        );
         let open = self.state.batch.iter().flat_map(|batch| batch.open());
-        Amounts {
+        Spend {
             turns: self
                 .setup
                 .limits
                 .max_turns()
                 .saturating_sub(self.tracker().turns),
             tool_calls: open.filter(|call| !call.began).count() as u64,
-            ..self.next_call().plus(result)
+            ..self.next_call().combine(result)
         }
     }
 
     /// Returns the estimate for a last answer that is requested now.
-    fn next_call(&self) -> Amounts {
+    fn next_call(&self) -> Spend {
         let processed = self.processed();
         self.call_of(processed, self.full_price(processed))
     }
@@ -71,7 +71,7 @@ impl Run {
     fn no_call_after_next(&self) -> Option<EndReason> {
         let processed = self.processed();
         let this = self.call_of(processed, self.usual_price(processed));
-        self.tracker().exceeded_by(this.plus(self.last_call()))
+        self.tracker().exceeded_by(&this.combine(self.last_call()))
     }
 
     /// Returns the limit that allows no further call, if there is one.
@@ -82,7 +82,7 @@ impl Run {
 
     /// Returns the limit that the next call would exceed, if there is one.
     pub(crate) fn exceeded_by_next(&self) -> Option<EndReason> {
-        self.tracker().exceeded_by(self.next_call())
+        self.tracker().exceeded_by(&self.next_call())
     }
 
     /// Returns the limit that a call for a summary and the last answer after it would exceed. `used` is
@@ -95,12 +95,12 @@ impl Run {
         });
         let model = self.setup.summary_model.as_ref();
         let cost = model.and_then(|model| model.sheet?.cost(usage));
-        let call = Amounts {
-            tokens: usage.total_tokens().0,
-            money: cost.unwrap_or_default().0,
-            ..Amounts::default()
+        let call = Spend {
+            usage,
+            cost: Cost::of(cost),
+            ..Spend::default()
         };
-        self.tracker().exceeded_by(call.plus(self.next_call()))
+        self.tracker().exceeded_by(&call.combine(self.next_call()))
     }
 
     /// Returns how long the next answer may be without exceeding a limit. Returns `None` if the limits
@@ -111,14 +111,14 @@ impl Run {
         let held = if self.may_finalize() && self.no_call_after_next().is_none() {
             self.last_call()
         } else {
-            Amounts::default()
+            Spend::default()
         };
         let tokens = ledger.left(LimitKind::MaxTokens).map(|left| {
-            let input = ledger.counts(processed) + Tokens(held.tokens);
+            let input = ledger.counts(processed) + held.usage.total_tokens();
             Tokens(left).minus(input)
         });
         let money = ledger.left(LimitKind::MaxCost).and_then(|left| {
-            let usual = self.usual_price(processed) + Money(held.money);
+            let usual = self.usual_price(processed) + held.cost.known;
             let input = usual.max(self.full_price(processed));
             bought(Money(left).minus(input), self.sheet()?.rates.output)
         });
@@ -130,42 +130,36 @@ impl Run {
     /// Returns how many of the provider's tokens the next call has to lose to fit into the limits.
     pub(crate) fn excess(&self) -> Tokens {
         let next = self.next_call();
-        let beyond = |kind, amount: u64| {
+        let beyond = |kind| {
             let left = self.tracker().left(kind);
-            left.map_or(0, |left| amount.saturating_sub(left))
+            left.map_or(0, |left| next.of(kind).saturating_sub(left))
         };
-        let money = Money(beyond(LimitKind::MaxCost, next.money));
+        let money = Money(beyond(LimitKind::MaxCost));
         let sheet = self.sheet();
         let bought = sheet.and_then(|sheet| bought(money, self.input_rate(&sheet)));
-        let tokens = Tokens(beyond(LimitKind::MaxTokens, next.tokens));
+        let tokens = Tokens(beyond(LimitKind::MaxTokens));
         tokens.max(bought.unwrap_or_default())
     }
 
     /// Returns the estimate for the last answer after one more turn of usual growth.
-    fn last_call(&self) -> Amounts {
+    fn last_call(&self) -> Spend {
         let grows = self.state.newest_turn();
         let more = (grows + NOTICE).share(self.calibration().ratio());
         let processed = self.processed() + more;
-        let call = self.call_of(processed, self.full_price(processed));
-        match self.setup.limits.count_tokens() {
-            CountTokens::Processed => call,
+        let mut call = self.call_of(processed, self.full_price(processed));
+        if self.setup.limits.count_tokens() == CountTokens::Growth {
             // The call before it will have read the rest.
-            CountTokens::Growth => Amounts {
-                tokens: (more + self.answer()).0,
-                ..call
-            },
+            call.usage.input = more;
         }
+        call
     }
 
     /// Returns the estimate for a call with this input, this input price and a brief answer.
-    fn call_of(&self, processed: Tokens, price: Money) -> Amounts {
+    fn call_of(&self, processed: Tokens, price: Money) -> Spend {
         let answer = self.answer();
         let output = self.sheet().map_or(Money(0), |sheet| sheet.rates.output);
-        Amounts {
-            tokens: (self.tracker().counts(processed) + answer).0,
-            money: (price + output.of(answer)).0,
-            ..Amounts::default()
-        }
+        let input = self.tracker().counts(processed);
+        spend(input, answer, price + output.of(answer))
     }
 
     /// Returns the maximum input of the next call, in the provider's tokens.
@@ -232,6 +226,19 @@ impl Run {
             sheet.rewrite()
         };
         input.max(write.unwrap_or_default())
+    }
+}
+
+/// Returns the usage of a call with this many tokens, as the limits count them.
+fn spend(input: Tokens, output: Tokens, price: Money) -> Spend {
+    Spend {
+        usage: Usage {
+            input,
+            output,
+            ..Usage::default()
+        },
+        cost: Cost::of(Some(price)),
+        ..Spend::default()
     }
 }
 

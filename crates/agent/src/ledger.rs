@@ -8,9 +8,9 @@ use std::time::Duration;
 use plimsoll_context::{Bytes, Ppm, Tokens, Usage};
 use strum::VariantArray;
 
-use crate::limits::{CountTokens, ExecutionLimits, LimitKind};
+use crate::limits::{CountTokens, ExecutionLimits, LimitKind, millis};
 use crate::outcome::EndReason;
-use crate::spend::{Amounts, Cost, Spend};
+use crate::spend::{Cost, Spend};
 
 /// The share of a limit at which the model is warned.
 pub const NEAR: Ppm = Ppm(700_000);
@@ -107,8 +107,8 @@ impl Ledger {
             turns: self.turns.saturating_add(self.of_tools.turns),
             tool_calls: self.tool_calls,
         };
-        let tokens = self.of_tools.usage.total_tokens();
-        (all.without(self.of_tools), self.tokens_used.minus(tokens))
+        let of_tools = Tokens(self.of_tools.of(LimitKind::MaxTokens));
+        (all.without(self.of_tools), self.tokens_used.minus(of_tools))
     }
 
     /// Returns the limit that is reached, if any: no further model call may be made.
@@ -153,13 +153,11 @@ impl Ledger {
 
     /// Returns the limit on tokens or money that these calls would exceed, if any.
     #[must_use]
-    pub fn exceeded_by(&self, calls: Amounts) -> Option<EndReason> {
-        let exceeds = |kind, more| self.left(kind).is_some_and(|left| more > left);
-        let kind = match calls {
-            calls if exceeds(LimitKind::MaxTokens, calls.tokens) => LimitKind::MaxTokens,
-            calls if exceeds(LimitKind::MaxCost, calls.money) => LimitKind::MaxCost,
-            _ => return None,
-        };
+    pub fn exceeded_by(&self, calls: &Spend) -> Option<EndReason> {
+        let exceeds =
+            |kind: &LimitKind| self.left(*kind).is_some_and(|left| calls.of(*kind) > left);
+        let mut kinds = [LimitKind::MaxTokens, LimitKind::MaxCost].into_iter();
+        let kind = kinds.find(exceeds)?;
         Some(self.reason(kind, self.started_at))
     }
 
@@ -201,25 +199,15 @@ impl Ledger {
 
     /// Returns the used amount and the limit. `None` if there is no limit of this kind.
     fn measure(&self, kind: LimitKind, now: Duration) -> Option<(u64, u64)> {
-        let limits = &self.limits;
-        let (used, limit) = match kind {
-            LimitKind::MaxTurns => (self.turns, Some(limits.max_turns())),
-            LimitKind::MaxTokens => {
-                let limit = limits.max_total_tokens.map(|tokens| tokens.0);
-                (self.tokens_used.0, limit)
-            }
-            LimitKind::MaxCost => {
-                let limit = limits.max_cost.map(|money| money.0);
-                (self.cost_accumulated.known.0, limit)
-            }
-            LimitKind::MaxDuration => {
-                let elapsed = now.saturating_sub(self.started_at);
-                (millis(elapsed), limits.max_duration.map(millis))
-            }
-            LimitKind::ToolLimit => (self.tool_calls, limits.max_tool_calls),
-            LimitKind::MaxMemory => (self.memory.0, limits.max_memory.map(|bytes| bytes.0)),
+        let used = match kind {
+            LimitKind::MaxTurns => return Some((self.turns, self.limits.max_turns())),
+            LimitKind::MaxTokens => self.tokens_used.0,
+            LimitKind::MaxCost => self.cost_accumulated.known.0,
+            LimitKind::MaxDuration => millis(now.saturating_sub(self.started_at)),
+            LimitKind::ToolLimit => self.tool_calls,
+            LimitKind::MaxMemory => self.memory.0,
         };
-        Some((used, limit?))
+        Some((used, self.limits.of(kind)?))
     }
 
     /// Returns the reason of a run that ends at a limit of this kind.
@@ -227,8 +215,4 @@ impl Ledger {
         let (used, limit) = self.measure(kind, now).unwrap_or_default();
         EndReason::Limit { kind, used, limit }
     }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

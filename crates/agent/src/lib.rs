@@ -84,7 +84,7 @@ pub use run_id::{DEFAULT_CONFIG, run_id};
 pub use run_record::{RunReader, RunRecord, run_records};
 pub use run_start::MAX_WAITING;
 pub use setup::{KnownTool, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};
-pub use spend::{Amounts, Cost, Spend};
+pub use spend::{Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{Answer, Input, Now, PartialAnswer, Question, Step, UserInput};
 pub use summary_writer::MAX_SUMMARY_CALLS;

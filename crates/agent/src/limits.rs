@@ -161,6 +161,19 @@ impl ExecutionLimits {
         }
     }
 
+    /// Returns the limit of a kind, in the unit of [`LimitKind`]. `None` if it is not set.
+    #[must_use]
+    pub fn of(&self, kind: LimitKind) -> Option<u64> {
+        match kind {
+            LimitKind::MaxTurns => self.max_turns,
+            LimitKind::MaxTokens => self.max_total_tokens.map(|tokens| tokens.0),
+            LimitKind::MaxCost => self.max_cost.map(|money| money.0),
+            LimitKind::MaxDuration => self.max_duration.map(millis),
+            LimitKind::ToolLimit => self.max_tool_calls,
+            LimitKind::MaxMemory => self.max_memory.map(|bytes| bytes.0),
+        }
+    }
+
     /// Returns the number of model calls: [`MAX_TURNS`] if it is not set.
     #[must_use]
     pub fn max_turns(&self) -> u64 {
@@ -278,6 +291,10 @@ impl ExecutionLimits {
         faults.extend(looping.map(|text| SettingFault::new(settings, text)));
         faults
     }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Returns the smaller limit. `None` is no limit.

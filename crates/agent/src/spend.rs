@@ -1,12 +1,15 @@
-//! [`Spend`]: the usage of an agent or a tool, [`Cost`], and [`Amounts`], whose limits agents share.
+//! [`Spend`]: what agents, tools and calls have used or are expected to use, and [`Cost`].
 
-use plimsoll_context::{Money, Tokens, Usage};
+use plimsoll_context::{Money, Usage};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limits::ExecutionLimits;
+use crate::limits::LimitKind;
 
 /// Used tokens, money, turns and tool calls.
+///
+/// It is the part of a [`Ledger`](crate::Ledger) that passes from one to another: from an entry of the log
+/// to its run, and from a tool, a sub-agent or a branch to the run that has started it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Spend {
     /// Tokens.
@@ -30,89 +33,6 @@ pub struct Cost {
     /// Number of calls with an unknown price.
     #[serde(default, skip_serializing_if = "is_default")]
     pub unpriced: u64,
-}
-
-/// One value for each kind of amount whose limit agents share.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Amounts<T = u64> {
-    /// Tokens, as the limits count them.
-    pub tokens: T,
-    /// Money, in billionths of a dollar.
-    pub money: T,
-    /// Model calls.
-    pub turns: T,
-    /// Tool calls.
-    pub tool_calls: T,
-}
-
-impl<T: Copy> Amounts<T> {
-    /// Applies `f` to each value.
-    pub fn map<R>(self, f: impl Fn(T) -> R) -> Amounts<R> {
-        Amounts {
-            tokens: f(self.tokens),
-            money: f(self.money),
-            turns: f(self.turns),
-            tool_calls: f(self.tool_calls),
-        }
-    }
-
-    /// Combines the values of both, kind by kind.
-    pub fn with<U: Copy, R>(self, other: Amounts<U>, f: impl Fn(T, U) -> R) -> Amounts<R> {
-        Amounts {
-            tokens: f(self.tokens, other.tokens),
-            money: f(self.money, other.money),
-            turns: f(self.turns, other.turns),
-            tool_calls: f(self.tool_calls, other.tool_calls),
-        }
-    }
-}
-
-impl Amounts {
-    /// Returns the sum of both.
-    #[must_use]
-    pub fn plus(self, other: Self) -> Self {
-        self.with(other, u64::saturating_add)
-    }
-
-    /// Returns the difference of each kind, 0 if it would be negative.
-    #[must_use]
-    pub fn minus(self, other: Self) -> Self {
-        self.with(other, u64::saturating_sub)
-    }
-}
-
-impl From<&Spend> for Amounts {
-    fn from(spend: &Spend) -> Self {
-        Self {
-            tokens: spend.usage.total_tokens().0,
-            money: spend.cost.known.0,
-            turns: spend.turns,
-            tool_calls: spend.tool_calls,
-        }
-    }
-}
-
-impl From<&ExecutionLimits> for Amounts<Option<u64>> {
-    fn from(limits: &ExecutionLimits) -> Self {
-        Self {
-            tokens: limits.max_total_tokens.map(|tokens| tokens.0),
-            money: limits.max_cost.map(|money| money.0),
-            turns: limits.max_turns,
-            tool_calls: limits.max_tool_calls,
-        }
-    }
-}
-
-impl From<Amounts<Option<u64>>> for ExecutionLimits {
-    fn from(limit: Amounts<Option<u64>>) -> Self {
-        Self {
-            max_total_tokens: limit.tokens.map(Tokens),
-            max_cost: limit.money.map(Money),
-            max_turns: limit.turns,
-            max_tool_calls: limit.tool_calls,
-            ..Self::default()
-        }
-    }
 }
 
 impl Cost {
@@ -172,6 +92,18 @@ impl Spend {
             cost: self.cost.without(part.cost),
             turns: self.turns.saturating_sub(part.turns),
             tool_calls: self.tool_calls.saturating_sub(part.tool_calls),
+        }
+    }
+
+    /// Returns the amount that counts towards a kind of limit. Time and memory are no part of it.
+    #[must_use]
+    pub fn of(&self, kind: LimitKind) -> u64 {
+        match kind {
+            LimitKind::MaxTokens => self.usage.combine(self.estimated).total_tokens().0,
+            LimitKind::MaxCost => self.cost.known.0,
+            LimitKind::MaxTurns => self.turns,
+            LimitKind::ToolLimit => self.tool_calls,
+            LimitKind::MaxDuration | LimitKind::MaxMemory => 0,
         }
     }
 

@@ -4,14 +4,17 @@
 
 use std::sync::{Arc, Mutex};
 
-use plimsoll_agent::{Amounts, LimitKind};
+use plimsoll_agent::{ExecutionLimits, LimitKind};
 
 use crate::error::lock;
 
-/// Used amounts.
-pub(crate) type Used = Amounts;
-/// Allowed amounts; `None` means no limit.
-pub(crate) type Limit = Amounts<Option<u64>>;
+/// The kinds of limits that agents share.
+const SHARED: [LimitKind; 4] = [
+    LimitKind::MaxTokens,
+    LimitKind::MaxCost,
+    LimitKind::MaxTurns,
+    LimitKind::ToolLimit,
+];
 
 /// The reason why nothing can be reserved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -30,47 +33,67 @@ pub enum NothingLeft {
 #[derive(Debug)]
 pub(crate) struct Account {
     above: Option<Arc<Self>>,
-    limit: Limit,
     books: Mutex<Books>,
 }
 
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Books {
-    /// Used by this account and by the closed ones below it.
-    pub(crate) used: Used,
-    /// Promised to this account itself, so it cannot be reserved.
-    pub(crate) promised: Used,
-    /// Taken by the open accounts below: their limits, or their usage if that is more.
-    below: Used,
-    /// The number of these accounts.
+#[derive(Debug, Clone, Copy)]
+struct Books {
+    books: [Book; SHARED.len()],
+    /// The number of open accounts directly below.
     open: usize,
 }
 
-/// Returns a kind that has nothing left and is needed to begin. An agent without tool calls can still
-/// answer, so these do not count.
-fn lacks(limit: &Limit) -> Option<LimitKind> {
-    [
-        (limit.tokens, LimitKind::MaxTokens),
-        (limit.money, LimitKind::MaxCost),
-        (limit.turns, LimitKind::MaxTurns),
-    ]
-    .into_iter()
-    .find_map(|(amount, kind)| (amount == Some(0)).then_some(kind))
+/// The amounts of one kind.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Book {
+    pub(crate) kind: LimitKind,
+    /// `None` means no limit.
+    limit: Option<u64>,
+    /// Used by this account and by the closed ones below it.
+    pub(crate) used: u64,
+    /// Promised to this account itself, so it cannot be reserved.
+    pub(crate) promised: u64,
+    /// Taken by the open accounts below: their limits, or their usage if that is more.
+    below: u64,
 }
 
-impl Books {
-    fn taken(&self) -> Used {
-        self.used.plus(self.promised).plus(self.below)
+impl Book {
+    fn new(kind: LimitKind, limit: Option<u64>) -> Self {
+        Self {
+            kind,
+            limit,
+            used: 0,
+            promised: 0,
+            below: 0,
+        }
+    }
+
+    fn taken(&self) -> u64 {
+        let own = self.used.saturating_add(self.promised);
+        own.saturating_add(self.below)
+    }
+
+    /// Returns what the account above holds for this one.
+    fn held(&self) -> u64 {
+        self.limit.unwrap_or_default().max(self.taken())
+    }
+
+    fn left(&self) -> Option<u64> {
+        Some(self.limit?.saturating_sub(self.taken()))
     }
 }
 
 impl Account {
     /// Creates the account above all others.
-    pub(crate) fn new(limit: Limit) -> Arc<Self> {
+    pub(crate) fn new(limits: &ExecutionLimits) -> Arc<Self> {
+        let books = SHARED.map(|kind| Book::new(kind, limits.of(kind)));
+        Self::begin(None, books)
+    }
+
+    fn begin(above: Option<Arc<Self>>, books: [Book; SHARED.len()]) -> Arc<Self> {
         Arc::new(Self {
-            above: None,
-            limit,
-            books: Mutex::default(),
+            above,
+            books: Mutex::new(Books { books, open: 0 }),
         })
     }
 
@@ -78,64 +101,67 @@ impl Account {
     /// it gets one of `parts` equal parts of the remaining amount.
     pub(crate) fn open(
         self: &Arc<Self>,
-        wanted: Limit,
+        wanted: &ExecutionLimits,
         parts: u64,
     ) -> Result<Arc<Self>, NothingLeft> {
-        let limit = self.change(|books| {
-            let limit = self.left_of(books).with(wanted, |left, wanted| match left {
-                Some(left) => Some(wanted.unwrap_or(left.div_ceil(parts.max(1))).min(left)),
-                None => wanted,
+        let opened = self.change_all(|all| {
+            let new = all.books.map(|book| {
+                let wanted = wanted.of(book.kind);
+                let share = |left: u64| wanted.unwrap_or(left.div_ceil(parts.max(1))).min(left);
+                Book::new(book.kind, book.left().map(share).or(wanted))
             });
-            if let Some(kind) = lacks(&limit) {
-                return Err(NothingLeft::Of(kind));
+            // An agent without tool calls can still answer.
+            let lacks = |book: &&Book| book.limit == Some(0) && book.kind != LimitKind::ToolLimit;
+            if let Some(book) = new.iter().find(lacks) {
+                return Err(NothingLeft::Of(book.kind));
             }
-            books.below = books.below.plus(limit.map(Option::unwrap_or_default));
-            books.open += 1;
-            Ok(limit)
-        })?;
-        Ok(Arc::new(Self {
-            above: Some(Arc::clone(self)),
-            limit,
-            books: Mutex::default(),
-        }))
+            for (book, new) in all.books.iter_mut().zip(&new) {
+                book.below = book.below.saturating_add(new.held());
+            }
+            all.open += 1;
+            Ok(new)
+        });
+        Ok(Self::begin(Some(Arc::clone(self)), opened?))
     }
 
-    /// Changes the books, and what the accounts above hold for this one.
-    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Books) -> T) -> T {
+    /// Changes each book, and what the accounts above hold for this one.
+    pub(crate) fn change(&self, change: impl Fn(&mut Book)) {
+        self.change_all(|all| all.books.iter_mut().for_each(change));
+    }
+
+    fn change_all<T>(&self, change: impl FnOnce(&mut Books) -> T) -> T {
         // Locked from below to above, and until all of them agree.
         let mut books = lock(&self.books);
-        let before = self.held(&books);
+        let before = books.books.map(|book| book.held());
         let changed = change(&mut books);
-        let after = self.held(&books);
+        let after = books.books.map(|book| book.held());
         if let Some(above) = self.above.as_ref().filter(|_| before != after) {
             above.replace_held(before, after);
         }
         changed
     }
 
-    fn replace_held(&self, before: Used, after: Used) {
-        self.change(|books| books.below = books.below.plus(after).minus(before));
+    fn replace_held(&self, before: [u64; SHARED.len()], after: [u64; SHARED.len()]) {
+        self.change_all(|all| {
+            for ((book, before), after) in all.books.iter_mut().zip(before).zip(after) {
+                book.below = book.below.saturating_add(after).saturating_sub(before);
+            }
+        });
     }
 
-    /// Returns what the account above holds for this one.
-    fn held(&self, books: &Books) -> Used {
-        let limit = self.limit.map(Option::unwrap_or_default);
-        limit.with(books.taken(), u64::max)
+    /// Returns the limit of a kind; `None` if there is none.
+    pub(crate) fn limit(&self, kind: LimitKind) -> Option<u64> {
+        self.book(kind)?.limit
     }
 
-    fn left_of(&self, books: &Books) -> Limit {
-        let taken = books.taken();
-        self.limit
-            .with(taken, |limit, taken| Some(limit?.saturating_sub(taken)))
+    /// Returns the amount of a kind that can still be reserved; `None` if it is not limited.
+    pub(crate) fn left(&self, kind: LimitKind) -> Option<u64> {
+        self.book(kind)?.left()
     }
 
-    pub(crate) fn limit(&self) -> Limit {
-        self.limit
-    }
-
-    /// Returns the amounts that can still be reserved.
-    pub(crate) fn left(&self) -> Limit {
-        self.left_of(&lock(&self.books))
+    fn book(&self, kind: LimitKind) -> Option<Book> {
+        let mut books = lock(&self.books).books.into_iter();
+        books.find(|book| book.kind == kind)
     }
 
     /// Returns the number of open accounts directly below.
@@ -146,12 +172,13 @@ impl Account {
 
 impl Drop for Account {
     fn drop(&mut self) {
-        let books = *lock(&self.books);
-        let held = self.held(&books);
+        let own = *lock(&self.books);
         if let Some(above) = &self.above {
-            above.change(|above| {
-                above.below = above.below.minus(held);
-                above.used = above.used.plus(books.used);
+            above.change_all(|above| {
+                for (above, own) in above.books.iter_mut().zip(own.books) {
+                    above.below = above.below.saturating_sub(own.held());
+                    above.used = above.used.saturating_add(own.used);
+                }
                 above.open -= 1;
             });
         }

@@ -5,11 +5,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use plimsoll_agent::{CountTokens, ExecutionLimits, Spend};
-use plimsoll_context::Tokens;
+use plimsoll_agent::{CountTokens, ExecutionLimits, LimitKind, Spend};
+use plimsoll_context::{Money, Tokens};
 use tokio::time::Instant;
 
-use crate::accounts::{Account, Limit, NothingLeft, Used};
+use crate::accounts::{Account, NothingLeft};
 use crate::error::lock;
 
 /// The maximum number of model calls of all agents below one run, not counting the run's own calls.
@@ -80,7 +80,7 @@ impl Reservation {
     #[must_use]
     pub fn new(limits: &ExecutionLimits) -> Self {
         Self {
-            account: Account::new(Limit::from(limits)),
+            account: Account::new(limits),
             meter: Arc::default(),
             until: ends_in(limits.max_duration),
             depth: 0,
@@ -123,7 +123,7 @@ impl Reservation {
         }
         let until = [self.until, ends_in(requested.max_duration)];
         Ok(Self {
-            account: self.account.open(Limit::from(requested), parts)?,
+            account: self.account.open(requested, parts)?,
             meter: Meter::below(&self.meter),
             until: until.into_iter().flatten().min(),
             depth: self.depth,
@@ -151,9 +151,8 @@ impl Reservation {
     /// Adds usage, for example of a model or a service that a tool has called.
     pub fn spend(&self, spend: &Spend) {
         self.meter.add(spend);
-        let used = Used::from(spend);
         self.account
-            .change(|books| books.used = books.used.plus(used));
+            .change(|book| book.used = book.used.saturating_add(spend.of(book.kind)));
     }
 
     /// Returns the usage so far, including that of all reservations below this one.
@@ -168,21 +167,25 @@ impl Reservation {
     /// reservation.
     #[must_use]
     pub fn limits(&self) -> ExecutionLimits {
-        self.in_time(self.account.limit())
+        self.in_time(|kind| self.account.limit(kind))
     }
 
     /// Returns the amounts that can still be reserved.
     #[must_use]
     pub fn left(&self) -> ExecutionLimits {
-        self.in_time(self.account.left())
+        self.in_time(|kind| self.account.left(kind))
     }
 
-    fn in_time(&self, limit: Limit) -> ExecutionLimits {
-        let now = Instant::now();
+    fn in_time(&self, amount: impl Fn(LimitKind) -> Option<u64>) -> ExecutionLimits {
+        let (now, tokens) = (Instant::now(), amount(LimitKind::MaxTokens));
         ExecutionLimits {
-            count_tokens: limit.tokens.map(|_| CountTokens::Processed),
+            max_total_tokens: tokens.map(Tokens),
+            count_tokens: tokens.map(|_| CountTokens::Processed),
+            max_cost: amount(LimitKind::MaxCost).map(Money),
+            max_turns: amount(LimitKind::MaxTurns),
+            max_tool_calls: amount(LimitKind::ToolLimit),
             max_duration: self.until.map(|until| until.saturating_duration_since(now)),
-            ..limit.into()
+            ..ExecutionLimits::default()
         }
     }
 
@@ -200,17 +203,17 @@ impl Reservation {
     /// Records the usage of a run since `before`, which is set to the present usage, and promises the
     /// run the part that it keeps for itself. Both are as [`Ledger::own`](plimsoll_agent::Ledger::own) and
     /// [`Run::keeps`](plimsoll_agent::Run::keeps) return them.
-    pub(crate) fn book(&self, own: (Spend, Tokens), keeps: Used, before: &mut (Spend, Tokens)) {
-        let more = own.0.without(before.0);
-        let counted = Used {
-            tokens: own.1.minus(before.1).0,
-            ..Used::from(&more)
-        };
+    pub(crate) fn book(&self, own: (Spend, Tokens), keeps: Spend, before: &mut (Spend, Tokens)) {
+        let (more, tokens) = (own.0.without(before.0), own.1.minus(before.1));
         *before = own;
         self.meter.add(&more);
-        self.account.change(|books| {
-            books.used = books.used.plus(counted);
-            books.promised = keeps;
+        self.account.change(|book| {
+            let more = match book.kind {
+                LimitKind::MaxTokens => tokens.0,
+                kind => more.of(kind),
+            };
+            book.used = book.used.saturating_add(more);
+            book.promised = keeps.of(book.kind);
         });
     }
 }

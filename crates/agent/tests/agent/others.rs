@@ -153,7 +153,7 @@ fn what_is_a_runs_own_and_what_it_keeps() {
     let keeps = run.keeps();
     assert_eq!((keeps.turns, keeps.tool_calls), (4, 1));
     assert_eq!((tokens, run.state().open_calls()), (Tokens(1_010), 3));
-    assert!(Tokens(keeps.tokens) >= KEPT_FOR_RESULT + Tokens(1_000));
+    assert!(Tokens(keeps.of(LimitKind::MaxTokens)) >= KEPT_FOR_RESULT + Tokens(1_000));
     assert!(run.tracker().of_tools.is_nothing());
     run.handle(Now::default(), done("a", spent(500, 4)));
     settle(&mut run);
@@ -165,6 +165,22 @@ fn what_is_a_runs_own_and_what_it_keeps() {
     assert_eq!(
         (tracker.tool_calls, tracker.tokens_used),
         (7, Tokens(1_510))
+    );
+    // What others have estimated is theirs, too.
+    let estimated = Usage {
+        output: Tokens(80),
+        ..Usage::default()
+    };
+    let spent = Spend {
+        estimated,
+        ..spent(20, 0)
+    };
+    run.handle(Now::default(), done("b", spent));
+    settle(&mut run);
+    let tracker = run.tracker();
+    assert_eq!(
+        (tracker.own().1, tracker.tokens_used),
+        (Tokens(1_010), Tokens(1_610))
     );
     // Where a call stands is the same after a crash, and of no other call.
     let key = |id: &str| CallKey::of(&run.setup().session, run.state(), &CallId(id.to_owned()));

@@ -1,8 +1,8 @@
 //! Reservations: the sums are right however they end.
 
 use super::*;
-use plimsoll_agent::{Amounts, Cost};
-use plimsoll_context::{Money, Usage};
+use plimsoll_agent::Cost;
+use plimsoll_context::Usage;
 
 fn limits(tokens: u64) -> ExecutionLimits {
     ExecutionLimits {
@@ -135,11 +135,10 @@ fn a_run_is_booked_once_and_keeps_what_it_needs() {
     let run = Reservation::of_run(&limits);
     let mut booked = Default::default();
     let own = (spend(1_000, 5), Tokens(900));
-    let keeps = Amounts {
-        tokens: 2_000,
+    let keeps = Spend {
         turns: 49,
         tool_calls: 1,
-        ..Amounts::default()
+        ..spend(2_000, 0)
     };
     run.book(own, keeps, &mut booked);
     run.book(own, keeps, &mut booked);
