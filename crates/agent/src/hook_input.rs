@@ -15,14 +15,6 @@ use crate::outcome::Outcome;
 /// The messages passed to a hook. The list is a copy that shares the messages.
 pub type Messages = Vec<Arc<Message>>;
 
-/// The messages that one plan has removed from the view or shortened in it.
-#[derive(Debug, Clone, Serialize)]
-#[serde(transparent)]
-pub struct Eviction {
-    /// The messages in view order, without summaries and markers of earlier plans.
-    pub items: Vec<EvictedMessage>,
-}
-
 /// A message that a plan has removed or shortened.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvictedMessage {
@@ -154,8 +146,8 @@ pub enum HookInput {
     },
     /// After a plan has removed messages from the view.
     OnEvict {
-        /// The evicted messages.
-        evicted: Eviction,
+        /// The evicted messages in view order, without summaries and markers of earlier plans.
+        evicted: Vec<EvictedMessage>,
     },
     /// After a turn: the model call and its tool calls.
     AfterTurn {

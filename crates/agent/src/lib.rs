@@ -67,7 +67,7 @@ pub use event::{
 pub use failure::Failure;
 pub use filters::{FilterResult, InputFilter, InputFilters};
 pub use forecast::KEPT_FOR_RESULT;
-pub use hook_input::{Decision, EvictedMessage, Eviction, HookInput, HookPoint, Messages};
+pub use hook_input::{Decision, EvictedMessage, HookInput, HookPoint, Messages};
 pub use ledger::{ExecutionTracker, LAST_ANSWER, Ledger, NEAR};
 pub use limits::{
     AtLimit, CountTokens, ExecutionLimits, IDENTICAL_TOOL_CALLS, LimitKind, MAX_DURATION,

@@ -14,7 +14,7 @@ use plimsoll_context::{
 use crate::entry::Entry;
 use crate::event::{AppliedPlan, Event};
 use crate::forecast::UNCOUNTED;
-use crate::hook_input::{EvictedMessage, Eviction, HookInput, HookPoint};
+use crate::hook_input::{EvictedMessage, HookInput, HookPoint};
 use crate::limits::LimitKind;
 use crate::outcome::EndReason;
 use crate::phase::{HostDecision, Phase, PlanFor};
@@ -248,7 +248,7 @@ impl Run {
                 }
             });
         }
-        if let Some(evicted) = evicted.filter(|evicted| !evicted.items.is_empty()) {
+        if let Some(evicted) = evicted.filter(|evicted| !evicted.is_empty()) {
             self.after(HookPoint::OnEvict, |_| HookInput::OnEvict { evicted });
         }
         Some(applied)
@@ -256,7 +256,7 @@ impl Run {
 
     /// Returns the messages that a plan affects, as they are in the view, without markers and summaries of
     /// earlier plans.
-    fn evicted(&self, plan: &Plan) -> Eviction {
+    fn evicted(&self, plan: &Plan) -> Vec<EvictedMessage> {
         let view = &self.state.transcript;
         let mut tools = HashMap::new();
         let mut touched = view.touched(plan).into_iter().peekable();
@@ -282,6 +282,6 @@ impl Run {
                 });
             }
         }
-        Eviction { items }
+        items
     }
 }

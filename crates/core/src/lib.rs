@@ -75,7 +75,7 @@ pub use parallel::{
     MAX_BRANCHES, MAX_ELABORATED, MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult,
     ParallelOptions, PickFirst, TokenEfficient, agent_loop_parallel,
 };
-pub use plimsoll_agent::{EvictedMessage, Eviction, HookInput, MAX_PARALLEL_TOOLS, Messages};
+pub use plimsoll_agent::{EvictedMessage, HookInput, MAX_PARALLEL_TOOLS, Messages};
 pub use provider::Provider;
 pub use recall::{Hit, MessageKind, RecallError, RecallId, RecalledItem};
 pub use recall_tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools};

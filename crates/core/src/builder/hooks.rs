@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{Eviction, HookInput, HookPoint, Messages};
+use plimsoll_agent::{EvictedMessage, HookInput, HookPoint, Messages};
 use plimsoll_context::{CallId, Tokens, Usage};
 use serde_json::Value;
 
@@ -237,11 +237,11 @@ macro_rules! hook_settings {
             /// # use plimsoll_core::{Agent, testing::ScriptedProvider};
             /// # let model = ScriptedProvider::new([]);
             /// let agent = Agent::builder(model)
-            ///     .on_evict(|_, evicted| println!("{} messages", evicted.items.len()))
+            ///     .on_evict(|_, evicted| println!("{} messages", evicted.len()))
             ///     .build()?;
             /// # Ok::<(), plimsoll_core::Error>(())
             /// ```
-            OnEvict: on_evict(state: Arc<AgentState>, evicted: Eviction) -> (),
+            OnEvict: on_evict(state: Arc<AgentState>, evicted: Vec<EvictedMessage>) -> (),
             (HookInput::OnEvict { evicted }, cx) => (Arc::clone(&cx.state), evicted), noted;
 
             /// Adds a hook that is called between tool calls and before each answer of the model is

@@ -14,8 +14,8 @@ use plimsoll_context::{Chars4, ContextStrategy, Delta, Edit, Message, Reply, Seq
 use plimsoll_core::recall::LogMessages;
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
-    Agent, AgentBuilder, Error, EvictedMessage, Eviction, HOOK_TIMEOUT, Lease, MemoryStore,
-    Provider, RetryConfig, SessionStore, StoreError, ToolError, Window, tool,
+    Agent, AgentBuilder, Error, EvictedMessage, HOOK_TIMEOUT, Lease, MemoryStore, Provider,
+    RetryConfig, SessionStore, StoreError, ToolError, Window, tool,
 };
 use serde_json::{Value, json};
 
@@ -219,13 +219,13 @@ async fn on_evict_is_told_once_a_plan_of_what_left() {
             .store(Arc::clone(&store) as Arc<dyn SessionStore>)
             .summarizer(Arc::new(summariser("all is well")))
             .configure(|it| it.max_result = Some(Tokens(700)))
-            .on_evict(move |state, evicted: Eviction| {
+            .on_evict(move |state, evicted: Vec<EvictedMessage>| {
                 assert_eq!(state.session_id, id());
                 assert_eq!(state.extensions.get::<u32>(), Some(&7));
                 let sink = Arc::clone(&sink);
                 async move {
                     tokio::task::yield_now().await;
-                    sink.lock().unwrap().push(evicted.items);
+                    sink.lock().unwrap().push(evicted);
                 }
             });
         if !recall {

@@ -139,7 +139,7 @@ impl Diary {
             d.note(format!("> after_compaction {before} {after}"));
         });
         let d = note();
-        builder.on_evict(move |_, evicted| d.note(format!("> on_evict {}", evicted.items.len())))
+        builder.on_evict(move |_, evicted| d.note(format!("> on_evict {}", evicted.len())))
     }
 }
 

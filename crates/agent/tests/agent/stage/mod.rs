@@ -287,7 +287,7 @@ impl Stage {
                     };
                     self.run.handle(self.now.clone(), Input::Decided(decision));
                 }
-                Step::After(HookInput::OnEvict { evicted }) => self.gone.push(evicted.items),
+                Step::After(HookInput::OnEvict { evicted }) => self.gone.push(evicted),
                 Step::After(moment) => self.met(moment),
                 Step::Abort => {
                     self.aborts += 1;
