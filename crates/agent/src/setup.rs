@@ -58,7 +58,7 @@ pub struct Setup {
     pub hooks: BTreeSet<HookPoint>,
     /// The rules for tool calls. If no rule matches, [`KnownTool::asks`] decides whether a call needs
     /// approval.
-    pub permissions: Permissions,
+    pub permissions: Arc<Permissions>,
     /// Filters that check the user's input.
     pub input_filters: InputFilters,
     /// The session's name, for run ids.
@@ -204,7 +204,7 @@ impl Setup {
             recall: Recall::None,
             limits: Arc::new(ExecutionLimits::default()),
             hooks: BTreeSet::new(),
-            permissions: Permissions::default(),
+            permissions: Arc::default(),
             input_filters: InputFilters::default(),
             session: "".into(),
             config_id: DEFAULT_CONFIG.to_owned(),

@@ -448,7 +448,7 @@ impl AgentBuilder {
             summary_model: self.summary_model(),
             max_parallel_tools: settings.parallel_tools(),
             limits: Arc::new(settings.limits.filled()),
-            permissions: self.permissions.clone(),
+            permissions: Arc::new(self.permissions.clone()),
             config_id: settings
                 .config_id
                 .as_deref()
@@ -474,7 +474,6 @@ impl AgentBuilder {
         let tools = self.tools.into_iter();
         let tools = tools.map(|tool| (tool.spec().name.clone(), tool));
         parts.tools = tools.collect();
-        parts.permissions = Arc::new(self.permissions);
         parts.settings = settings.driver;
         parts.max_history_messages = settings.max_history_messages;
         complete(&mut setup, &parts, faults)?;

@@ -87,7 +87,7 @@ async fn follow(session: &mut Session, underway: &mut Underway) -> Result<Option
                     cancel: underway.cancel.child_token(),
                     updates: Some((updates, tool_call.name.clone())),
                     reservation,
-                    permissions: Arc::clone(&parts.permissions),
+                    permissions: Arc::clone(&session.run.setup().permissions),
                     variables: parts.variables.clone(),
                     shows_images: parts.provider.takes_images() == Some(true),
                     caller,

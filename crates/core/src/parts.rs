@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{Answer, Event, HookInput, InputFilter, Permissions, Question, Setup};
+use plimsoll_agent::{Answer, Event, HookInput, InputFilter, Question, Setup};
 use plimsoll_context::Part;
 
 use crate::error::contained;
@@ -32,7 +32,6 @@ pub(crate) struct Parts {
     pub(crate) hooks: Hooks,
     pub(crate) input_filters: Vec<Arc<dyn InputFilter>>,
     pub(crate) tools: HashMap<String, Arc<dyn Tool>>,
-    pub(crate) permissions: Arc<Permissions>,
     /// The environment variables that commands get.
     pub(crate) variables: InheritedVariables,
     /// Secrets that are removed from tool results.
@@ -62,7 +61,6 @@ impl Parts {
             hooks: Hooks::default(),
             input_filters: Vec::new(),
             tools: HashMap::new(),
-            permissions: Arc::default(),
             variables: InheritedVariables::default(),
             secrets: Secrets::default(),
             store: Arc::new(MemoryStore::default()),

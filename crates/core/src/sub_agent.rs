@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{CountTokens, Entry, Event, ExecutionLimits, SessionEvent, TurnTrigger};
+use plimsoll_agent::{
+    CountTokens, Entry, Event, ExecutionLimits, Permissions, SessionEvent, TurnTrigger,
+};
 use plimsoll_context::{Bytes, TokenCounter, Tokens, ToolSpec, clip, shorten};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -129,14 +131,17 @@ impl Agent {
 
     /// Returns this agent as part of a larger task: within a reservation, and with the caller's store.
     /// Without a gate of its own, it uses the caller's. If the caller is read-only, it is too.
-    pub(crate) fn within(&self, part: &Reservation, caller: Option<&Parts>) -> Self {
+    pub(crate) fn within(
+        &self,
+        part: &Reservation,
+        caller: Option<(&Parts, &Permissions)>,
+    ) -> Self {
         let mut agent = self.clone();
         agent.setup.limits = Arc::new(self.setup.limits.within(&part.limits()));
-        if let Some(caller) = caller {
+        if let Some((caller, permissions)) = caller {
+            agent.setup.permissions = Arc::new(self.setup.permissions.below(permissions));
             let parts = Arc::make_mut(&mut agent.parts);
             parts.store = Arc::clone(&caller.store);
-            agent.setup.permissions = self.setup.permissions.below(&caller.permissions);
-            parts.permissions = Arc::new(agent.setup.permissions.clone());
             if parts.gate.is_none() {
                 parts.gate.clone_from(&caller.gate);
                 parts.settings.gate_timeout = caller.settings.gate_timeout;
@@ -338,7 +343,10 @@ async fn work(
     let caller = cx.caller.as_ref();
     let id = caller.map(|caller| caller.session_of(&name));
     let id = id.unwrap_or_else(new_session_id);
-    let mut agent = agent.within(&part, caller.map(|caller| &*caller.parts));
+    let mut agent = agent.within(
+        &part,
+        caller.map(|caller| (&*caller.parts, &*cx.permissions)),
+    );
     let parts = Arc::make_mut(&mut agent.parts);
     if let Some(caller) = caller {
         // Until the call ends, its events are also the caller's.

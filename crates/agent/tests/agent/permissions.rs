@@ -429,7 +429,7 @@ proptest! {
 
 fn under(written: &[&str]) -> Setup {
     Setup {
-        permissions: rules(written),
+        permissions: rules(written).into(),
         ..setup()
     }
 }
@@ -493,7 +493,7 @@ fn what_a_mode_says_is_done_with_calls_that_no_rule_decides_about() {
         (Ask, &["allow write"], &["w", "r"], &["b"]),
     ] {
         let mut setup = under(written);
-        setup.permissions = setup.permissions.with_mode(mode);
+        setup.permissions = rules(written).with_mode(mode).into();
         setup.max_parallel_tools = 3;
         for tool in &mut setup.tools {
             tool.edits_files = tool.spec.name == "write";
@@ -516,7 +516,7 @@ fn rules_see_the_tool_that_is_meant_and_the_arguments_that_it_gets() {
         "type": "object", "properties": { "command": { "type": "string" }, "at": {
             "type": "object", "properties": { "command": { "type": "string" } } } },
     });
-    setup.permissions = rules(&["deny bash *rm*", "allow bash"]);
+    setup.permissions = rules(&["deny bash *rm*", "allow bash"]).into();
     let mut stage = Stage::new(setup);
     stage.say("go").calls(&[
         "a:bsh:{\"command\":\"rm x\"}",

@@ -531,7 +531,7 @@ fn any_setup(random: &mut Random) -> Setup {
             ..ExecutionLimits::default()
         }),
         hooks: any_hooks(random),
-        permissions: any_permissions(random),
+        permissions: any_permissions(random).into(),
         input_filters: any_filters(random),
         max_parallel_tools: 1 + random.below(4) as usize,
         max_output: random.chance(30).then(|| Tokens(random.size(4) as u64)),

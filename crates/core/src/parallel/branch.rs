@@ -111,7 +111,8 @@ impl Branch {
         prompt: &[Part],
         stop: &CancellationToken,
     ) -> Result<AgentOutput, Error> {
-        let agent = self.agent.within(part, Some(&trunk.parts));
+        let permissions = &trunk.run.setup().permissions;
+        let agent = self.agent.within(part, Some((&trunk.parts, permissions)));
         let mut session = agent.open(lease, trunk.idle()).await?;
         session.below(part);
         // The fork has the host's context and extensions of the original session.
