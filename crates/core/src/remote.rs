@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use plimsoll_agent::{Input, UserInput, Waiting};
 use plimsoll_context::Part;
-use tokio::sync::Notify;
+use smart_default::SmartDefault;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::error::{Error, lock};
 
@@ -31,13 +32,15 @@ pub struct Remote(Arc<SharedInbox>);
 /// Closes the inbox of a session when dropped.
 pub(crate) struct OpenInboxGuard(Remote);
 
-#[derive(Debug, Default)]
+#[derive(Debug, SmartDefault)]
 struct SharedInbox {
     /// Memory held by the current run, in bytes.
     memory: AtomicUsize,
     inbox: Mutex<InboxState>,
     arrived: Notify,
-    room: Notify,
+    /// A permit for each further message.
+    #[default(Semaphore::new(INBOX))]
+    room: Semaphore,
 }
 
 #[derive(Debug, Default)]
@@ -106,31 +109,23 @@ impl Remote {
         let Ok(parts) = message.checked() else {
             return false;
         };
-        loop {
-            // Listening begins before the check, so that no notification is missed.
-            let mut room = std::pin::pin!(self.0.room.notified());
-            room.as_mut().enable();
-            {
-                let mut state = lock(&self.0.inbox);
-                if !state.open {
-                    return false;
-                }
-                if key.as_ref().is_some_and(|key| state.keys.contains(key)) {
-                    return true;
-                }
-                if state.messages.len() < INBOX {
-                    state.keys.extend(key.clone());
-                    let message = UserInput { parts, key };
-                    state.messages.push_back(match kind {
-                        Waiting::Steer => Input::User(message),
-                        Waiting::FollowUp => Input::FollowUp(message),
-                    });
-                    self.0.arrived.notify_one();
-                    return true;
-                }
-            }
-            room.await;
+        // Nobody waits for the next run: a closed inbox has room.
+        let Ok(room) = self.0.room.acquire().await else {
+            return false;
+        };
+        let mut state = lock(&self.0.inbox);
+        let is_known = key.as_ref().is_some_and(|key| state.keys.contains(key));
+        if state.open && !is_known {
+            room.forget();
+            state.keys.extend(key.clone());
+            let message = UserInput { parts, key };
+            state.messages.push_back(match kind {
+                Waiting::Steer => Input::User(message),
+                Waiting::FollowUp => Input::FollowUp(message),
+            });
+            self.0.arrived.notify_one();
         }
+        state.open
     }
 
     /// Creates the remote of a new session.
@@ -176,7 +171,7 @@ impl Remote {
             return None;
         }
         let queued = state.messages.pop_front()?;
-        self.0.room.notify_waiters();
+        self.0.room.add_permits(1);
         Some(queued)
     }
 
@@ -187,9 +182,11 @@ impl Remote {
 
     fn shut(&self) -> MutexGuard<'_, InboxState> {
         let mut state = lock(&self.0.inbox);
-        state.open = false;
         state.interrupted = false;
-        self.0.room.notify_waiters();
+        if std::mem::take(&mut state.open) {
+            // Waiting senders learn that it is closed.
+            self.0.room.add_permits(state.messages.len());
+        }
         state
     }
 }
