@@ -260,16 +260,16 @@ impl Transcript {
 
     /// Restores the view to earlier items. The numbers of later items are not reused.
     pub fn rewind(&mut self, items: Vec<Item>) {
-        self.total = items.iter().map(|item| item.tokens).sum();
-        let system = items.iter().filter(|item| item.message.is_system());
-        self.instructions = system.map(|item| item.tokens).sum();
-        self.pinned = items.iter().filter(|item| item.pin.is_some()).count();
         self.items = items;
-        self.take_messages(0);
+        self.pinned = self.items.iter().filter(|item| item.pin.is_some()).count();
+        self.recount(0);
     }
 
-    /// Updates the messages from the first changed position on.
-    fn take_messages(&mut self, first: usize) {
+    /// Updates the sums, and the messages from the first changed position on.
+    fn recount(&mut self, first: usize) {
+        let system = self.items.iter().filter(|item| item.message.is_system());
+        self.instructions = system.map(|item| item.tokens).sum();
+        self.total = self.items.iter().map(|item| item.tokens).sum();
         let changed = self.items.get(first..).unwrap_or_default().iter();
         let messages = Arc::make_mut(&mut self.messages);
         messages.truncate(first);
@@ -293,17 +293,9 @@ impl Transcript {
                 return true;
             };
             items.push(item.clone());
-            self.total = self.total.minus(item.tokens);
-            if item.message.is_system() {
-                self.instructions = self.instructions.minus(item.tokens);
-            }
             let (Change::Form(to) | Change::Replaced(to)) = change else {
                 return false;
             };
-            self.total += to.tokens;
-            if to.message.is_system() {
-                self.instructions += to.tokens;
-            }
             item.message = to.message;
             item.tokens = to.tokens;
             if item.form == Form::Original {
@@ -312,7 +304,7 @@ impl Transcript {
             true
         });
         if let Some(first) = first {
-            self.take_messages(first);
+            self.recount(first);
         }
         RemovedMessages {
             items,

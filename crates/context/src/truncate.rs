@@ -133,10 +133,11 @@ pub(crate) fn text_in_tokens(
 /// Shortens the texts of a message, and the arguments of its calls, in proportion to their sizes. Images and
 /// files become notes. A part that cannot be made as short keeps its size, and the others become shorter.
 fn parts_in_tokens(message: &Message, max: Tokens, counter: &dyn TokenCounter) -> Message {
-    let plain = map_parts(message, |part| match part {
+    let plain = message.parts().iter().map(|part| match part {
         Part::Image(_) | Part::File(_) => Part::text(note(part)),
         other => other.clone(),
     });
+    let plain = with_parts(message, plain.collect());
     let whole = counter.message(&plain);
     let weights = plain.parts().iter().map(|part| cut_text(part, counter));
     let mut weights: Vec<Tokens> = weights.collect();
@@ -345,10 +346,6 @@ fn scaled(bytes: usize, by: usize, of: usize) -> usize {
 
 /// Returns the message with other parts. A notice or a summary has no parts and is returned
 /// unchanged.
-fn map_parts(message: &Message, part: impl Fn(&Part) -> Part) -> Message {
-    with_parts(message, message.parts().iter().map(part).collect())
-}
-
 fn with_parts(message: &Message, parts: Vec<Part>) -> Message {
     match message {
         Message::System { .. } => Message::System { parts },
@@ -375,7 +372,8 @@ fn is_object(json: &str) -> bool {
     serde_json::from_str::<serde_json::Value>(json).is_ok_and(|value| value.is_object())
 }
 
-fn with_text(result: &ToolResult, text: String) -> Message {
+/// Returns the result with a text in place of its parts.
+pub(crate) fn with_text(result: &ToolResult, text: String) -> Message {
     Message::ToolResult(ToolResult {
         call: result.call.clone(),
         parts: vec![Part::text(text)],

@@ -11,7 +11,7 @@ use crate::plan::Trigger;
 use crate::policy::Stage;
 use crate::stages::sections::{RunStarts, follows_gap};
 use crate::tokens::Bytes;
-use crate::truncate::Marker;
+use crate::truncate::{Marker, with_text};
 
 /// The number of bytes from which on a line counts as several lines, because a single line could
 /// have any length. It is twice the width of an editor, so hardly a line of code counts twice.
@@ -85,11 +85,7 @@ fn shortened(result: &ToolResult, max: usize, marker: &Marker) -> Option<Message
     let texts: Option<Vec<&str>> = result.parts.iter().map(Part::as_text).collect();
     let text = texts?.join("\n");
     let short = in_lines(&text, max, marker)?;
-    Some(Message::ToolResult(ToolResult {
-        call: result.call.clone(),
-        parts: vec![Part::text(short)],
-        is_error: result.is_error,
-    }))
+    Some(with_text(result, short))
 }
 
 /// Returns head and tail of a text in at most `max` lines, or in the smallest useful number of
