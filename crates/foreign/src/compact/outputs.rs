@@ -10,8 +10,6 @@ use plimsoll_context::{Bytes, CallId, Message, Opaque, Part, ToolResult, head_ta
 use plimsoll_wire::__internals::openai_responses::items;
 use serde_json::Value;
 
-use crate::repair::own_id;
-
 /// The size to which a plan shortens each text of such an output.
 const SHORT: Bytes = Bytes(256);
 
@@ -33,7 +31,8 @@ pub(super) fn item(opaque: &Opaque) -> Value {
 /// Returns the id of the call that an output answers.
 fn answered(opaque: &Opaque) -> Option<CallId> {
     let item = item(opaque);
-    items::is_output(items::kind(&item)).then(|| CallId(own_id(&item).unwrap_or_default()))
+    let is_output = items::is_output(items::kind(&item));
+    is_output.then(|| CallId(items::call_id(&item).unwrap_or_default().to_owned()))
 }
 
 /// Returns an output as the result of its call.

@@ -25,7 +25,6 @@ use crate::chat::Chat;
 use crate::surrogates::without_half_characters;
 use crate::unit::{Role, Unit};
 pub use piece::CLOSED_CALL;
-pub(crate) use piece::own_id;
 pub(crate) use shapes_messages::blocks;
 
 /// One repair.

@@ -73,10 +73,10 @@ pub(super) fn calls(protocol: Protocol, unit: &Unit<'_>) -> Vec<Option<String>> 
             vec![id(value, "id")]
         }
         Protocol::Responses => {
-            let kind = items::kind(value);
-            let is_call = items::PAIRS.iter().any(|(call, ..)| *call == kind);
-            let needs_result = is_call && (is_callers(kind) || own_id(value).is_some());
-            needs_result.then(|| own_id(value)).into_iter().collect()
+            let is_call = !output_kind(protocol, value).is_empty();
+            let id = items::call_id(value).map(str::to_owned);
+            let needs_result = is_call && (is_callers(items::kind(value)) || id.is_some());
+            needs_result.then_some(id).into_iter().collect()
         }
         Protocol::Chat | Protocol::Messages => Vec::new(),
     }
@@ -95,7 +95,7 @@ pub(super) fn result(protocol: Protocol, unit: &Unit<'_>) -> Option<Option<Strin
         Protocol::Messages => (unit.role == Role::User && kind(value) == "tool_result")
             .then(|| id(value, "tool_use_id")),
         Protocol::Responses => {
-            let own = own_id(value);
+            let own = items::call_id(value).map(str::to_owned);
             let on_server = own.is_none() && text(value, "execution") == "server";
             (items::is_output(items::kind(value)) && !on_server).then_some(own)
         }
@@ -276,12 +276,4 @@ pub(super) fn convert(value: &mut Value, key: &str, part: impl Fn(Value) -> Opti
 fn id(value: &Value, key: &str) -> Option<String> {
     let id = value.get(key).and_then(Value::as_str);
     id.filter(|id| !id.is_empty()).map(str::to_owned)
-}
-
-/// Returns the id of a call or an output of Responses. An older local shell uses the id of the item.
-pub(crate) fn own_id(value: &Value) -> Option<String> {
-    id(value, "call_id").or_else(|| {
-        let is_shell = items::kind(value).starts_with("local_shell_call");
-        is_shell.then(|| id(value, "id")).flatten()
-    })
 }

@@ -83,6 +83,21 @@ pub fn is_output(kind: &str) -> bool {
     PAIRS.iter().any(|(_, output)| *output == kind)
 }
 
+/// Returns the id by which a call and its output name each other. An older local shell uses the id of the item.
+pub fn call_id(item: &Value) -> Option<&str> {
+    let id = |key: &str| item.get(key)?.as_str().filter(|id| !id.is_empty());
+    let is_shell = kind(item).starts_with("local_shell_call");
+    id("call_id").or_else(|| id("id").filter(|_| is_shell))
+}
+
+/// Returns `true` for a call that needs an output of the client, and for such an output. The server runs some of these
+/// tools itself, without an id.
+pub fn is_paired(item: &Value) -> bool {
+    let kind = kind(item);
+    let mut pairs = PAIRS.iter();
+    pairs.any(|(call, output)| [*call, *output].contains(&kind)) && call_id(item).is_some()
+}
+
 /// Returns `true` if items of this type come from the client. All others come from the model, except
 /// messages.
 pub fn is_clients(kind: &str) -> bool {

@@ -77,9 +77,10 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
         }
         "reasoning" => vec![Part::Thinking(items::thinking(item, raw))],
         "function_call" | "custom_tool_call" => vec![Part::ToolCall(tool_call(item))],
-        // Neither an item without a type nor one that only the client sends can be sent back. Other outputs may be
-        // those of a tool that the server runs.
+        // Neither an item without a type nor one that only the client sends can be sent back, nor a call without its
+        // output: nobody runs these tools.
         "" | "item_reference" | "function_call_output" | "custom_tool_call_output" => Vec::new(),
+        _ if items::is_paired(item) => Vec::new(),
         // Such a block belongs into the content of a message.
         kind if items::is_content(kind) => part_text(item).map(Part::text).into_iter().collect(),
         _ => vec![Part::Opaque(items::opaque(raw))],
@@ -168,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_that_only_a_client_sends_is_not_sent_back() {
+    fn an_item_that_only_a_client_sends_or_answers_is_not_sent_back() {
         for kind in [
             "function_call_output",
             "custom_tool_call_output",
@@ -178,6 +179,14 @@ mod tests {
             let item = json!({ "type": kind, "id": "rs_1" });
             assert_eq!(output_parts(&item, &item.to_string()), [], "{kind}");
         }
+        for kind in ["computer_call", "shell_call", "apply_patch_call_output"] {
+            let item = json!({ "type": kind, "id": "cu_1", "call_id": "call_1" });
+            assert_eq!(output_parts(&item, &item.to_string()), [], "{kind}");
+        }
+        let shell = json!({ "type": "local_shell_call", "id": "lsh_1" });
+        assert_eq!(output_parts(&shell, &shell.to_string()), []);
+        let search = json!({ "type": "tool_search_call", "call_id": null, "execution": "server" });
+        assert_eq!(output_parts(&search, &search.to_string()).len(), 1);
         let item = json!({ "type": "output_text", "text": "Hello", "content": [] });
         assert_eq!(
             output_parts(&item, &item.to_string()),
