@@ -22,8 +22,6 @@ const MAX_TITLE: usize = 80;
 const MAX_IMAGE: usize = 24_000;
 /// The number of bytes that are estimated as a token.
 const BYTES_OF_TOKEN: u64 = 4;
-/// The maximum number of tokens that are taken for the prompt and the tools of an agent.
-const MAX_PROMPT: u64 = 40_000;
 /// The end of the title of a copy.
 const COPIED: &str = " (rescued)";
 
@@ -46,10 +44,6 @@ pub struct SessionLog {
     pub window: Option<u64>,
     /// The size of the last request as counted by its provider.
     pub reported: Option<ReportedSize>,
-    /// The least number of tokens that a reported request has beside its messages.
-    unknown_tokens: Option<u64>,
-    /// The number of units that were estimated for it, and their estimate.
-    estimated: (usize, u64),
     /// The error with which the session ends, in the provider's words.
     pub last_error: Option<String>,
     /// Descriptions of damaged lines, at most [`MAX_DAMAGE`].
@@ -116,8 +110,6 @@ impl SessionLog {
             directory: None,
             window: None,
             reported: None,
-            unknown_tokens: None,
-            estimated: (0, 0),
             last_error: None,
             damage: Vec::new(),
             damaged: 0,
@@ -154,16 +146,6 @@ impl SessionLog {
         let left = tokens.saturating_sub(self.lost_tokens(units));
         let before = left.max(estimated(before).min(tokens));
         Some(before.saturating_add(estimated(since)))
-    }
-
-    /// Estimates the tokens of each request that the log does not contain: the prompt and the tools of the agent. They
-    /// are the least that a request has beside its messages, and at most 40,000: the beginning of the log may
-    /// be missing.
-    #[must_use]
-    pub fn overhead_tokens(&self) -> u64 {
-        let prompt = self.instructions.as_ref().map_or(0, String::len) as u64;
-        let unknown = self.unknown_tokens.unwrap_or_default().min(MAX_PROMPT);
-        unknown.saturating_sub(prompt / BYTES_OF_TOKEN)
     }
 
     /// Estimates the tokens of the entries before the end of the first `units` that could not be read.
@@ -215,16 +197,6 @@ impl SessionLog {
     pub(crate) fn report(&mut self, tokens: u64) {
         if tokens > 0 {
             let units = self.units.len();
-            let (known, before) = Some(self.estimated)
-                .filter(|(known, _)| *known <= units)
-                .unwrap_or_default();
-            let estimate = before + estimated(self.units.iter().skip(known));
-            self.estimated = (units, estimate);
-            let unknown = tokens.saturating_sub(estimate);
-            self.unknown_tokens = Some(
-                self.unknown_tokens
-                    .map_or(unknown, |least| least.min(unknown)),
-            );
             self.reported = Some(ReportedSize { tokens, units });
         }
     }

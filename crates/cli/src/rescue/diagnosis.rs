@@ -16,6 +16,7 @@ use crate::input::target_of;
 const TOO_LONG: u64 = 80;
 /// The window that Claude Code uses for every model by default.
 const CLAUDE_CODE: u64 = 200_000;
+
 /// A session that was examined.
 pub(super) struct Diagnosis {
     /// The session, without its messages.
@@ -25,8 +26,6 @@ pub(super) struct Diagnosis {
     /// Tokens of the next request, as its provider would count them. `None` if the log has no count.
     pub(super) used: Option<u64>,
     pub(super) window: Option<u64>,
-    /// Tokens of each request that the log does not contain.
-    pub(super) overhead: u64,
     /// Whether the provider refused the session because of its length.
     is_refused: bool,
 }
@@ -51,7 +50,7 @@ impl Diagnosis {
             Some(window) => Some(window.0),
             None => known_window(&log),
         };
-        let (units, overhead) = (log.units.len(), log.overhead_tokens());
+        let units = log.units.len();
         let refused = used.map(|Tokens(tokens)| ReportedSize { tokens, units });
         log.reported = refused.or(log.reported);
         let used = log.used_tokens();
@@ -71,7 +70,6 @@ impl Diagnosis {
             repairs,
             used,
             window,
-            overhead,
             is_refused,
         };
         (diagnosis, chat)

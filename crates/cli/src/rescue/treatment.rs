@@ -86,17 +86,10 @@ impl Treatment {
         strategy: ContextStrategy,
         budget: u64,
     ) -> Result<(), CliError> {
-        let cut = |this: &Self| {
-            let (policy, limits) = filter::within(strategy, this.local(budget));
-            this.body.cut(&this.view, &policy, &limits)
-        };
-        let mut compacted = cut(self);
-        if matches!(compacted, Err(CutError::CannotFit(_))) && self.diagnosis.overhead > 0 {
-            // The estimate may be wrong, and a larger copy is better than none.
-            self.diagnosis.overhead = 0;
-            compacted = cut(self);
-        }
-        self.cut = compacted.map_err(|error| match error {
+        let own = Tokens(scaled(budget, self.counted(), self.used));
+        let (policy, limits) = filter::within(strategy, own);
+        let cut = self.body.cut(&self.view, &policy, &limits);
+        self.cut = cut.map_err(|error| match error {
             CutError::CannotFit(error) => CliError::cannot_fit(CannotFit {
                 minimum: self.providers(error.minimum),
                 overhead: self.providers(error.overhead),
@@ -107,23 +100,12 @@ impl Treatment {
         Ok(())
     }
 
-    /// Returns the tokens of each request that are not in the log: at most all but one.
-    fn overhead(&self) -> u64 {
-        self.diagnosis.overhead.min(self.used.saturating_sub(1))
-    }
-
-    /// Returns a budget for the messages, in local tokens, from one in those of the provider.
-    fn local(&self, budget: u64) -> Tokens {
-        let own = budget.saturating_sub(self.overhead());
-        Tokens(scaled(own, self.counted(), self.used - self.overhead()))
-    }
-
-    /// Returns local tokens as the provider counts them, rounded up: as a budget, they suffice.
+    /// Returns local tokens as the provider counts them, rounded up: as a budget, they suffice. A part of the messages
+    /// is that part of the whole session.
     fn providers(&self, local: Tokens) -> Tokens {
-        let used = u128::from(self.used - self.overhead());
-        let tokens = (u128::from(local.0) * used).div_ceil(u128::from(self.counted().max(1)));
-        let tokens = u64::try_from(tokens).unwrap_or(u64::MAX);
-        Tokens(tokens.saturating_add(self.overhead()))
+        let tokens = u128::from(local.0) * u128::from(self.used);
+        let tokens = tokens.div_ceil(u128::from(self.counted().max(1)));
+        Tokens(u64::try_from(tokens).unwrap_or(u64::MAX))
     }
 
     /// Returns the size of the new request as its provider will count it, if it became smaller.
