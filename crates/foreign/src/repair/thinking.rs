@@ -38,7 +38,7 @@ pub(super) fn fix(patient: &mut Patient<'_, '_>) {
 }
 
 /// Removes reasoning that no item follows, or that no server can read. Items behind it lose the id by which
-/// the server would require the reasoning.
+/// the server would require the reasoning. With all reasoning, a compaction leaves, which is encrypted like it.
 fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
     let is_kept = is_stored(patient) || profile.reasoning != ReasoningItems::Encrypted;
     let is_reasoning = |unit: &Unit<'_>| kind(unit.value()) == "reasoning";
@@ -51,9 +51,12 @@ fn items_without(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
             continue;
         };
         let item = unit.value();
-        if is_reasoning(unit) {
+        let drops = patient.reasoning == Reasoning::Drop;
+        if drops && kind(item) == "compaction" {
+            patient.remove(at, "left out its encrypted compaction");
+        } else if is_reasoning(unit) {
             let next = rest.find(|unit| !is_reasoning(unit));
-            let why = if patient.reasoning == Reasoning::Drop {
+            let why = if drops {
                 GONE
             } else if !next.is_some_and(is_models) {
                 "left out its thinking: no item follows it"

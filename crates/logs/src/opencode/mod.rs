@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use plimsoll_wire::__internals::RawObject;
 use rusqlite::{Connection, OpenFlags};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::agent::Agent;
 use crate::blocks;
@@ -21,6 +21,13 @@ use crate::read::NO_MESSAGE;
 use crate::session::{SessionLog, sum, text};
 use crate::tree::{EntryContent, Node, push_again};
 
+/// The keys of reasoning that its provider signed or encrypted.
+const SIGNED: [&str; 4] = [
+    "signature",
+    "redactedData",
+    "reasoningEncryptedContent",
+    "thoughtSignature",
+];
 /// The text that opencode sends instead of a cleared result.
 const CLEARED: &str = "[Old tool result content cleared]";
 
@@ -132,17 +139,22 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     let active = nodes.iter().skip(from.unwrap_or_default());
     let active: Vec<&Node<Links>> = active.take_while(|node| !has_id(node, &reverted)).collect();
     // opencode would answer a request for a summary again, which it sent when it died.
-    let open = nodes.iter().filter(|node| node.data.is_request);
-    let open = open.filter_map(|node| node.data.id.as_ref());
-    let open: Vec<&String> = open.filter(|id| Some(*id) != summarized.as_ref()).collect();
+    let is_open = |node: &&Node<Links>| node.data.is_request && !has_id(node, &summarized);
+    let open: Vec<&Node<Links>> = nodes.iter().filter(is_open).collect();
     push_again(log, &active, |entry, links| {
         let mut message = OpencodeMessage::parse(&entry.keys)?;
-        let mut ids = links.id.iter().chain(&links.parent);
-        if ids.any(|id| open.contains(&id)) {
+        let is_of = |node: &&Node<Links>| has_id(node, &links.id) || has_id(node, &links.parent);
+        if open.iter().any(is_of) {
             message.parts.clear();
         }
         Ok(content(&message))
     })?;
+    if let (Some(open), Some(_)) = (open.last(), &log.last_error) {
+        log.repaired(
+            open.place,
+            "left out its request for a summary, in which it failed",
+        );
+    }
     Ok(NO_MESSAGE)
 }
 
@@ -210,6 +222,7 @@ fn content(message: &OpencodeMessage) -> EntryContent {
     read.answer = Some((tokens, info("/error/data/message").or(info("/error/name"))));
     let answer = |part: &Value| match text(part, "/type")? {
         "text" => message_block(part),
+        "reasoning" => thinking(part),
         "tool" => {
             let of = |pointer: &str| text(part, pointer).unwrap_or_default();
             let input = part.pointer("/state/input");
@@ -226,7 +239,24 @@ fn content(message: &OpencodeMessage) -> EntryContent {
 
 /// Checks whether a model sees a part.
 pub(super) fn is_seen(part: &Value) -> bool {
-    text(part, "/type") == Some("tool") || message_block(part).is_some()
+    text(part, "/type") == Some("tool") || message_block(part).or(thinking(part)).is_some()
+}
+
+/// Returns the reasoning in a part, if its provider signed or encrypted it and may refuse it for that. Other reasoning
+/// is only copied.
+fn thinking(part: &Value) -> Option<Value> {
+    let words = text(part, "/text").filter(|_| text(part, "/type") == Some("reasoning"))?;
+    let mut providers = part.get("metadata")?.as_object()?.values();
+    let of = |of: &Value| {
+        SIGNED
+            .iter()
+            .find_map(|key| of.get(key)?.as_str().map(str::to_owned))
+    };
+    let data = providers.find_map(of).filter(|data| !data.is_empty())?;
+    Some(match words.is_empty() {
+        true => json!({ "type": "redacted_thinking", "data": data }),
+        false => json!({ "type": "thinking", "thinking": words, "signature": data }),
+    })
 }
 
 /// Returns the content of a part as a block of Messages.

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_context::{Message, typed_words};
 use plimsoll_foreign::CLOSED_CALL;
-use plimsoll_foreign::{Chat, Protocol, Role, Unit};
+use plimsoll_foreign::{Chat, Protocol, Reasoning, Role, Target, Unit, repair};
 use plimsoll_logs::{Agent, Copy, Ids, LogError, SessionLog, copy};
 use plimsoll_wire::{Document, anthropic, openai_chat, openai_responses};
 use serde_json::{Value, json};
@@ -901,8 +901,59 @@ fn a_compaction_in_which_opencode_died_is_not_in_the_copy() {
     std::fs::write(&path, export.to_string()).unwrap();
     let mut log = SessionLog::read(&path, None).unwrap();
     assert_eq!(log.last_error.as_deref(), Some("prompt is too long"));
+    // So a copy is written, whatever the error was.
+    let repairs = log.repairs.iter().map(ToString::to_string);
+    let left_out = "left out its request for a summary, in which it failed (lines)";
+    assert_eq!(
+        repairs.collect::<Vec<_>>(),
+        [format!("message 6: {left_out}")]
+    );
     let chat = log.take_chat();
     assert_eq!(self::messages(&chat), before);
     let copy = copied(&log, &chat, None);
     assert!(!copy.text.contains("compaction"), "{}", copy.text);
+}
+
+/// opencode sends reasoning back to the provider that signed or encrypted it, which may refuse it.
+#[test]
+fn signed_reasoning_of_opencode_is_copied_or_left_out() {
+    let mut export: Value =
+        serde_json::from_slice(&std::fs::read(data("opencode.json")).unwrap()).unwrap();
+    let parts = export["messages"][1]["parts"].as_array_mut().unwrap();
+    let one = |text: &str, metadata: Value| json!({"type": "reasoning", "text": text, "metadata": metadata});
+    let own = [
+        one("Hm.", json!({"anthropic": {"signature": "EqQB"}})),
+        one(
+            "",
+            json!({"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "gAAA"}}),
+        ),
+        one("Unsigned.", json!({"openrouter": {}})),
+    ];
+    parts.splice(0..0, own);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("export.json");
+    std::fs::write(&path, export.to_string()).unwrap();
+    let copy_of = |reasoning| {
+        let mut log = SessionLog::read(&path, None).unwrap();
+        let mut chat = log.take_chat();
+        repair(
+            &mut chat,
+            &Target::of_protocol("anthropic", None).unwrap(),
+            reasoning,
+        );
+        copied(&log, &chat, None).text
+    };
+    let (kept, dropped) = (copy_of(Reasoning::Keep), copy_of(Reasoning::Drop));
+    for signed in ["EqQB", "gAAA"] {
+        assert!(
+            kept.contains(signed) && !dropped.contains(signed),
+            "{dropped}"
+        );
+    }
+    for unsigned in ["Unsigned.", "I look."] {
+        assert!(
+            kept.contains(unsigned) && dropped.contains(unsigned),
+            "{dropped}"
+        );
+    }
 }
