@@ -60,7 +60,7 @@ pub(crate) fn run(args: &CompactArgs) -> Result<u8, CliError> {
         return lines(args, &counter, input::open(args.file.as_deref())?);
     }
     let given = input::chat(args.file.as_deref())?;
-    let compacted = compact(args, &counter, &given)?;
+    let compacted = compact(args, &counter, given)?;
     compacted.report("");
     crate::stdout::exactly(&compacted.json)?;
     Ok(DONE)
@@ -79,7 +79,7 @@ fn lines(
         let (order, answers) = sync_channel(available_parallelism().map_or(1, usize::from));
         let printer = scope.spawn(move || print(answers));
         for line in lines {
-            let answer = scope.spawn(move || compact(args, counter, &InputChat::of_body(line?)));
+            let answer = scope.spawn(move || compact(args, counter, InputChat::of_body(line?)));
             // If nobody reads the output, the printer has ended.
             if order.send(answer).is_err() {
                 break;

@@ -15,11 +15,11 @@ use crate::terminal::text::one_line;
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<u8, CliError> {
     let counter = chat_file::counter(&args.counter)?;
-    let given = input::chat(args.file.as_deref())?;
+    let mut given = input::chat(args.file.as_deref())?;
     for repair in &given.repairs {
         say!("repaired: {repair}");
     }
-    let (chat, target) = chat_file::read(&given, None, None)?;
+    let (chat, target) = chat_file::read(&mut given, None, None)?;
     let chat = Body::of(chat, &target)
         .map_err(|error| CliError::failed(format!("{error}; `plimsoll repair` corrects it")))?;
     let weights: Vec<Tokens> = chat

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-use plimsoll::foreign::{Protocol, Repair, Target, without_half_characters};
+use plimsoll::foreign::{Chat, Protocol, Repair, Target, without_half_characters};
 use plimsoll::logs::{self, LogError, SessionLog};
 
 use crate::error::CliError;
@@ -31,10 +31,10 @@ pub(crate) fn open(path: Option<&Path>) -> Result<Box<dyn BufRead>, CliError> {
 
 /// A chat that was read.
 pub(crate) struct InputChat {
-    /// A request or a history as JSON.
+    /// A request or a history as JSON. Empty for a log.
     pub(crate) text: String,
-    /// The rules that apply if the chat comes from the session log of another agent.
-    pub(crate) target: Option<Target>,
+    /// The messages of a session log of another agent, and the rules that apply.
+    pub(crate) log: Option<(Chat<'static>, Target)>,
     /// Repairs of the text before it could be parsed.
     pub(crate) repairs: Vec<Repair>,
 }
@@ -46,7 +46,7 @@ impl InputChat {
         let (text, repair) = without_half_characters(text);
         Self {
             text,
-            target: None,
+            log: None,
             repairs: repair.into_iter().collect(),
         }
     }
@@ -54,9 +54,9 @@ impl InputChat {
     /// Returns the messages of the active branch of a log.
     pub(crate) fn of_log(mut log: SessionLog) -> Self {
         Self {
-            target: Some(target_of(&log)),
-            repairs: std::mem::take(&mut log.repairs),
-            text: log.take_chat().write().into_owned() + "\n",
+            text: String::new(),
+            log: Some((log.take_chat(), target_of(&log))),
+            repairs: log.repairs,
         }
     }
 }

@@ -40,11 +40,11 @@ pub(crate) struct RepairArgs {
 
 /// Runs the filter.
 pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
-    let input = input::chat(args.file.as_deref())?;
+    let mut input = input::chat(args.file.as_deref())?;
+    let mut repairs = std::mem::take(&mut input.repairs);
     let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
-    let (mut chat, target) = chat_file::read(&input, model, protocol)?;
+    let (mut chat, target) = chat_file::read(&mut input, model, protocol)?;
     let reasoning = chat_file::reasoning(args.drop_thinking);
-    let mut repairs = input.repairs.clone();
     repairs.extend(repair(&mut chat, &target, reasoning));
     if args.json {
         let report = json!({ "protocol": target.protocol().name(), "repairs": repairs });
@@ -57,12 +57,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<u8, CliError> {
             }
         }
     }
-    // An unchanged chat is returned byte for byte, including white space around it.
-    let mut whole = chat.write().into_owned();
-    if !repairs.is_empty() && !whole.ends_with('\n') {
-        whole.push('\n');
-    }
-    crate::stdout::exactly(&whole)?;
+    crate::stdout::exactly(&chat_file::ended(chat.write(), !repairs.is_empty()))?;
     Ok(DONE)
 }
 
@@ -87,7 +82,8 @@ pub(crate) fn target(
             named.unwrap_or_else(|| Target::of_request(request))
         }
     };
-    let (named, own) = (target.protocol().name(), Target::detect(request));
+    let own = of_log.cloned().or_else(|| Target::detect(request));
+    let named = target.protocol().name();
     match own
         .map(|own| own.protocol().name())
         .filter(|own| *own != named)

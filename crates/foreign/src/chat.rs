@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::ops::Range;
 
-use plimsoll_wire::__internals::{Raw, RawObject, parse, with_list};
+use plimsoll_wire::__internals::{RawObject, parse, with_list};
 use plimsoll_wire::{Document, Protocol, WireError};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -237,22 +237,27 @@ impl<'a> Chat<'a> {
         {
             return Cow::Borrowed(input);
         }
-        let texts = self.texts(&self.entries());
-        let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-        let list = Raw::List(&texts);
-        let beside = self.beside();
+        let mut list = "[".to_owned();
+        for at in self.entries() {
+            if list.len() > 1 {
+                list.push(',');
+            }
+            list.push_str(&self.entry(&at));
+        }
+        list.push(']');
         Cow::Owned(match &self.source.keys {
-            None => list.to_text(),
+            None => list,
             Some(keys) => {
                 let mut changes = vec![(self.protocol.list(), Some(list))];
+                let beside = self.beside().map(Cow::into_owned);
                 if let Some(key) = self.protocol.beside()
                     && (beside.is_some() || keys.get(key).is_some_and(|raw| raw != "null"))
                 {
-                    changes.push((key, beside.as_deref().map(Raw::Text)));
+                    changes.push((key, beside));
                 }
                 let changed = self.source.changed_keys.iter();
-                changes.extend(changed.map(|(key, raw)| (*key, raw.as_deref().map(Raw::Text))));
-                keys.with_raw(&changes)
+                changes.extend(changed.map(|(key, raw)| (*key, raw.clone())));
+                keys.with(&changes)
             }
         })
     }
@@ -264,10 +269,10 @@ impl<'a> Chat<'a> {
     /// [`WireError::Expected`] with the place of the first value of a wrong kind.
     pub(crate) fn document(&self) -> Result<(Document, Vec<Range<usize>>), WireError> {
         let entries = self.entries();
-        let texts = self.texts(&entries);
-        let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+        let mut texts = entries.iter().map(|at| self.entry(at));
         let (keys, format) = (self.source.keys.as_ref(), self.protocol.format());
-        let document = Document::of_entries(keys, self.beside().as_deref(), &texts, format)?;
+        let beside = self.beside();
+        let document = Document::of_entries(keys, beside.as_deref(), &mut texts, format)?;
         Ok((document, entries))
     }
 
@@ -276,11 +281,6 @@ impl<'a> Chat<'a> {
         let first = self.units.first();
         let beside = first.filter(|unit| unit.is_beside() && unit.is_left());
         beside.map(Unit::json)
-    }
-
-    /// Returns the JSON texts of the entries of the list.
-    fn texts(&self, entries: &[Range<usize>]) -> Vec<Cow<'_, str>> {
-        entries.iter().map(|at| self.entry(at)).collect()
     }
 
     /// Returns the units of each entry of the list. Removed units between others belong to their entry.

@@ -3,6 +3,7 @@
 //! A [`DocumentFormat`] reads the entries of a protocol's list of messages, and writes messages as such
 //! entries.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::ops::Range;
@@ -53,7 +54,7 @@ pub struct DocumentFormat {
     pub has_items: bool,
     pub(crate) read_system: fn(&str) -> Result<Option<Message>, WireError>,
     /// Reads entries. The last argument returns the place of an entry.
-    pub(crate) read_entries: fn(&[&str], Places<'_>) -> ReadEntries,
+    pub(crate) read_entries: fn(Entries<'_>, Places<'_>) -> ReadEntries,
     /// Reads the tools of a request with these keys. Its messages are already read.
     pub(crate) read_tools: fn(&RawObject<'_>, &mut Document) -> Result<(), WireError>,
     /// Returns the entries of each message as JSON texts, written without the messages around them.
@@ -61,6 +62,8 @@ pub struct DocumentFormat {
     pub write: fn(&[&Message]) -> NewEntries,
 }
 
+/// The JSON texts of the entries of a list. Each may be made when it is read, so that not all are in memory.
+pub(crate) type Entries<'e> = &'e mut dyn Iterator<Item = Cow<'e, str>>;
 /// The messages of a list, or the reason why it cannot be read.
 pub(crate) type ReadEntries = Result<Vec<(Message, MessageSpan)>, WireError>;
 /// The entries of each new message.
@@ -79,21 +82,26 @@ impl Document {
         let (object, list) = with_list(text, format.key)?;
         let list = list.ok_or_else(|| WireError::expected(format.key, CHAT, None))?;
         let is_text = format.has_items && object.is_some() && list.starts_with('"');
-        let entries = if list.starts_with('[') {
-            let raws: Vec<&RawValue> = parse(list)?;
-            raws.into_iter().map(RawValue::get).collect()
+        let entries: Vec<&RawValue> = if list.starts_with('[') {
+            parse(list)?
         } else if is_text {
-            vec![list]
+            Vec::new()
         } else {
             return Err(wrong(list, format.key, CHAT));
         };
+        let mut entries = entries.into_iter().map(|raw| Cow::Borrowed(raw.get()));
         let keys = object.as_ref();
         let system = keys.and_then(|keys| keys.get(format.system?));
-        Self::of_entries(keys, system, &entries, format)
+        let mut document = Self::of_entries(keys, system, &mut entries, format)?;
+        if is_text {
+            let text: String = parse(list)?;
+            document.push(Message::user(text), MessageSpan::entry(0));
+        }
+        Ok(document)
     }
 
     /// Reads a request from its parts: the keys beside the list (`None` for a bare list), the system prompt
-    /// beside it, and the entries of the list. A text in place of the list is its only entry.
+    /// beside it, and the entries of the list.
     ///
     /// # Errors
     ///
@@ -101,24 +109,16 @@ impl Document {
     pub fn of_entries(
         keys: Option<&RawObject<'_>>,
         system: Option<&str>,
-        entries: &[&str],
+        entries: Entries<'_>,
         format: &DocumentFormat,
     ) -> Result<Self, WireError> {
         let mut document = Self::default();
         if let Some(message) = system.map(format.read_system).transpose()?.flatten() {
             document.push(message, MessageSpan::BESIDE);
         }
-        match entries {
-            [text] if format.has_items && text.starts_with('"') => {
-                let text: String = parse(text)?;
-                document.push(Message::user(text), MessageSpan::entry(0));
-            }
-            entries => {
-                let place = |index| format!("{}[{index}]", format.key);
-                for (message, span) in (format.read_entries)(entries, &place)? {
-                    document.push(message, span);
-                }
-            }
+        let place = |index| format!("{}[{index}]", format.key);
+        for (message, span) in (format.read_entries)(entries, &place)? {
+            document.push(message, span);
         }
         if let Some(keys) = keys {
             (format.read_tools)(keys, &mut document)?;

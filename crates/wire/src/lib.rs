@@ -172,7 +172,7 @@ pub use target::{Protocol, Target};
 #[doc(hidden)]
 pub mod __internals {
     pub use crate::call_ids::is_word;
-    pub use crate::raw::{Raw, RawObject, parse, quoted, with_list};
+    pub use crate::raw::{RawObject, parse, quoted, with_list};
     pub use crate::tools::{is_json_object, is_legal_name, legal_name, object_text};
     pub use crate::value::{kind as json_kind, list, set, text, unset};
 

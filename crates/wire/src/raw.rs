@@ -54,13 +54,6 @@ impl<'a> RawObject<'a> {
     /// Returns the object as JSON text, with other values for some keys. `None` removes a key. A new
     /// key comes last. Of a key that occurs twice, only the last value is written, which is the one that counts.
     pub fn with(&self, changes: &[(&str, Option<String>)]) -> String {
-        let changes = changes.iter();
-        let changes = changes.map(|(key, raw)| (*key, raw.as_deref().map(Raw::Text)));
-        self.with_raw(&changes.collect::<Vec<_>>())
-    }
-
-    /// Like [`RawObject::with`], with values that need not be one text.
-    pub fn with_raw(&self, changes: &[(&str, Option<Raw<'_>>)]) -> String {
         let change = |key: &str| changes.iter().find(|(changed, _)| *changed == key);
         let numbered = self.entries.iter().enumerate();
         let last: HashMap<&str, usize> = numbered
@@ -69,12 +62,12 @@ impl<'a> RawObject<'a> {
             .collect();
         let own = numbered.filter(|(at, (key, _))| last.get(key.as_str()) == Some(at));
         let kept = own.filter_map(|(_, (key, raw))| match change(key) {
-            None => Some((key.as_str(), Raw::Text(raw))),
-            Some((_, raw)) => Some((key.as_str(), (*raw)?)),
+            None => Some((key.as_str(), *raw)),
+            Some((_, raw)) => Some((key.as_str(), raw.as_deref()?)),
         });
         let new = changes.iter().filter(|(key, _)| self.get(key).is_none());
-        let new = new.filter_map(|(key, raw)| Some((*key, (*raw)?)));
-        let entries: Vec<(&str, Raw<'_>)> = kept.chain(new).collect();
+        let new = new.filter_map(|(key, raw)| Some((*key, raw.as_deref()?)));
+        let entries: Vec<(&str, &str)> = kept.chain(new).collect();
         let bytes: usize = entries
             .iter()
             .map(|(key, raw)| key.len() + raw.len() + 4)
@@ -87,7 +80,7 @@ impl<'a> RawObject<'a> {
             }
             out.push_str(&quoted(key));
             out.push(':');
-            raw.write(&mut out);
+            out.push_str(raw);
         }
         out.push('}');
         out
@@ -124,47 +117,6 @@ pub fn parse<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, WireError> {
 /// Returns a text as a JSON string.
 pub fn quoted(text: &str) -> String {
     Value::from(text).to_string()
-}
-
-/// A JSON text.
-#[derive(Debug, Clone, Copy)]
-pub enum Raw<'a> {
-    /// The text of any value.
-    Text(&'a str),
-    /// An array of these texts.
-    List(&'a [&'a str]),
-}
-
-impl Raw<'_> {
-    fn len(self) -> usize {
-        match self {
-            Self::Text(text) => text.len(),
-            Self::List(texts) => texts.iter().map(|text| text.len() + 1).sum::<usize>() + 2,
-        }
-    }
-
-    fn write(self, out: &mut String) {
-        match self {
-            Self::Text(text) => out.push_str(text),
-            Self::List(texts) => {
-                out.push('[');
-                for (index, text) in texts.iter().enumerate() {
-                    if index > 0 {
-                        out.push(',');
-                    }
-                    out.push_str(text);
-                }
-                out.push(']');
-            }
-        }
-    }
-
-    /// Returns the value as one text.
-    pub fn to_text(self) -> String {
-        let mut text = String::with_capacity(self.len());
-        self.write(&mut text);
-        text
-    }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for RawObject<'a> {

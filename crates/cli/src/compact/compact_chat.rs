@@ -34,18 +34,19 @@ impl CompactedChat {
 pub(super) fn compact(
     args: &CompactArgs,
     counter: &Arc<dyn TokenCounter>,
-    input: &InputChat,
+    mut input: InputChat,
 ) -> Result<CompactedChat, CliError> {
     let strategy = filter::named(&args.policy)?;
     let (model, protocol) = (args.model.as_deref(), args.protocol.as_deref());
-    let (mut chat, target) = chat_file::read(input, model, protocol)?;
+    let before = std::mem::take(&mut input.repairs);
+    let (mut chat, target) = chat_file::read(&mut input, model, protocol)?;
     // Without a message there is nothing to repair.
     let repairs = match chat.units.iter().all(Unit::is_beside) {
         true => Vec::new(),
         false => repair(&mut chat, &target, Reasoning::Keep),
     };
     let body = Body::of(chat, &target).map_err(chat_file::unread)?;
-    let repairs = input.repairs.iter().chain(&repairs);
+    let repairs = before.iter().chain(&repairs);
     let repairs = repairs.map(|repair| format!("repaired: {repair}"));
     let mut notes: Vec<String> = repairs.collect();
     let view = body.transcript(counter);
@@ -56,23 +57,18 @@ pub(super) fn compact(
         CutError::CannotFit(error) => CliError::cannot_fit(error),
         error => CliError::failed(error),
     })?;
-    let mut json = match cut {
+    let json = match cut {
         Some(cut) => {
             notes.extend(done(&view, overhead, &cut));
             Cow::Owned(cut.text)
         }
         None => body.chat.write(),
     };
-    // An unchanged chat is returned byte for byte, including white space around it.
-    let is_changed = matches!(json, Cow::Owned(_)) || !input.repairs.is_empty();
-    if is_changed && !json.ends_with('\n') {
-        json.to_mut().push('\n');
-    }
     if args.quiet {
         notes.clear();
     }
     Ok(CompactedChat {
-        json: json.into_owned(),
+        json: chat_file::ended(json, !before.is_empty()),
         notes,
     })
 }

@@ -41,7 +41,7 @@ pub(crate) struct ImportArgs {
 
 /// Runs the command. The new session's name goes to standard output, the repairs to standard error.
 pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, CliError> {
-    let input = match log(args)? {
+    let mut input = match log(args)? {
         Some(log) => InputChat::of_log(log),
         None => {
             let text = input::whole(input::open(args.file.as_deref())?)?;
@@ -51,10 +51,11 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
             InputChat::of_body(text)
         }
     };
-    let (chat, target) = chat_file::read(&input, None, args.protocol.as_deref())?;
+    let before = std::mem::take(&mut input.repairs);
+    let (chat, target) = chat_file::read(&mut input, None, args.protocol.as_deref())?;
     let reasoning = chat_file::reasoning(args.drop_thinking);
     let (messages, more) = foreign::import(chat, &target, reasoning).map_err(chat_file::unread)?;
-    let repairs = [input.repairs, more].concat();
+    let repairs = [before, more].concat();
     if messages.is_empty() {
         return Err(CliError::failed("there is no message in it"));
     }

@@ -1,6 +1,7 @@
 //! The messages that a plan leaves as changes of units. Only the units of changed messages are written anew, by `wire`.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_context::{Gap, Item, Message, Transcript};
@@ -37,37 +38,41 @@ impl<'a> Body<'a> {
         let kept: BTreeSet<usize> = after.items().iter().filter_map(origin).collect();
         let messages = (0..self.messages.len()).filter(|message| !kept.contains(message));
         let gone: BTreeSet<usize> = messages.flat_map(|one| self.units_of(one)).collect();
-        let units = self.chat.units.iter().enumerate();
-        let units = units.map(|(at, unit)| match gone.contains(&at) {
-            // The place of a removed unit stays in the list.
-            true => unit.without_content(),
-            false => unit.clone(),
-        });
+        // The place of a removed unit stays in the list.
+        let copied = |at: Range<usize>| {
+            let units = self.chat.units.get(at.clone()).unwrap_or_default();
+            at.zip(units).map(|(at, unit)| match gone.contains(&at) {
+                true => unit.without_content(),
+                false => unit.clone(),
+            })
+        };
         let mut chat = Chat {
             protocol: self.chat.protocol,
-            units: units.collect(),
+            units: Vec::with_capacity(self.chat.units.len()),
             source: self.chat.source.clone(),
         };
-        let mut added: Vec<(usize, Unit<'a>)> = Vec::new();
         let mut end = 0;
         for item in after.items() {
-            let mut new = Vec::new();
-            if let Some(index) = origin(item) {
-                let own: Vec<usize> = self.units_of(index).collect();
-                end = own.last().map_or(end, |last| last + 1);
-                let first = own.first().copied().unwrap_or(end);
-                let units = chat.units.get_mut(first..end).unwrap_or_default();
-                if !is_same(item) {
-                    new = self.edit(units, index, &item.message)?;
-                }
-            } else {
+            let Some(index) = origin(item) else {
                 for entry in self.values(&item.message)? {
-                    new.extend(inserted(entry, chat.new_turn()));
+                    let turn = chat.new_turn();
+                    chat.units.extend(inserted(entry, turn));
                 }
+                continue;
+            };
+            let own: Vec<usize> = self.units_of(index).collect();
+            let first = own.first().copied().unwrap_or(end);
+            chat.units.extend(copied(end..first));
+            end = own.last().map_or(end, |last| last + 1);
+            let begin = chat.units.len();
+            chat.units.extend(copied(first..end));
+            if !is_same(item) {
+                let units = chat.units.get_mut(begin..).unwrap_or_default();
+                let new = self.edit(units, index, &item.message)?;
+                chat.units.extend(new);
             }
-            added.extend(new.into_iter().map(|unit| (end, unit)));
         }
-        chat.insert_all(added);
+        chat.units.extend(copied(end..self.chat.units.len()));
         Ok(chat)
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::ORIGIN;
 use super::document::FORMAT;
 use super::read_block;
-use crate::document::{Document, MessageSpan, Places, ReadEntries, WHOLE};
+use crate::document::{Document, Entries, MessageSpan, Places, ReadEntries, WHOLE};
 use crate::error::WireError;
 use crate::prompt_texts;
 use crate::raw::{self, RawObject, parse};
@@ -32,11 +32,11 @@ pub(super) fn system(raw: &str) -> Result<Option<Message>, WireError> {
 }
 
 /// Reads the messages of a list.
-pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
+pub(super) fn messages(entries: Entries<'_>, place: Places<'_>) -> ReadEntries {
     let mut messages = Vec::new();
-    for (index, raw) in entries.iter().enumerate() {
+    for (index, raw) in entries.enumerate() {
         let place = place(index);
-        let object = RawObject::read(raw, &place)?;
+        let object = RawObject::read(&raw, &place)?;
         let role = object.need("role", &place)?;
         let inside = format!("{place}.content");
         let raw = object.get("content").unwrap_or("null");

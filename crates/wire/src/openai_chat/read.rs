@@ -9,7 +9,7 @@ use serde_json::json;
 use super::details::{self, AUDIO};
 use super::document::FORMAT;
 use super::parts::{CUSTOM, ORIGIN, from_data_url, from_url};
-use crate::document::{Document, MessageSpan, Places, ReadEntries};
+use crate::document::{Document, Entries, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::prompt_texts;
 use crate::raw::{self, RawObject, parse};
@@ -27,10 +27,9 @@ pub fn read(text: &str) -> Result<Document, WireError> {
 }
 
 /// Reads the messages of a list.
-pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
-    let entries = entries.iter().enumerate();
-    let messages = entries.map(|(index, raw)| {
-        let message = message(raw, &place(index))?;
+pub(super) fn messages(entries: Entries<'_>, place: Places<'_>) -> ReadEntries {
+    let messages = entries.enumerate().map(|(index, raw)| {
+        let message = message(&raw, &place(index))?;
         Ok((message, MessageSpan::entry(index)))
     });
     messages.collect()

@@ -9,7 +9,7 @@ use super::document::FORMAT;
 use super::items::{self, ORIGIN};
 use super::reply::OF_MESSAGE;
 use super::write::AUTO;
-use crate::document::{Document, MessageSpan, Places, ReadEntries};
+use crate::document::{Document, Entries, MessageSpan, Places, ReadEntries};
 use crate::error::WireError;
 use crate::openai_chat::parts::{from_data_url, from_url};
 use crate::prompt_texts;
@@ -37,14 +37,14 @@ pub(super) fn instructions(raw: &str) -> Result<Option<Message>, WireError> {
 }
 
 /// Reads the items of a list.
-pub(super) fn messages(entries: &[&str], place: Places<'_>) -> ReadEntries {
+pub(super) fn messages(entries: Entries<'_>, place: Places<'_>) -> ReadEntries {
     let mut reader = ItemReader {
         messages: Vec::new(),
         items: 0,
         last: Last::Else,
     };
-    for (index, raw) in entries.iter().enumerate() {
-        reader.item(raw, &place(index))?;
+    for (index, raw) in entries.enumerate() {
+        reader.item(&raw, &place(index))?;
     }
     Ok(reader.messages)
 }
