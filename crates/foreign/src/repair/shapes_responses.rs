@@ -11,9 +11,6 @@ use super::piece::{
 };
 use super::shapes::reshape;
 
-/// The maximum length of an item's id.
-const MAX_ITEM_ID: usize = 64;
-
 /// Converts every item.
 pub(super) fn fix(patient: &mut Patient<'_, '_>, profile: &ResponsesProfile) {
     let is_stored = is_stored(patient);
@@ -65,9 +62,7 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
             }
         }
         "compaction" if text(&value, "encrypted_content").is_empty() => return None,
-        "item_reference" if !is_stored || !(1..=MAX_ITEM_ID).contains(&id_length(&value)) => {
-            return None;
-        }
+        "item_reference" if !is_stored || !is_reference(&value) => return None,
         _ => {}
     }
     for key in ["id", "call_id"] {
@@ -76,24 +71,16 @@ fn item(value: Value, profile: &ResponsesProfile, is_stored: bool) -> Option<Val
             unset(&mut value, &[key]);
         }
     }
-    item_id(&mut value);
+    let is_own = |id: &Value| id.as_str().is_none_or(|id| items::accepts_id(named, id));
+    if !value.get("id").is_none_or(is_own) {
+        unset(&mut value, &["id"]);
+    }
     Some(value)
 }
 
-/// Removes an id that the server would refuse.
-fn item_id(value: &mut Value) {
-    let (kind, id) = (items::kind(value), text(value, "id"));
-    let mut prefixes = items::PREFIXES.iter();
-    let is_wrong = prefixes.any(|(of, prefix)| *of == kind && !id.starts_with(prefix));
-    let is_long = id_length(value) > MAX_ITEM_ID && kind != "reasoning";
-    if (is_wrong || is_long) && value.get("id").is_some_and(Value::is_string) {
-        unset(value, &["id"]);
-    }
-}
-
-/// Returns the length of an item's id in characters. 0 if it has none.
-fn id_length(value: &Value) -> usize {
-    text(value, "id").chars().count()
+fn is_reference(value: &Value) -> bool {
+    let id = text(value, "id");
+    !id.is_empty() && items::accepts_id("item_reference", id)
 }
 
 /// Returns a part of an output.

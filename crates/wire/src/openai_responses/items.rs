@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::raw::{self, RawObject};
 
+/// The maximum length of an item's id, in characters.
+pub const MAX_ID: usize = 64;
 /// The origin of blocks that are sent back on this protocol.
 pub const ORIGIN: &str = "openai-responses";
 
@@ -42,14 +44,18 @@ fn has_word(kind: &str, word: &str) -> bool {
     row.is_some_and(|row| row.contains(&word))
 }
 
-/// Returns the JSON of an item without an id that belongs to items of another type, which the server would refuse.
+/// Checks whether the server accepts an id for an item of this type: it is not too long, and has the type's prefix.
+pub fn accepts_id(kind: &str, id: &str) -> bool {
+    let is_long = id.chars().count() > MAX_ID && kind != "reasoning";
+    let mut prefixes = PREFIXES.iter().filter(|(of, _)| *of == kind);
+    !is_long && prefixes.all(|(_, prefix)| id.starts_with(prefix))
+}
+
+/// Returns the JSON of an item, without an id that the server would refuse.
 pub(super) fn with_own_id<'j>(kind: &str, json: &'j str) -> Cow<'j, str> {
     let item: RawObject<'_> = serde_json::from_str(json).unwrap_or_default();
-    let prefix = PREFIXES.iter().find(|(of, _)| *of == kind);
-    let id = item.text("id");
-    let is_other = prefix.is_some_and(|(_, prefix)| !id.starts_with(prefix));
     match item.get("id") {
-        Some(_) if is_other => item.with(&[("id", None)]).into(),
+        Some(_) if !accepts_id(kind, &item.text("id")) => item.with(&[("id", None)]).into(),
         _ => json.into(),
     }
 }

@@ -195,4 +195,14 @@ mod tests {
         let item = json!({ "type": "web_search_call", "id": "ws_1" });
         assert_eq!(output_parts(&item, &item.to_string()).len(), 1);
     }
+
+    #[test]
+    fn an_id_that_the_server_would_refuse_is_left_out_of_an_item() {
+        let item = |id: &str| json!({ "type": "web_search_call", "id": id }).to_string();
+        let sent = |id: &str| items::with_own_id("web_search_call", &item(id)).into_owned();
+        assert_eq!(sent("ws_1"), item("ws_1"));
+        for id in [format!("ws_{:065}", 1), "rs_1".to_owned(), String::new()] {
+            assert_eq!(sent(&id), r#"{"type":"web_search_call"}"#, "{id}");
+        }
+    }
 }

@@ -19,8 +19,6 @@ use crate::turns::{AnsweredCall, Block, Content, Role, Turn, TurnCall};
 
 /// The detail for an image without one: the published types require it.
 pub(super) const AUTO: &str = "auto";
-/// The maximum length of an item's id.
-const MAX_ITEM_ID: usize = 64;
 /// The type of calls of tools that take free text.
 const CUSTOM: &str = "custom_tool_call";
 
@@ -68,12 +66,12 @@ impl<'p> ResponsesParts<'p> {
     }
 
     /// Returns the id of a call's item if it may be sent: the API then requires the reasoning before it.
-    fn item_id(&self, id: Option<Value>, prefix: &str) -> Option<String> {
+    fn item_id(&self, id: Option<Value>, kind: &str) -> Option<String> {
         let Some(Value::String(id)) = id else {
             return None;
         };
         let paired = self.reasoned || self.profile.reasoning != ReasoningItems::Encrypted;
-        (paired && id.starts_with(prefix) && id.len() <= MAX_ITEM_ID).then_some(id)
+        (paired && items::accepts_id(kind, &id)).then_some(id)
     }
 }
 
@@ -108,7 +106,7 @@ impl Native for ResponsesParts<'_> {
         let mut keys: Map<String, Value> = keys.unwrap_or_default();
         keys.shift_remove("type");
         let id = keys.shift_remove("id");
-        let item = self.item_id(id, if custom { "ctc" } else { "fc" });
+        let item = self.item_id(id, if custom { CUSTOM } else { "function_call" });
         (custom, members(&keys), item)
     }
 }
