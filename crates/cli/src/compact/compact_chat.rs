@@ -1,6 +1,5 @@
 //! Compacts one chat to its budget. The `foreign` crate repairs, cuts and writes it.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use plimsoll::Tokens;
@@ -57,18 +56,18 @@ pub(super) fn compact(
         CutError::CannotFit(error) => CliError::cannot_fit(error),
         error => CliError::failed(error),
     })?;
-    let json = match cut {
+    let chat = match &cut {
         Some(cut) => {
-            notes.extend(done(&view, overhead, &cut));
-            Cow::Owned(cut.text)
+            notes.extend(done(&view, overhead, cut));
+            &cut.chat
         }
-        None => body.chat.write(),
+        None => &body.chat,
     };
     if args.quiet {
         notes.clear();
     }
     Ok(CompactedChat {
-        json: chat_file::ended(json, !before.is_empty()),
+        json: chat_file::ended(chat.write(), !before.is_empty()),
         notes,
     })
 }

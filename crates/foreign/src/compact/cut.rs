@@ -25,9 +25,7 @@ const SIZES: u32 = 32;
 /// A body that was cut.
 #[derive(Debug, Clone)]
 pub struct BodyCut<'a> {
-    /// The request.
-    pub text: String,
-    /// The chat, which remembers the places of its units.
+    /// The request, which remembers the places of its units.
     pub chat: Chat<'a>,
     /// The plan.
     pub plan: Plan,
@@ -159,7 +157,6 @@ impl<'a> Body<'a> {
         after.apply(&plan)?;
         let mut chat = self.changed(view, &after)?;
         let repairs = repair(&mut chat, &self.target, Reasoning::Keep);
-        let text = chat.write().into_owned();
         // The texts in outputs are shortened to another size than the plan says.
         if !repairs.is_empty() || !self.outputs.is_empty() {
             let body = Self::of(chat, &self.target)?;
@@ -167,7 +164,6 @@ impl<'a> Body<'a> {
             chat = body.chat;
         }
         Ok(BodyCut {
-            text,
             chat,
             plan,
             tokens: after.tokens(),

@@ -49,8 +49,8 @@ impl Stage for Edits {
 fn edited(text: &str, target: &Target, edits: Edits) -> String {
     let policy = Policy::new(vec![Arc::new(edits) as Arc<dyn Stage>]);
     let cut = cut(text, target, 100_000, &policy).unwrap().unwrap();
-    assert_eq!(cut.repairs, [], "{}", cut.text);
-    cut.text
+    assert_eq!(cut.repairs, [], "{}", cut.chat.write());
+    cut.chat.write().into_owned()
 }
 
 fn shortened(text: &str, target: &Target, shorter: Vec<(usize, Message)>) -> String {
@@ -387,7 +387,7 @@ fn bound_thinking_leaves_with_the_messages_before_it() {
     let small = cut(&text, &target, 400, &policy).unwrap().unwrap();
     assert!(small.tokens <= Tokens(400) && small.left < 18);
     assert!(small.repairs.iter().all(|repair| repair.fix == "thinking"));
-    let request: Value = serde_json::from_str(&small.text).unwrap();
+    let request: Value = serde_json::from_str(&small.chat.write()).unwrap();
     assert_eq!(target.validate(&request), []);
     assert!(matches!(
         cut(&text, &target, 10, &policy),
@@ -422,11 +422,12 @@ fn a_loop_that_lost_its_beginning_goes_on_without_thinking() {
         Policy::summarize(summary),
     ] {
         let small = cut(&text, &target, 900, &policy).unwrap().unwrap();
-        let request: Value = serde_json::from_str(&small.text).unwrap();
-        assert_eq!(target.validate(&request), [], "{}", small.text);
+        let request: Value = serde_json::from_str(&small.chat.write()).unwrap();
+        assert_eq!(target.validate(&request), [], "{}", small.chat.write());
         assert!(small.tokens <= Tokens(900));
-        assert_eq!(request.get("thinking"), None, "{}", small.text);
-        let again = cut(&small.text, &target, 900, &policy).unwrap();
+        assert_eq!(request.get("thinking"), None, "{}", small.chat.write());
+        let small = small.chat.write();
+        let again = cut(&small, &target, 900, &policy).unwrap();
         assert!(again.is_none(), "{again:?}");
     }
 }
@@ -468,11 +469,15 @@ fn a_compaction_of_the_providers_stays_and_so_does_what_a_person_asked() {
             "Question 29",
             "computer_call_output",
         ] {
-            assert!(small.text.contains(kept), "{kept}: {}", small.text);
+            assert!(
+                small.chat.write().contains(kept),
+                "{kept}: {}",
+                small.chat.write()
+            );
         }
-        let told = (0..19).filter(|at| small.text.contains(&format!("Question {at}:")));
-        assert!(told.count() <= old_questions, "{}", small.text);
-        let faults = responses.validate(&serde_json::from_str(&small.text).unwrap());
+        let told = (0..19).filter(|at| small.chat.write().contains(&format!("Question {at}:")));
+        assert!(told.count() <= old_questions, "{}", small.chat.write());
+        let faults = responses.validate(&serde_json::from_str(&small.chat.write()).unwrap());
         assert_eq!(faults, []);
     }
 }

@@ -95,7 +95,7 @@ fn judge(
         }
         Err(error) => return Err(TestCaseError::fail(format!("{error}\n{}", what("")))),
     };
-    let mut sent: Value = serde_json::from_str(&cut.text).unwrap();
+    let mut sent: Value = serde_json::from_str(&cut.chat.write()).unwrap();
     if sent.is_array() || sent.get("model").is_none() {
         sent = json!({"model": "m", "max_tokens": 1, target.protocol().list(): if sent.is_array() { sent } else { sent[target.protocol().list()].take() }});
     }
@@ -103,12 +103,12 @@ fn judge(
     faults.retain(|fault| {
         fault.place.starts_with(target.protocol().list()) || fault.place.starts_with("system")
     });
-    prop_assert!(faults.is_empty(), "{faults:?}\n{}", what(&cut.text));
+    prop_assert!(faults.is_empty(), "{faults:?}\n{}", what(&cut.chat.write()));
     prop_assert!(
-        weighs(&cut.text, target, counter) <= budget,
+        weighs(&cut.chat.write(), target, counter) <= budget,
         "{}\n{}",
-        weighs(&cut.text, target, counter),
-        what(&cut.text)
+        weighs(&cut.chat.write(), target, counter),
+        what(&cut.chat.write())
     );
     prop_assert!(cut.repairs.is_empty() || !policy.stages().is_empty());
     let (key, fresh) = (
@@ -122,7 +122,7 @@ fn judge(
         .map(String::as_str)
         .collect();
     let mut edited = 0;
-    for (entry, inside) in texts(&cut.text, key) {
+    for (entry, inside) in texts(&cut.chat.write(), key) {
         let kept = entries.contains(entry.as_str())
             || (!inside.is_empty() && inside.iter().all(|block| blocks.contains(block.as_str())));
         edited += usize::from(!kept);
@@ -135,23 +135,24 @@ fn judge(
         "{edited} {:?} {:?}\n{}",
         cut.plan,
         cut.repairs,
-        what(&cut.text)
+        what(&cut.chat.write())
     );
     // Other keys.
     for key in ["tools", "seed", "instructions", "max_tokens", "store"] {
         prop_assert_eq!(sent.get(key), request.get(key).or(sent.get(key)), "{}", key);
     }
     // Nothing more is to do with it, and the same bytes come out the second time.
-    let (same, again) = self::cut(&cut.text, target, budget, policy, counter);
-    prop_assert_eq!(&same, &cut.text, "{}", what(&cut.text));
+    let once = cut.chat.write();
+    let (same, again) = self::cut(&once, target, budget, policy, counter);
+    prop_assert_eq!(&same, &cut.chat.write(), "{}", what(&cut.chat.write()));
     prop_assert!(
         matches!(again, Ok(None)),
         "{:?}\n{}",
         again,
-        what(&cut.text)
+        what(&cut.chat.write())
     );
     let (_, twice) = self::cut(&text, target, budget, policy, counter);
-    prop_assert_eq!(&twice.unwrap().unwrap().text, &cut.text);
+    prop_assert_eq!(twice.unwrap().unwrap().chat.write(), cut.chat.write());
     Ok(Some(cut.repairs.len()))
 }
 

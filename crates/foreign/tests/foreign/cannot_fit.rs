@@ -49,9 +49,9 @@ fn judge(
         Ok(cut) => cut,
         Err(error) => return Err(TestCaseError::fail(format!("{error}\n{}", what()))),
     };
-    let text = cut.as_ref().map_or(&text, |cut| &cut.text);
+    let left = cut.map_or(text.as_str().into(), |cut| cut.chat.write());
     prop_assert!(
-        weighs(text, target, counter) <= error.minimum.0,
+        weighs(&left, target, counter) <= error.minimum.0,
         "{}",
         what()
     );

@@ -76,11 +76,11 @@ fn judge(
     counter: &Arc<dyn TokenCounter>,
     place: &str,
 ) {
-    let tokens = weighs(&cut.text, target, counter);
+    let tokens = weighs(&cut.chat.write(), target, counter);
     assert!(tokens <= budget, "{place}: {tokens}");
-    let repaired = repair_request(&cut.text, target, Reasoning::Keep).unwrap();
+    let repaired = repair_request(&cut.chat.write(), target, Reasoning::Keep).unwrap();
     assert_eq!(repaired.repairs, [], "{place}");
-    let after: Value = serde_json::from_str(&cut.text).unwrap();
+    let after: Value = serde_json::from_str(&cut.chat.write()).unwrap();
     let kept = instructions(&after, target);
     let mut left = kept.iter();
     for instruction in instructions(before, target) {

@@ -176,7 +176,7 @@ fn cuts(text: &str, target: &Target, counter: &Arc<dyn TokenCounter>) -> String 
         for share in SHARES {
             let budget = least + ((whole - least) * share).div_ceil(100);
             let cut = match cut(text, target, budget, &policy, counter) {
-                Ok(Some(cut)) => cut.text,
+                Ok(Some(cut)) => cut.chat.write().into_owned(),
                 Ok(None) => "as it was".to_owned(),
                 Err(error) => error.to_string(),
             };

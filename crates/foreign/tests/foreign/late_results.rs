@@ -144,11 +144,11 @@ proptest! {
         let before = results(&request, target);
         let budget = Chars4.text(&text).0 * share / 100;
         let Ok(Some(cut)) = cut(&text, target, budget, policy) else { return Ok(()) };
-        prop_assert_eq!(faults(&cut.text, target), [""; 0], "{}\n{}", text, cut.text);
-        let after: Value = serde_json::from_str(&cut.text).unwrap();
+        prop_assert_eq!(faults(&cut.chat.write(), target), [""; 0], "{}\n{}", text, cut.chat.write());
+        let after: Value = serde_json::from_str(&cut.chat.write()).unwrap();
         for (id, result) in results(&after, target) {
             let is_closed = result.contains(CLOSED_CALL);
-            prop_assert!(!is_closed || !before.contains_key(&id), "{id}\n{text}\n{}", cut.text);
+            prop_assert!(!is_closed || !before.contains_key(&id), "{id}\n{text}\n{}", cut.chat.write());
         }
     }
 }
@@ -223,8 +223,8 @@ fn a_cut_keeps_a_batch_of_several_kinds_whole() {
                 let cut = cut(&text, target, whole * share / 100, policy)
                     .unwrap()
                     .unwrap();
-                assert_eq!(cut.repairs, [], "{share} {policy} {}", cut.text);
-                assert_eq!(faults(&cut.text, target), [""; 0]);
+                assert_eq!(cut.repairs, [], "{share} {policy} {}", cut.chat.write());
+                assert_eq!(faults(&cut.chat.write(), target), [""; 0]);
             }
         }
     }
@@ -275,8 +275,12 @@ fn a_late_result_at_the_end_can_be_cut() {
         for policy in 0..3 {
             let cut = cut(&text, target, Chars4.text(&text).0 / 4, policy);
             let cut = cut.unwrap().unwrap();
-            assert_eq!(faults(&cut.text, target), [""; 0]);
-            assert!(cut.text.contains("And hurry."), "{}", cut.text);
+            assert_eq!(faults(&cut.chat.write(), target), [""; 0]);
+            assert!(
+                cut.chat.write().contains("And hurry."),
+                "{}",
+                cut.chat.write()
+            );
         }
     }
 }
@@ -316,13 +320,17 @@ fn a_late_result_of_responses_moves_behind_its_call_and_stays_in_a_cut() {
         );
         for policy in 0..3 {
             let cut = cut(&text, target, whole / 2, policy).unwrap().unwrap();
-            assert!(cut.text.contains("8431"), "{kind} {policy}: {}", cut.text);
             assert!(
-                !cut.text.contains(CLOSED_CALL),
+                cut.chat.write().contains("8431"),
                 "{kind} {policy}: {}",
-                cut.text
+                cut.chat.write()
             );
-            assert_eq!(faults(&cut.text, target), [""; 0]);
+            assert!(
+                !cut.chat.write().contains(CLOSED_CALL),
+                "{kind} {policy}: {}",
+                cut.chat.write()
+            );
+            assert_eq!(faults(&cut.chat.write(), target), [""; 0]);
             assert!(cut.repairs.is_empty(), "{:?}", cut.repairs);
         }
     }
