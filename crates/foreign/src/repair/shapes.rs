@@ -7,7 +7,7 @@ use plimsoll_wire::openai_chat::NoContent;
 use plimsoll_wire::{Target, prompt_texts};
 use serde_json::{Value, json};
 
-use super::piece::{self, kind, list_mut};
+use super::piece::{self, kind};
 use super::{Patient, shapes_chat, shapes_messages, shapes_responses};
 use crate::unit::{Role, Unit};
 
@@ -120,28 +120,26 @@ fn is_blank(block: &Value) -> bool {
 
 /// Removes a blank text, or the blank texts in a result or a system prompt.
 fn blank_block(unit: &mut Unit<'_>) -> Option<()> {
-    let is_result = kind(unit.value()) == "tool_result";
-    let blocks = match unit.value() {
+    let list = match unit.value() {
         block if is_blank(block) => {
             unit.remove();
             return Some(());
         }
-        Value::Array(blocks) => blocks,
-        block => block.get("content").filter(|_| is_result)?.as_array()?,
+        Value::Array(_) => "",
+        block if kind(block) == "tool_result" => "/content",
+        _ => return None,
     };
+    let blocks = unit.value().pointer(list)?.as_array()?;
     if !blocks.iter().any(is_blank) {
         return None;
     }
     let value = unit.edit();
-    let blocks = match is_result {
-        true => list_mut(value, "content")?,
-        false => value.as_array_mut()?,
-    };
+    let blocks = value.pointer_mut(list)?.as_array_mut()?;
     blocks.retain(|block| !is_blank(block));
-    match (blocks.is_empty(), is_result) {
+    match (blocks.is_empty(), list) {
         (false, _) => {}
-        (true, true) => unset(value, &["content"]),
-        (true, false) => unit.remove(),
+        (true, "") => unit.remove(),
+        (true, _) => unset(value, &["content"]),
     }
     Some(())
 }

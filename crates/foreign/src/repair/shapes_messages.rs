@@ -65,17 +65,22 @@ pub(crate) fn blocks(entry: Value) -> (Role, Vec<Value>) {
         "system" | "developer" => Role::System,
         _ => Role::User,
     };
-    let blocks = match entry {
-        Value::Object(mut entry) => match entry.shift_remove("content") {
-            None | Some(Value::Null) => Vec::new(),
-            Some(Value::Array(blocks)) => blocks,
-            Some(block @ Value::Object(_)) => vec![block],
-            Some(other) => vec![text_block(&as_text(&other))],
-        },
-        Value::Null => Vec::new(),
-        other => vec![text_block(&as_text(&other))],
+    let content = match entry {
+        Value::Object(mut entry) => entry.shift_remove("content").unwrap_or_default(),
+        other @ Value::Null => other,
+        other => as_text(&other).into(),
     };
-    (role, blocks)
+    (role, content_blocks(content))
+}
+
+/// Returns the blocks of a content, which may have any type.
+fn content_blocks(content: Value) -> Vec<Value> {
+    match content {
+        Value::Null => Vec::new(),
+        Value::Array(blocks) => blocks,
+        block @ Value::Object(_) => vec![block],
+        other => vec![text_block(&as_text(&other))],
+    }
 }
 
 /// Moves system messages of the list into the system prompt, again if those before them were removed. Some models
@@ -106,10 +111,7 @@ pub(super) fn systems(patient: &mut Patient<'_, '_>) {
         units.insert(0, Unit::beside(None, json!([])));
     }
     if let Some(unit) = units.first_mut() {
-        let mut blocks = match unit.value() {
-            Value::Array(blocks) => blocks.clone(),
-            other => vec![text_block(&as_text(other))],
-        };
+        let mut blocks = content_blocks(unit.value().clone());
         blocks.append(&mut moved);
         *unit.edit() = blocks.into();
     }
@@ -117,14 +119,14 @@ pub(super) fn systems(patient: &mut Patient<'_, '_>) {
 
 /// Returns a system prompt as the API expects it.
 fn system(value: Value) -> Value {
-    let blocks = match value {
-        Value::String(_) => return value,
-        Value::Array(blocks) => blocks,
-        object @ Value::Object(_) => vec![object],
-        other => return as_text(&other).into(),
-    };
-    let blocks = blocks.into_iter();
-    blocks.filter_map(|one| block(one, Role::System)).collect()
+    match value {
+        Value::String(_) => value,
+        Value::Array(_) | Value::Object(_) => {
+            let blocks = content_blocks(value).into_iter();
+            blocks.filter_map(|one| block(one, Role::System)).collect()
+        }
+        other => as_text(&other).into(),
+    }
 }
 
 /// Returns a block as the API expects it in a message of this role. `None` if it cannot be there.
