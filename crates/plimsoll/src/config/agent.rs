@@ -56,7 +56,7 @@ impl AgentConfig {
     /// Returns the origin of a setting by the key's full name, or `None` if the default applies.
     #[must_use]
     pub fn origin(&self, path: &str) -> Option<&Origin> {
-        self.layer.0.get(path).map(|found| &found.given.origin)
+        self.layer.0.get(path).map(|found| &found.origin)
     }
 
     pub(super) fn shared(&self) -> &SharedSettings {

@@ -8,7 +8,7 @@ use plimsoll_tools::front_matter;
 use serde_json::Value as Json;
 
 use super::document::Located;
-use super::fault::{ConfigFault, Faults, Origin, Place};
+use super::fault::{ConfigError, ConfigFault, Faults, Origin, Place};
 use super::file::{AgentPart, Config, config_text};
 use super::import::own_tools;
 use super::kind::names;
@@ -57,7 +57,9 @@ impl Config {
             Arc::make_mut(&mut self.shared).agents.push(part);
             let mut own = Faults::default();
             for part in [None, self.shared.agents.last()] {
-                self.agent_of(&[], part, &mut own).check(&mut own);
+                let mut idle = self.agent_of(&[], part, &mut own).check(&mut own);
+                idle.retain(|fault| fault.origin.path() == Some(path));
+                own.add(ConfigError { faults: idle });
             }
             if let Err(error) = own.check() {
                 Arc::make_mut(&mut self.shared).agents.pop();
@@ -126,7 +128,10 @@ fn part_of(
     let system = Some(body.trim()).filter(|system| !system.is_empty());
     let system = system.map(|system| Located::new(system.into(), &start));
     entries.extend(system.map(|system| ("system".to_owned(), system)));
-    let layer = Layer::of(&entries, true, faults);
+    let entries = entries
+        .iter()
+        .map(|(key, given): &(String, _)| (key.as_str(), Located::clone(given)));
+    let layer = Layer::of(entries, true, faults);
     let part = AgentPart::of(layer, true);
     if part.is_none() {
         faults.push(&start, "it needs a `name` between the two lines ---");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use plimsoll_agent::Permissions;
 use plimsoll_context::{HostedTool, PriceSheet};
 use plimsoll_core::{Agent, AgentBuilder, Provider, Tool, Window, sub_agent};
-use plimsoll_providers::ModelRef;
+use plimsoll_providers::{ModelRef, Variables};
 use serde_json::Value as Json;
 
 use super::agent::AgentConfig;
@@ -50,7 +50,7 @@ impl AgentConfig {
     pub fn permissions(&self) -> Permissions {
         let (settings, shared) = (&self.settings, self.shared());
         let hosted = shared.found("hosted_tools");
-        let hosted = hosted.filter_map(FoundSetting::read::<Vec<HostedTool>>);
+        let hosted = hosted.filter_map(FoundSetting::get::<Vec<HostedTool>>);
         let hosted: Vec<HostedTool> = hosted.flatten().collect();
         let names = plimsoll_tools::NAMES.into_iter();
         let names = names.chain(shared.agent_names());
@@ -189,16 +189,24 @@ impl AgentConfig {
         self.builder_with(model, self.sub_agents(&make)?)
     }
 
-    /// Returns a model by its name. The agent's own model is called at the agent's own address.
+    /// Returns a model by its name, with the environment of this process.
     fn model(&self, name: &str) -> Result<AgentModel, ConfigError> {
-        let environment = &plimsoll_providers::environment;
-        let (model, mut chat) = self.chat(name, environment)?;
+        self.model_with(name, &plimsoll_providers::environment)
+    }
+
+    /// Returns a model by its name. The agent's own model is called at the agent's own address.
+    pub(super) fn model_with(
+        &self,
+        name: &str,
+        variables: Variables<'_>,
+    ) -> Result<AgentModel, ConfigError> {
+        let (model, mut chat) = self.chat(name, variables)?;
         // The address belongs to the agent's own model, not to the summarizer.
         let is_own = self.settings.model.as_deref() == Some(name);
         if let Some(url) = self.settings.base_url.as_ref().filter(|_| is_own) {
             chat = chat.base_url(url);
         }
-        let provider = chat.build();
+        let provider = chat.build_with(variables);
         let provider = provider.map_err(|error| self.fault(error))?;
         Ok(AgentModel {
             prices: self.prices(&model),

@@ -1,17 +1,22 @@
 //! Checks all settings of an agent taken together: by rules of its own, and by building the agent on a
 //! model that is never called.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use plimsoll_context::{Author, Chars4, HostedTool, PriceSheet, Rates};
+use plimsoll_context::{Author, Chars4, HostedTool, PriceSheet, Rates, Threshold};
+use plimsoll_core::process::looks_secret;
 use plimsoll_core::testing::ScriptedProvider;
-use plimsoll_core::{Agent, Tool, ToolError, sub_agent, tool};
+use plimsoll_core::{Agent, Tool, ToolError, Window, sub_agent, tool};
 use plimsoll_providers::{BaseUrl, ModelRef, Wire};
 use plimsoll_tools::{Root, Toolbox};
 use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::agent::AgentConfig;
-use super::fault::{ConfigError, Faults, no_such};
+use super::build_agent::AgentModel;
+use super::fault::{ConfigError, ConfigFault, Faults, no_such};
+use super::key;
+use super::layer::FoundSetting;
 
 /// Tools that an agent has besides the named ones.
 const OUR_TOOLS: [&str; 4] = ["recall", "recall_search", "get_tool_response", "skill"];
@@ -22,15 +27,21 @@ const SECRETS: [&str; 2] = ["authorization", "headers"];
 
 /// The stage in which a model writes a summary.
 const SUMMARIZE: &str = "summarize";
-/// Settings that decide whether and how messages are summarized.
-const AUTHORS: [&str; 3] = ["context_strategy", "summarization", "summary.author"];
+
 impl AgentConfig {
-    /// Reports the faults of all settings taken together.
-    pub(crate) fn check(&self, faults: &mut Faults) {
+    /// Reports the faults of all settings taken together. Returns the faults of settings without an effect on
+    /// this agent, which may have one on others.
+    pub(crate) fn check(&self, faults: &mut Faults) -> Vec<ConfigFault> {
         let (settings, shared) = (&self.settings, self.shared());
         let mut check_names = |path: &str, what: &str, names: &[String], known: &[&str]| {
             for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
                 self.report(&[path], &no_such(what, name, known), faults);
+            }
+            let twice = (1..).zip(names);
+            let mut twice = twice.filter(|(at, name)| names.iter().skip(*at).any(|it| it == *name));
+            if let Some((_, name)) = twice.next() {
+                let text = format!("`{path}` names `{name}` twice; keep one");
+                self.report(&[path], &text, faults);
             }
         };
         let agents: Vec<&str> = shared.agent_names().collect();
@@ -49,45 +60,78 @@ impl AgentConfig {
         for fault in settings.builder.hosted_tools.iter().filter_map(secret_of) {
             self.report(&["hosted_tools"], &fault, faults);
         }
+        let mut idle = Faults::default();
         match self.trial() {
-            Ok(run) => self.check_summaries(&run, faults),
+            Ok(run) => self.check_effects(&run, &mut idle),
             Err(error) => faults.add(error),
         }
+        idle.faults
     }
 
-    /// Checks whether the settings of summaries have an effect. Those of a lower layer than the one that turns
-    /// summaries off may be for other agents.
-    fn check_summaries(&self, run: &Agent, faults: &mut Faults) {
-        let builder = &self.settings.builder;
+    /// Reports the settings that need another one to have an effect. A default that is set needs none.
+    fn check_effects(&self, run: &Agent, faults: &mut Faults) {
+        self.check_sizes(faults);
+        let (settings, builder) = (&self.settings, &self.settings.builder);
+        let mut tools = settings.tools.iter();
+        let has_bash = tools.any(|name| name == "all" || name == "bash");
         let mut stages = run.policy().stages().iter();
-        let cure = match builder.summary.author {
-            _ if !builder.summarization => "set `summarization` to true",
-            _ if stages.any(|stage| stage.name() == SUMMARIZE) => return,
-            Author::Extract => "set `summary.author` to \"model\"",
-            Author::Model => "set `context_strategy` to \"summarize\"",
-        };
-        let why = if builder.summarization {
-            "no model writes summaries"
-        } else {
-            "evicted messages are not summarized"
-        };
+        let is_extract = builder.summary.author == Author::Extract;
         // The trigger of a strategy that summarizes is one of summaries.
         let strategy = builder.context_strategy.map(|strategy| strategy.name());
         let summarizes = matches!(strategy, Some("summarize" | "extract"));
-        let off = AUTHORS.iter().filter_map(|path| self.layer.0.get(*path));
-        let off = off.map(|found| found.depth).max();
-        for (path, found) in &self.layer.0 {
-            let has_no_effect = match found.key.needs.as_str() {
-                "summarizer" => true,
-                "summaries" => !builder.summarization,
-                _ => path == "trigger" && summarizes && !builder.summarization,
+        let nobody = "no model writes summaries";
+        let summarizer = match stages.any(|stage| stage.name() == SUMMARIZE) {
+            true => None,
+            false if is_extract => Some((nobody, "set `summary.author` to \"model\"")),
+            false => Some((nobody, "set `context_strategy` to \"summarize\"")),
+        };
+        let found = |path: &str| Some(self.layer.0.get(path)?.written.clone());
+        let lacks = |need: &str| key::lacks(need, found);
+        for (path, FoundSetting { key, written, .. }) in &self.layer.0 {
+            let off = match key.needs.as_str() {
+                "summarizer" => lacks("summaries").or(summarizer),
+                "trigger" if summarizes => lacks("summaries"),
+                "bash" if !has_bash && settings.sub_agents.is_empty() => {
+                    Some(("no command is run", "add bash to `tools`"))
+                }
+                need => lacks(need),
             };
-            if has_no_effect && off.is_none_or(|off| found.depth >= off) {
+            let is_default = key.value.as_ref() == Some(written);
+            if let Some((why, cure)) = off.filter(|_| !is_default) {
                 let text = format!(
                     "`{path}` has no effect, because {why}; {cure}, or remove this setting"
                 );
                 self.report(&[path], &text, faults);
             }
+        }
+    }
+
+    /// Reports sizes that the window or another size keeps from having an effect.
+    fn check_sizes(&self, faults: &mut Faults) {
+        let (builder, retry) = (&self.settings.builder, &self.settings.builder.driver.retry);
+        let sent = |size| match size {
+            Threshold::Sent(tokens) => Some(tokens),
+            _ => None,
+        };
+        let sizes = [
+            ("trigger", sent(builder.trigger)),
+            ("target", builder.target.and_then(sent)),
+            ("max_result", builder.max_result),
+            ("max_tokens", builder.max_tokens),
+        ];
+        for (path, size) in sizes {
+            if let (Some(size), Window::Known(window)) = (size, builder.window)
+                && size >= window
+            {
+                let text = format!(
+                    "`{path}` has no effect, because the window has only {window} tokens; choose less than that"
+                );
+                self.report(&[path, "window"], &text, faults);
+            }
+        }
+        if retry.initial > retry.cap {
+            let text = "`retry.initial` has no effect, because no wait is longer than `retry.cap`; raise that";
+            self.report(&["retry.initial", "retry.cap"], text, faults);
         }
     }
 
@@ -101,19 +145,39 @@ impl AgentConfig {
         self.built(false)
     }
 
-    fn built(&self, has_rules: bool) -> Result<Agent, ConfigError> {
-        // The prices of the model are known when there is one.
-        let prices = PriceSheet::of(Rates::FREE);
-        let nobody = ScriptedProvider::new([]);
-        let mut builder = self.settings.apply(Agent::builder(nobody.clone()));
+    /// Builds the agent with its rules and its model, if they are those of a run.
+    fn built(&self, is_run: bool) -> Result<Agent, ConfigError> {
+        let prices = Some(PriceSheet::of(Rates::FREE));
+        let nobody = Arc::new(ScriptedProvider::new([]));
+        let nobody = AgentModel {
+            prices,
+            ..AgentModel::new(nobody)
+        };
+        // A check needs no keys.
+        let variables = |name: &str| {
+            let pretended = || looks_secret(name).then(|| "key".to_owned());
+            plimsoll_providers::environment(name).or_else(pretended)
+        };
+        let model = |name: &Option<String>| {
+            let name = name.as_deref().filter(|_| is_run)?;
+            self.model_with(name, &variables).ok()
+        };
+        let own = model(&self.settings.model).unwrap_or_else(|| nobody.clone());
+        let mut builder = self.settings.apply(Agent::builder_shared(own.provider));
         if self.settings.summarizer.is_some() {
-            let summarizer = builder.summarizer(Arc::new(nobody));
-            builder = summarizer.summarizer_prices(prices);
+            let summarizer = model(&self.settings.summarizer).unwrap_or(nobody);
+            builder = builder.summarizer(summarizer.provider);
+            if let Some(prices) = summarizer.prices {
+                builder = builder.summarizer_prices(prices);
+            }
         }
-        if has_rules {
+        if let Some(prices) = own.prices {
+            builder = builder.prices(prices);
+        }
+        if is_run {
             builder = builder.permissions(self.permissions());
         }
-        let builder = builder.tools(self.own_tools()).prices(prices);
+        let builder = builder.tools(self.own_tools());
         let built = builder.counter(Arc::new(Chars4)).build();
         built.map_err(|error| self.place(&error))
     }
@@ -124,7 +188,7 @@ impl AgentConfig {
         let tools =
             Root::new(".").map(|root| Toolbox::new(root).select(&self.settings.tools.join(",")));
         let mut tools = tools.ok().and_then(Result::ok).unwrap_or_default();
-        let called = self.settings.sub_agents.iter();
+        let called = BTreeSet::from_iter(&self.settings.sub_agents).into_iter();
         tools.extend(called.map(|name| {
             Arc::new(sub_agent(name.as_str(), name.as_str(), || None)) as Arc<dyn Tool>
         }));

@@ -1,10 +1,13 @@
-//! [`Located`]: a text of TOML as JSON values that know their origin.
+//! [`Located`]: a value of TOML, as JSON, that knows the origin of each of its parts.
 
+use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use plimsoll_context::{Bytes, clip};
-use serde_json::{Number, Value as Json, json};
+use plimsoll_providers::Secret;
+use serde_json::{Number, Value as Json};
 use toml::de::{DeTable, DeValue};
 
 use super::fault::{Faults, Origin, Place};
@@ -13,13 +16,18 @@ use super::fault::{Faults, Origin, Place};
 pub(crate) const OUT_OF_RANGE: f64 = 1e24;
 
 /// A value with its origin: that of its key, or of the value itself in a list.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Located {
-    pub(crate) origin: Origin,
-    /// A text, a number or a boolean; dates are texts. A list or a table is empty, and has parts.
-    plain: Json,
-    /// The entries of a table, from its top, or the items of a list, without names.
-    parts: Vec<(String, Located)>,
+    pub(crate) value: Json,
+    origins: Origins,
+}
+
+/// The origin of a value, and of its entries by name or its items by number. Parts without one have that of
+/// the whole.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Origins {
+    own: Origin,
+    parts: BTreeMap<String, Origins>,
 }
 
 impl Located {
@@ -28,147 +36,108 @@ impl Located {
         let places = Places::of(text, path);
         let (table, errors) = DeTable::parse_recoverable(text);
         for error in &errors {
-            let start = error.span().map_or(0, |span| span.start);
             let text = format!("this is no TOML: {}", error.message());
-            faults.push(&places.at(start), text);
+            faults.push(&places.at(error.span().unwrap_or_default()), text);
         }
         let table = DeValue::Table(table.into_inner());
-        let is_good = errors.is_empty();
-        is_good.then(|| Self::read(&table, places.at(0), &places))
+        errors.is_empty().then(|| Self {
+            value: json(&table),
+            origins: places.origins(&table, 0..0),
+        })
     }
 
     /// Creates a value all of whose parts have one origin.
-    pub(crate) fn new(mut value: Json, origin: &Origin) -> Self {
-        let parts: Vec<(String, Json)> = match &mut value {
-            Json::Array(items) => items.drain(..).map(|it| (String::new(), it)).collect(),
-            Json::Object(table) => std::mem::take(table).into_iter().collect(),
-            _ => Vec::new(),
+    pub(crate) fn new(value: Json, origin: &Origin) -> Self {
+        let own = origin.clone();
+        let origins = Origins {
+            own,
+            ..Origins::default()
         };
-        let parts = parts
-            .into_iter()
-            .map(|(name, value)| (name, Self::new(value, origin)));
-        Self {
-            origin: origin.clone(),
-            plain: value,
-            parts: parts.collect(),
-        }
+        Self { value, origins }
     }
 
-    /// Returns the value without origins.
-    pub(crate) fn value(&self) -> Json {
-        let parts = self.parts.iter();
-        match &self.plain {
-            Json::Array(_) => parts.map(|(_, it)| it.value()).collect(),
-            Json::Object(_) => parts.map(|(name, it)| (name.clone(), it.value())).collect(),
-            plain => plain.clone(),
-        }
+    /// Returns the origin of the value.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origins.own
     }
 
     /// Returns the entries of a table, from its top. `None` if it is no table.
-    pub(crate) fn entries(&self) -> Option<&[(String, Self)]> {
-        self.plain.is_object().then_some(&self.parts)
+    pub(crate) fn entries(&self) -> Option<impl Iterator<Item = (&str, Self)>> {
+        let entries = self.value.as_object()?.iter();
+        Some(entries.map(|(name, value)| (name.as_str(), self.part(name, value))))
     }
 
     /// Returns the items of a list. `None` if it is no list.
-    pub(crate) fn items(&self) -> Option<impl Iterator<Item = &Self>> {
-        let items = self.parts.iter().map(|(_, item)| item);
-        self.plain.is_array().then_some(items)
-    }
-
-    /// Returns the value if it is a text.
-    pub(crate) fn text(&self) -> Option<&str> {
-        self.plain.as_str()
+    pub(crate) fn items(&self) -> Option<impl Iterator<Item = Self>> {
+        let items = self.value.as_array()?.iter().enumerate();
+        Some(items.map(|(at, value)| self.part(&at.to_string(), value)))
     }
 
     /// Returns an entry of a table.
-    pub(crate) fn get(&self, name: &str) -> Option<&Self> {
-        let mut entries = self.entries()?.iter();
-        entries.find(|(key, _)| key == name).map(|(_, it)| it)
+    pub(crate) fn get(&self, name: &str) -> Option<Self> {
+        Some(self.part(name, self.value.get(name)?))
     }
 
     /// Returns the origin of an entry of a table, or else that of the table.
     pub(crate) fn origin_of(&self, name: &str) -> &Origin {
-        &self.get(name).unwrap_or(self).origin
+        let part = self.origins.parts.get(name);
+        &part.unwrap_or(&self.origins).own
     }
 
-    /// Adds the items of another list behind its own.
-    pub(crate) fn append(&mut self, other: Self) {
-        if self.plain.is_array() && other.plain.is_array() {
-            self.parts.extend(other.parts);
+    fn part(&self, name: &str, value: &Json) -> Self {
+        let mut part = Self::new(value.clone(), self.origin());
+        if let Some(origins) = self.origins.parts.get(name) {
+            part.origins.clone_from(origins);
         }
+        part
     }
+}
 
-    /// Makes a path, or each path of a list, relative to the folder of the file that it stands in.
-    pub(crate) fn put_beside_file(&mut self) {
-        let folder = self.origin.path().and_then(Path::parent);
-        if let (Json::String(path), Some(folder)) = (&mut self.plain, folder)
-            && !path.trim().is_empty()
-        {
-            *path = folder.join(&*path).display().to_string();
-        } else if self.plain.is_array() {
-            self.parts
-                .iter_mut()
-                .for_each(|(_, item)| item.put_beside_file());
-        }
-    }
-
-    /// Describes the value in a few words, for a fault.
-    pub(crate) fn describe(&self) -> String {
-        match &self.plain {
-            Json::String(text) => format!("{:?}", clip(text, Bytes(64))),
-            Json::Array(_) if self.parts.is_empty() => "an empty list".to_owned(),
-            Json::Array(_) => "a list".to_owned(),
-            Json::Object(_) => "a table".to_owned(),
-            number if number.as_f64() == Some(OUT_OF_RANGE) => "a number out of range".to_owned(),
-            other => other.to_string(),
-        }
-    }
-
-    fn read(value: &DeValue<'_>, origin: Origin, places: &Places<'_>) -> Self {
-        let mut parts = Vec::new();
-        let plain = match value {
-            DeValue::Array(list) => {
-                for item in list.iter() {
-                    let origin = places.at(item.span().start);
-                    parts.push((String::new(), Self::read(item.get_ref(), origin, places)));
-                }
-                json!([])
-            }
-            DeValue::Table(table) => {
-                for (key, value) in table.iter() {
-                    let origin = places.at(key.span().start);
-                    let value = Self::read(value.get_ref(), origin, places);
-                    parts.push((key.get_ref().to_string(), value));
-                }
-                // The parser sorts by name; faults are reported from the top of the file.
-                parts.sort_by_key(|(_, it)| it.origin.place());
-                json!({})
-            }
-            DeValue::String(text) => text.as_ref().into(),
-            DeValue::Boolean(flag) => (*flag).into(),
-            DeValue::Datetime(date) => date.to_string().into(),
-            DeValue::Float(number) => {
-                let parsed = number.as_str().parse().ok().and_then(Number::from_f64);
-                parsed.map_or(OUT_OF_RANGE.into(), Json::from)
-            }
-            DeValue::Integer(whole) => {
-                let parsed = i64::from_str_radix(whole.as_str(), whole.radix());
-                parsed.map_or(OUT_OF_RANGE.into(), Json::from)
-            }
-        };
-        Self {
-            origin,
-            plain,
-            parts,
-        }
+/// Describes a value in a few words, for a fault. A key is never printed.
+pub(crate) fn describe(value: &Json) -> String {
+    match value {
+        Json::String(text) if Secret::new(text).looks_like_a_key() => "wrong".to_owned(),
+        Json::String(text) => format!("{:?}", clip(text, Bytes(64))),
+        Json::Array(items) if items.is_empty() => "an empty list".to_owned(),
+        Json::Array(_) => "a list".to_owned(),
+        Json::Object(_) => "a table".to_owned(),
+        number if number.as_f64() == Some(OUT_OF_RANGE) => "a number out of range".to_owned(),
+        other => other.to_string(),
     }
 }
 
 /// Parses one value of a flag or of the environment, as TOML or JSON. Anything else is a text.
 pub(crate) fn parse_value(text: &str) -> Json {
     match DeValue::parse(text.trim()) {
-        Ok(value) => Located::read(value.get_ref(), Origin::Default, &Places::of("", None)).value(),
+        Ok(value) => json(value.get_ref()),
         Err(_) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+    }
+}
+
+/// Converts a value. Dates become texts.
+fn json(value: &DeValue<'_>) -> Json {
+    match value {
+        DeValue::Array(items) => items.iter().map(|item| json(item.get_ref())).collect(),
+        DeValue::Table(table) => {
+            let mut entries: Vec<_> = table.iter().collect();
+            // The parser sorts by name; faults are reported from the top of the file.
+            entries.sort_by_key(|(key, _)| key.span().start);
+            let entries = entries.into_iter();
+            entries
+                .map(|(key, value)| (key.get_ref().to_string(), json(value.get_ref())))
+                .collect()
+        }
+        DeValue::String(text) => text.as_ref().into(),
+        DeValue::Boolean(flag) => (*flag).into(),
+        DeValue::Datetime(date) => date.to_string().into(),
+        DeValue::Float(number) => {
+            let parsed = number.as_str().parse().ok().and_then(Number::from_f64);
+            parsed.map_or(OUT_OF_RANGE.into(), Json::from)
+        }
+        DeValue::Integer(whole) => {
+            let parsed = i64::from_str_radix(whole.as_str(), whole.radix());
+            parsed.map_or(OUT_OF_RANGE.into(), Json::from)
+        }
     }
 }
 
@@ -191,13 +160,32 @@ impl<'a> Places<'a> {
         }
     }
 
-    fn at(&self, byte: usize) -> Origin {
-        let line = self.lines.partition_point(|begin| *begin <= byte).max(1);
-        let start = self.lines.get(line - 1).copied().unwrap_or_default();
-        let before = self.text.get(start..byte).unwrap_or_default();
+    fn at(&self, span: Range<usize>) -> Origin {
+        let line = self.lines.partition_point(|begin| *begin <= span.start);
+        let start = self.lines.get(line.saturating_sub(1)).copied();
+        let before = self.text.get(start.unwrap_or_default()..span.start);
         // The mark of the byte order has no column.
-        let column = before.trim_start_matches('\u{feff}').chars().count() + 1;
+        let before = before.unwrap_or_default().trim_start_matches('\u{feff}');
+        let column = before.chars().count() + 1;
         Origin::File(Arc::clone(&self.path), Place { line, column })
+    }
+
+    /// Returns the origins of a value at this place, and of its parts.
+    fn origins(&self, value: &DeValue<'_>, span: Range<usize>) -> Origins {
+        let mut parts = BTreeMap::new();
+        if let DeValue::Table(table) = value {
+            for (key, value) in table.iter() {
+                let origins = self.origins(value.get_ref(), key.span());
+                parts.insert(key.get_ref().to_string(), origins);
+            }
+        } else if let DeValue::Array(items) = value {
+            for (at, item) in items.iter().enumerate() {
+                let origins = self.origins(item.get_ref(), item.span());
+                parts.insert(at.to_string(), origins);
+            }
+        }
+        let own = self.at(span);
+        Origins { own, parts }
     }
 }
 
@@ -206,11 +194,11 @@ mod tests {
     use super::*;
 
     fn line(given: &Located) -> usize {
-        given.origin.place().unwrap().line
+        given.origin().place().unwrap().line
     }
 
     fn column(given: &Located) -> usize {
-        given.origin.place().unwrap().column
+        given.origin().place().unwrap().column
     }
 
     #[test]
@@ -219,20 +207,16 @@ mod tests {
         let text = text.replace('é', "\"é\"");
         let document = Located::parse(&text, None, &mut Faults::default()).unwrap();
         let entries = document.entries().unwrap();
-        let lines: Vec<_> = entries
-            .iter()
-            .map(|(key, given)| (key.as_str(), line(given)))
-            .collect();
+        let lines: Vec<_> = entries.map(|(key, given)| (key, line(&given))).collect();
         assert_eq!(lines, [("a", 1), ("b", 3), ("d", 8)]);
         let items: Vec<_> = document.get("d").unwrap().items().unwrap().collect();
-        assert_eq!(line(items[1]), 10);
-        let second = items[1].entries().unwrap();
-        assert_eq!(line(&second[0].1), 11);
-        assert_eq!(second[0].1.value(), 1_000);
+        assert_eq!(line(&items[1]), 10);
+        let (_, second) = items[1].entries().unwrap().next().unwrap();
+        assert_eq!((line(&second), second.value), (11, 1_000.into()));
         let x = items[1].get("é").unwrap().get("x").unwrap();
-        assert_eq!((line(x), column(x)), (13, 6));
-        assert_eq!(column(x.get("y").unwrap()), 12);
-        assert_eq!(items[0].get("e").unwrap().value(), 16);
+        assert_eq!((line(&x), column(&x)), (13, 6));
+        assert_eq!(column(&x.get("y").unwrap()), 12);
+        assert_eq!(items[0].get("e").unwrap().value, 16);
     }
 
     #[test]
@@ -254,7 +238,7 @@ mod tests {
         assert_eq!(faults.faults[0].origin.place().unwrap().column, 5_007);
         let text = format!("\u{feff}a = {{ b = \"{}\", c = 1 }}", "é".repeat(5_000));
         let document = Located::parse(&text, None, &mut faults).unwrap();
-        let columns = ["b", "c"].map(|key| column(document.get("a").unwrap().get(key).unwrap()));
+        let columns = ["b", "c"].map(|key| column(&document.get("a").unwrap().get(key).unwrap()));
         assert_eq!(columns, [7, 5_015]);
     }
 

@@ -76,6 +76,15 @@ impl Origin {
         }
     }
 
+    /// Returns a path that is relative to the folder of its file, if it is in one.
+    pub(crate) fn beside_file(&self, path: &str) -> String {
+        let folder = self.path().and_then(Path::parent);
+        match folder.filter(|_| !path.trim().is_empty()) {
+            Some(folder) => folder.join(path).display().to_string(),
+            None => path.to_owned(),
+        }
+    }
+
     /// Returns the origin as a part of a fault that is at `other`: a line if both are in one file.
     pub(crate) fn beside(&self, other: &Self) -> String {
         match self.place() {

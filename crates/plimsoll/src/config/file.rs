@@ -11,9 +11,9 @@ use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
 use toml::Table;
 
 use super::agent::AgentConfig;
-use super::document::Located;
+use super::document::{Located, describe};
 use super::fault::{ConfigError, ConfigFault, Faults, Origin, no_such};
-use super::layer::{FoundSetting, Layer, TABLES};
+use super::layer::{FoundSetting, Layer, TABLES, tables};
 use super::mcp::McpServer;
 use super::overrides::Overrides;
 use super::provider::ProviderSettings;
@@ -119,7 +119,7 @@ impl Config {
     /// # Errors
     /// As [`Config::read`].
     pub fn checked(mut self) -> Result<Self, ConfigError> {
-        let agents = self.all_agents(AgentConfig::check)?;
+        let agents = self.all_agents(|_, _| {})?;
         let first = agents.into_iter().next();
         self.faults.warnings = first.map_or_else(Vec::new, |all| all.config.faults.warnings);
         Ok(self)
@@ -132,24 +132,40 @@ impl Config {
     /// As [`Config::read`], together with the faults of [`AgentConfig::check_run`].
     pub fn check_runs(&self) -> Result<Vec<AgentConfig>, ConfigError> {
         self.all_agents(|agent, faults| {
-            agent.check(faults);
             agent.check_models(faults);
             agent.check_files(faults);
         })
     }
 
-    /// Returns the settings for all agents, and each agent, after a check. Agents that are files were checked
-    /// when they were added.
+    /// Returns the settings for all agents, and each agent, after a check and a further one. Agents that are
+    /// files were checked when they were added.
     fn all_agents(
         &self,
-        check: impl Fn(&AgentConfig, &mut Faults),
+        check_more: impl Fn(&AgentConfig, &mut Faults),
     ) -> Result<Vec<AgentConfig>, ConfigError> {
         let mut faults = self.faults.clone();
         let agents = self.shared.agents.iter().filter(|agent| !agent.is_file);
         let parts = std::iter::once(None).chain(agents.map(Some));
         let agents = parts.map(|part| self.agent_of(&[], part, &mut faults));
         let mut agents: Vec<AgentConfig> = agents.collect();
-        agents.iter().for_each(|agent| check(agent, &mut faults));
+        let idle = agents.iter().map(|agent| agent.check(&mut faults));
+        let idle: Vec<Vec<ConfigFault>> = idle.collect();
+        agents
+            .iter()
+            .for_each(|agent| check_more(agent, &mut faults));
+        // A setting for all agents needs an effect on one of them. The user's own file is for others, too.
+        let path = self.path.as_deref().unwrap_or(Path::new(""));
+        for fault in idle.iter().flatten() {
+            let mut users = agents.iter().zip(&idle);
+            let has_effect = users.any(|(agent, idle)| {
+                let mut found = agent.layer.0.values();
+                let is_idle = idle.iter().any(|other| other.origin == fault.origin);
+                !is_idle && found.any(|found| found.origin == fault.origin)
+            });
+            if !has_effect && fault.origin.path() == Some(path) {
+                faults.push(&fault.origin, &fault.text);
+            }
+        }
         let warnings = faults.check()?;
         for agent in &mut agents {
             agent.config.faults.warnings.clone_from(&warnings);
@@ -197,7 +213,7 @@ impl Config {
     pub(crate) fn prompts(&self) -> BTreeSet<PathBuf> {
         let prompts = ["system_file", "summary.prompt_file"];
         let prompts = prompts.iter().flat_map(|path| self.shared.found(path));
-        prompts.filter_map(FoundSetting::read).collect()
+        prompts.filter_map(FoundSetting::get).collect()
     }
 
     /// Returns the file that it was read from.
@@ -243,7 +259,10 @@ impl Config {
         let layers = [&over.flags, &over.variables];
         let mut agent = self.agent_of(&layers, part, &mut faults);
         agent.over = Layer::merged(&layers, &mut Faults::default());
-        agent.check(&mut faults);
+        // Those of the file were judged when it was read.
+        let mut idle = agent.check(&mut faults);
+        idle.retain(|fault| fault.origin.path().is_none());
+        faults.add(ConfigError { faults: idle });
         agent.check_models(&mut faults);
         agent.config.faults.warnings = faults.check()?;
         Ok(agent)
@@ -316,32 +335,36 @@ impl SharedSettings {
 
     fn read(document: &Located, faults: &mut Faults) -> Self {
         let mut shared = Self::default();
-        let servers = list("mcp", document, faults).into_iter();
-        shared.mcp = servers.map(|given| McpServer::of(given, faults)).collect();
+        let list = |name: &str, faults: &mut Faults| {
+            let given = document.get(name);
+            given.map_or_else(Vec::new, |given| tables(name, &given, faults))
+        };
+        let servers = list("mcp", faults);
+        let servers = servers.iter().map(|given| McpServer::of(given, faults));
+        shared.mcp = servers.collect();
         for (name, given) in entries("providers", document, faults) {
-            let settings = ProviderSettings::of(name, given, faults);
-            shared.providers.insert(name.clone(), settings);
+            let settings = ProviderSettings::of(&name, &given, faults);
+            shared.providers.insert(name, settings);
         }
         entries("models", document, faults);
-        let models = document.get("models").unwrap_or(document);
-        let rows = document.get("models").map(Located::value);
-        let rows = Table::try_from(rows).unwrap_or_default();
+        let models = document.get("models").unwrap_or_default();
+        let rows = Table::try_from(&models.value).unwrap_or_default();
         let (book, errors) = ModelBook::of(&rows, ModelOrigin::Configuration);
         shared.models = book;
         for error in errors {
             let place = error.place.iter();
-            let given = place.fold(models, |table, name| table.get(name).unwrap_or(table));
-            faults.push(&given.origin, error.to_string());
+            let given = place.fold(models.clone(), |it, name| it.get(name).unwrap_or(it));
+            faults.push(given.origin(), error.to_string());
         }
-        for given in list("agents", document, faults) {
-            let layer = Layer::of(given.entries().unwrap_or_default(), true, faults);
+        for given in list("agents", faults) {
+            let layer = Layer::of(given.entries().into_iter().flatten(), true, faults);
             if given.get("name").is_none() {
-                faults.push(&given.origin, "[[agents]] needs a `name`");
+                faults.push(given.origin(), "[[agents]] needs a `name`");
             }
             shared.agents.extend(AgentPart::of(layer, false));
         }
         let own = document.entries().into_iter().flatten();
-        let own = own.filter(|(name, _)| !TABLES.contains(&name.as_str()));
+        let own = own.filter(|(name, _)| !TABLES.contains(name));
         shared.defaults = Layer::of(own, false, faults);
         shared
     }
@@ -356,43 +379,17 @@ fn add_new<T>(own: &mut Vec<T>, others: Vec<T>, name: fn(&T) -> &str) {
     }
 }
 
-/// Returns the tables of a list of tables, such as `[[mcp]]`. Reports those that have one name.
-fn list<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> Vec<&'a Located> {
-    let Some(given) = document.get(name) else {
-        return Vec::new();
-    };
-    let table = |item: &'a Located| item.entries().map(|_| item);
-    let tables = given.items().and_then(|items| items.map(table).collect());
-    let tables: Vec<&Located> = tables.unwrap_or_else(|| {
-        let value = given.describe();
-        let text = format!("[[{name}]] is {value}; give a list of tables, each [[{name}]]");
-        faults.push(&given.origin, text);
-        Vec::new()
-    });
-    let mut named = BTreeMap::new();
-    for given in tables.iter().filter_map(|table| table.get("name")) {
-        let Some(own) = given.text() else { continue };
-        if let Some(other) = named.insert(own, &given.origin) {
-            let other = other.beside(&given.origin);
-            let text = format!(
-                "two of [[{name}]] are named `{own}` (the other is on {other}); rename one"
-            );
-            faults.push(&given.origin, text);
-        }
-    }
-    tables
-}
-
 /// Returns the entries of a table, if there is one.
-fn entries<'a>(name: &str, document: &'a Located, faults: &mut Faults) -> &'a [(String, Located)] {
-    let Some(given) = document.get(name) else {
-        return &[];
-    };
-    given.entries().unwrap_or_else(|| {
-        let text = format!("[{name}] is {}; give a table", given.describe());
-        faults.push(&given.origin, text);
-        &[]
-    })
+fn entries(name: &str, document: &Located, faults: &mut Faults) -> Vec<(String, Located)> {
+    let given = document.get(name);
+    if let Some(given) = given.iter().find(|given| !given.value.is_object()) {
+        let text = format!("[{name}] is {}; give a table", describe(&given.value));
+        faults.push(given.origin(), text);
+    }
+    let entries = given.iter().filter_map(Located::entries).flatten();
+    entries
+        .map(|(name, given)| (name.to_owned(), given))
+        .collect()
 }
 
 /// Reads a configuration.

@@ -51,7 +51,7 @@ pub struct SettingKey {
     pub alias: Option<String>,
     /// Settings for the same thing, or beginnings of their names.
     excludes: Vec<String>,
-    /// Its effect requires this: summaries, or a summarizer. Empty if it requires neither.
+    /// Its effect requires this. Empty if it requires nothing.
     pub(super) needs: String,
     /// Whether the short help lists the flag.
     pub is_common: bool,
@@ -77,12 +77,24 @@ pub(super) struct KindDescription {
     pub(super) schema: Map<String, Json>,
 }
 
+/// A setting that others need to have an effect.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Need {
+    setting: String,
+    /// The value, or the default without one, with which the others have no effect.
+    off: Json,
+    why: String,
+    cure: String,
+}
+
 /// The data file.
 #[derive(Debug, Default, Deserialize)]
 struct Rows {
     /// The fields of all tables, in the order of the documentation.
     setting: Vec<SettingKey>,
     kinds: BTreeMap<SettingKind, KindDescription>,
+    needs: BTreeMap<String, Need>,
 }
 
 /// The rows. Empty if they cannot be parsed, which a test excludes.
@@ -107,6 +119,18 @@ pub fn key(path: &str) -> Option<&'static SettingKey> {
 /// Returns the field of any table with this full name, such as `[[mcp]].url`.
 pub(crate) fn field(path: &str) -> Option<&'static SettingKey> {
     NAMES.get(path).copied()
+}
+
+/// Returns the reason why a setting that needs this has no effect beside the others, which `get` returns in
+/// the form of a file, and the cure.
+pub(super) fn lacks(
+    need: &str,
+    get: impl FnOnce(&str) -> Option<Json>,
+) -> Option<(&'static str, &'static str)> {
+    let need = ROWS.needs.get(need)?;
+    let default = || key(&need.setting)?.value.clone();
+    let value = get(&need.setting).or_else(default).unwrap_or(json!([]));
+    (value == need.off).then_some((&need.why, &need.cure))
 }
 
 /// The tables whose fields the documentation lists, in this order.
@@ -204,28 +228,30 @@ impl SettingKey {
 
     /// Converts a value to the form in which serde reads the field, or reports why it is not accepted.
     pub(crate) fn read(&self, given: &Located, faults: &mut Faults) -> Option<Json> {
-        if let ("[[permissions]]", Some(lines)) = (self.items.as_str(), given.text())
-            && let Some(rules) = Rule::tables_of(lines)
-        {
-            return self.read(&Located::new(rules, &given.origin), faults);
-        }
-        let mut own = Faults::default();
-        let value = match given.items() {
-            Some(items) if self.kind == SettingKind::Tables => {
-                let table = |item| Layer::of_table(&self.items, item, &mut own).object();
-                let items: Json = items.map(table).collect();
-                Some(items).filter(|_| own.faults.is_empty())
+        let value = match self.kind {
+            SettingKind::Tables if given.value.is_array() => {
+                let mut own = Faults::default();
+                let items = given.items().into_iter().flatten();
+                let tables = items.map(|it| Layer::of_table(&self.items, &it, &mut own).object());
+                let tables: Json = tables.collect();
+                if self.items == "[[permissions]]" {
+                    Rule::check_order(&tables, given, &mut own);
+                }
+                let is_good = own.faults.is_empty();
+                faults.extend(own);
+                return is_good.then_some(tables);
             }
-            _ => self.converted(&given.value()).filter(|value| {
-                let mut settings = json!({});
-                self.set(&mut settings, value.clone());
-                AgentSettings::deserialize(settings).is_ok()
-            }),
+            SettingKind::Tables => given.value.as_str().and_then(Rule::tables_of),
+            _ => self.converted(given),
         };
-        if value.is_none() && own.faults.is_empty() {
+        let value = value.filter(|value| {
+            let mut settings = json!({});
+            self.set(&mut settings, value.clone());
+            AgentSettings::deserialize(settings).is_ok()
+        });
+        if value.is_none() {
             self.refuse(given, faults);
         }
-        faults.extend(own);
         value
     }
 

@@ -9,7 +9,7 @@ use plimsoll_core::Window;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
-use super::document::{Located, OUT_OF_RANGE};
+use super::document::{Located, OUT_OF_RANGE, describe};
 use super::fault::Faults;
 use super::key::SettingKey;
 
@@ -78,7 +78,8 @@ pub enum SettingKind {
 impl SettingKey {
     /// Converts a value to the form in which serde reads the field of the setting. Returns `None` if
     /// it has another form. The items of a list of tables are read by themselves.
-    pub(super) fn converted(&self, given: &Json) -> Option<Json> {
+    pub(super) fn converted(&self, given: &Located) -> Option<Json> {
+        let (given, origin) = (&given.value, given.origin());
         let word = given.as_str().map(str::trim);
         if self.or_none && matches!(word, Some("none" | "unlimited")) {
             return Some(Json::Null);
@@ -110,15 +111,18 @@ impl SettingKey {
                 ))
             }
             SettingKind::Text => given.as_str()?.into(),
-            SettingKind::Filled | SettingKind::Secret | SettingKind::Path => {
-                filled(given.as_str()?)?.into()
+            SettingKind::Filled | SettingKind::Secret => filled(given.as_str()?)?.into(),
+            SettingKind::Path => origin.beside_file(filled(given.as_str()?)?).into(),
+            SettingKind::Paths => {
+                let paths = texts(given)?.into_iter();
+                paths.map(|path| origin.beside_file(&path)).collect()
             }
             SettingKind::Variable => {
                 let is_good = |c: char| c.is_ascii_alphanumeric() || c == '_';
                 let name = filled(given.as_str()?)?;
                 name.chars().all(is_good).then(|| name.into())?
             }
-            SettingKind::Paths | SettingKind::Texts => texts(given)?.into(),
+            SettingKind::Texts => texts(given)?.into(),
             SettingKind::Names => names(given)?.into(),
             SettingKind::Words => {
                 let words = texts(given).filter(|_| given.is_array())?;
@@ -141,25 +145,25 @@ impl SettingKey {
 
     /// Reports a value that is not accepted, or an item of a list.
     pub(super) fn refuse(&self, given: &Located, faults: &mut Faults) {
-        let mut takes = self.takes();
+        let takes = self.takes();
         let items = given.items().filter(|_| takes.starts_with("a list"));
-        let is_wrong = |item: &&Located| self.converted(&json!([item.value()])).is_none();
+        let is_wrong = |item: &Located| {
+            let list = Located::new(json!([item.value]), item.origin());
+            self.converted(&list).is_none()
+        };
         let item = items.and_then(|mut items| items.find(is_wrong));
-        let of = item.map_or("", |_| "an item of ");
-        if self.kind == SettingKind::Tables && given.entries().is_some() {
-            takes = format!("a list of tables, each {}", self.items);
-        }
-        let wrong = item.unwrap_or(given);
+        let of = item.as_ref().map_or("", |_| "an item of ");
+        let wrong = item.as_ref().unwrap_or(given);
         // A key is never printed. It may stand where its variable has to be named.
         let described = match self.kind {
             SettingKind::Secret | SettingKind::Secrets | SettingKind::Variable => {
                 "wrong".to_owned()
             }
-            _ => wrong.describe(),
+            _ => describe(&wrong.value),
         };
         let name = &self.name;
         let text = format!("{of}`{name}` is {described}; give {takes}");
-        faults.push(&wrong.origin, text);
+        faults.push(wrong.origin(), text);
     }
 
     /// Returns the chosen name, which may be written with hyphens or underscores.

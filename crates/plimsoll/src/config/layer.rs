@@ -7,8 +7,8 @@ use plimsoll_context::nearest;
 use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 
-use super::document::Located;
-use super::fault::Faults;
+use super::document::{Located, describe};
+use super::fault::{Faults, Origin};
 use super::key::{self, SettingKey, join, keys};
 use super::kind::SettingKind;
 
@@ -19,25 +19,53 @@ pub(crate) const TABLES: [&str; 4] = ["agents", "mcp", "models", "providers"];
 #[derive(Debug, Clone)]
 pub(crate) struct FoundSetting {
     pub(crate) key: &'static SettingKey,
-    /// The value as it is written.
-    pub(crate) given: Located,
+    pub(crate) origin: Origin,
+    /// The origin of each item, if the value is a list.
+    pub(crate) items: Vec<Origin>,
+    /// The value as a file spells it.
+    pub(crate) written: Json,
     /// The value as serde reads the field of the setting.
     pub(crate) value: Json,
-    /// The number of its layer among those that were merged, from the lowest.
-    pub(crate) depth: usize,
 }
 
 impl FoundSetting {
+    /// Reads a setting, if its value is accepted.
+    fn read(key: &'static SettingKey, given: &Located, faults: &mut Faults) -> Option<Self> {
+        let value = key.read(given, faults)?;
+        let items = value.as_array().map_or(0, Vec::len);
+        let items = (0..items).map(|at| given.origin_of(&at.to_string()).clone());
+        // Paths are beside the file, and other spellings of a list become lists, so that layers can be merged.
+        let is_path = matches!(key.kind, SettingKind::Path | SettingKind::Paths);
+        let is_list = value.is_array() && !given.value.is_array();
+        let written = if is_path || is_list {
+            &value
+        } else {
+            &given.value
+        };
+        Some(Self {
+            key,
+            origin: given.origin().clone(),
+            items: items.collect(),
+            written: written.clone(),
+            value,
+        })
+    }
+
     /// Returns the value, as the field of the setting has it.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
+    pub(crate) fn get<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_value(self.value.clone()).ok()
     }
 
     /// Adds the items of another list behind its own.
     pub(crate) fn append(&mut self, mut other: Self) {
-        self.given.append(other.given);
-        if let (Some(own), Some(more)) = (self.value.as_array_mut(), other.value.as_array_mut()) {
-            own.append(more);
+        self.items.append(&mut other.items);
+        for (own, more) in [
+            (&mut self.written, other.written),
+            (&mut self.value, other.value),
+        ] {
+            if let (Json::Array(own), Json::Array(mut more)) = (own, more) {
+                own.append(&mut more);
+            }
         }
     }
 }
@@ -49,22 +77,22 @@ pub(crate) struct Layer(pub(crate) BTreeMap<String, FoundSetting>);
 impl Layer {
     /// Reads settings of an agent, or of all agents.
     pub(crate) fn of<'a>(
-        entries: impl IntoIterator<Item = &'a (String, Located)>,
+        entries: impl IntoIterator<Item = (&'a str, Located)>,
         is_of_one_agent: bool,
         faults: &mut Faults,
     ) -> Self {
         let mut layer = Self::default();
         for (name, given) in entries {
-            layer.read("", name, given, faults);
+            layer.read("", name, &given, faults);
         }
-        for FoundSetting { key, given, .. } in layer.0.values() {
+        for FoundSetting { key, origin, .. } in layer.0.values() {
             let (there, name) = match key.table.as_str() {
                 _ if key.is_of_one_agent && !is_of_one_agent => ("one agent", "[[agents]]"),
                 "sessions" if is_of_one_agent => ("all agents", "[sessions]"),
                 _ => continue,
             };
             let text = format!("`{}` is of {there}; write it in {name}", key.name);
-            faults.push(&given.origin, text);
+            faults.push(origin, text);
         }
         layer
     }
@@ -75,8 +103,8 @@ impl Layer {
         layer.table(table, given, faults);
         layer.clone().check_rivals(faults);
         for key in key::fields(table).filter(|key| key.is_required) {
-            if given.entries().is_some() && given.get(&key.name).is_none() {
-                faults.push(&given.origin, format!("{table} needs `{}`", key.name));
+            if given.value.is_object() && given.get(&key.name).is_none() {
+                faults.push(given.origin(), format!("{table} needs `{}`", key.name));
             }
         }
         layer
@@ -90,18 +118,25 @@ impl Layer {
 
     /// Returns the value of a field.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
-        self.0.get(path)?.read()
+        self.0.get(path)?.get()
     }
 
     /// Reads a table of known fields.
     fn table(&mut self, table: &str, given: &Located, faults: &mut Faults) {
-        let Some(entries) = given.entries() else {
+        let has_required = key::fields(table).any(|key| key.is_required);
+        let fault = match given.value.as_object() {
             // The value may be a key.
-            let text = format!("{} has to be a table of settings", shown(table));
-            return faults.push(&given.origin, text);
+            None => "has to be a table of settings",
+            Some(entries) if entries.is_empty() && !has_required => {
+                "is empty; set something in it, or remove it"
+            }
+            Some(_) => "",
         };
-        for (name, given) in entries {
-            self.read(table, name, given, faults);
+        if !fault.is_empty() {
+            faults.push(given.origin(), format!("{} {fault}", shown(table)));
+        }
+        for (name, given) in given.entries().into_iter().flatten() {
+            self.read(table, name, &given, faults);
         }
     }
 
@@ -109,44 +144,21 @@ impl Layer {
     pub(crate) fn read(&mut self, table: &str, name: &str, given: &Located, faults: &mut Faults) {
         match key::field(&join(table, name)) {
             Some(key) => self.put(key, given, faults),
-            None if table.is_empty() && key::is_table(name) => {
-                self.table(name, given, faults);
-                // An empty table limits the context, too: by the default of its first setting.
-                if let ("context" | "compaction", Some([])) = (name, given.entries())
-                    && let Some(key) = key::fields(name).next()
-                {
-                    let default = key.value.clone().unwrap_or_default();
-                    self.put(key, &Located::new(default, &given.origin), faults);
-                }
-            }
-            None => faults.push(&given.origin, unknown(table, name)),
+            None if table.is_empty() && key::is_table(name) => self.table(name, given, faults),
+            None => faults.push(given.origin(), unknown(table, name)),
         }
     }
 
     /// Adds a value if it is accepted. If a key is given more than once, the last value applies; lists
-    /// are joined. Other spellings of a list become lists, and paths are relative to the folder of the file,
-    /// so that layers can be merged.
+    /// are joined.
     pub(crate) fn put(&mut self, key: &'static SettingKey, given: &Located, faults: &mut Faults) {
-        let mut given = given.clone();
-        if let SettingKind::Path | SettingKind::Paths = key.kind {
-            given.put_beside_file();
-        }
-        let Some(value) = key.read(&given, faults) else {
+        let Some(found) = FoundSetting::read(key, given, faults) else {
             return;
         };
-        if value.is_array() && given.items().is_none() {
-            given = Located::new(value.clone(), &given.origin);
-        }
         // A table that is not one of settings is read by itself.
         let path = match key.group.as_str() {
             "" => key.name.clone(),
             _ => key.path(),
-        };
-        let found = FoundSetting {
-            key,
-            given,
-            value,
-            depth: 0,
         };
         let is_list = [SettingKind::Names, SettingKind::Texts, SettingKind::Tables];
         match self.0.get_mut(&path) {
@@ -156,16 +168,46 @@ impl Layer {
     }
 }
 
+/// Returns the tables of a list such as `[[mcp]]`. Reports other values, and tables of one name.
+pub(crate) fn tables(name: &str, given: &Located, faults: &mut Faults) -> Vec<Located> {
+    let items = given.items().into_iter().flatten();
+    let tables: Vec<Located> = items.filter(|item| item.value.is_object()).collect();
+    if given.value.as_array().map(Vec::len) != Some(tables.len()) {
+        let value = describe(&given.value);
+        let text = format!("[[{name}]] is {value}; give a list of tables, each [[{name}]]");
+        faults.push(given.origin(), text);
+        return Vec::new();
+    }
+    let mut named = BTreeMap::new();
+    for given in tables.iter().filter_map(|table| table.get("name")) {
+        let Some(own) = given.value.as_str() else {
+            continue;
+        };
+        if let Some(other) = named.insert(own.to_owned(), given.origin().clone()) {
+            let other = other.beside(given.origin());
+            let text = format!(
+                "two of [[{name}]] are named `{own}` (the other is on {other}); rename one"
+            );
+            faults.push(given.origin(), text);
+        }
+    }
+    tables
+}
+
 /// Returns the fault of an unknown name in a table.
 fn unknown(table: &str, name: &str) -> String {
-    let outer = table.split('.').next().unwrap_or(table);
+    let outer = table.split('.').next().filter(|outer| !outer.is_empty());
+    let outer = outer.unwrap_or(name);
     if TABLES.contains(&outer) {
-        return format!("[{outer}] can only be set in a file");
-    }
-    if table.is_empty() && TABLES.contains(&name) {
-        return format!("`{name}` is of the whole file and not of one agent");
+        return format!("[{outer}] is of the whole file; write it at the top of one");
     }
     let mut known = key::known_in(table);
+    let list = match known.join(", ") {
+        list if table.is_empty() || list.is_empty() => {
+            "`plimsoll config show` lists all there are".to_owned()
+        }
+        list => format!("known are: {list}"),
+    };
     let what = match known.as_slice() {
         [] => format!("there is no table [{table}]"),
         _ if table.is_empty() => format!("there is no `{name}`"),
@@ -174,12 +216,6 @@ fn unknown(table: &str, name: &str) -> String {
     let as_flag = Some(name.replace('_', "-"));
     let is_meant =
         |key: &&SettingKey| key.name == name || key.flag == as_flag || key.alias == as_flag;
-    let list = match known.join(", ") {
-        list if table.is_empty() || list.is_empty() => {
-            "`plimsoll config show` lists all there are".to_owned()
-        }
-        list => format!("known are: {list}"),
-    };
     known.extend(TABLES.iter().filter(|_| table.is_empty()));
     match (keys().find(is_meant), nearest(name, known)) {
         (Some(key), _) if key.path() == name => {

@@ -1,8 +1,11 @@
 //! Merges layers, and reports the contradictions within one. The combined effect of the settings is
 //! checked by a builder.
 
+use std::collections::BTreeSet;
+
 use super::fault::Faults;
-use super::layer::Layer;
+use super::key::SettingKey;
+use super::layer::{FoundSetting, Layer};
 use super::provider::COMPATIBLE;
 
 /// Settings for one thing that one layer may set together, because a builder checks that they agree.
@@ -14,7 +17,7 @@ impl Layer {
     /// Merges layers, uppermost first.
     pub(crate) fn merged(layers: &[&Self], faults: &mut Faults) -> Self {
         let mut merged = Self::default();
-        for (depth, layer) in layers.iter().rev().enumerate() {
+        for layer in layers.iter().rev() {
             let mut layer = Self::clone(layer);
             layer.check_rivals(faults);
             for found in layer.0.values() {
@@ -26,7 +29,6 @@ impl Layer {
                 merged.keep_address(&model, faults);
             }
             for (path, mut found) in layer.0 {
-                found.depth = depth;
                 let lower = merged.0.remove(&path);
                 if let Some(lower) = lower.filter(|_| ADDED.contains(&path.as_str())) {
                     found.append(lower);
@@ -37,30 +39,42 @@ impl Layer {
         merged
     }
 
-    /// Reports the contradictions, each at the lower setting. Excluded settings are removed, so that the
-    /// consequences of both are not reported as well.
+    /// Reports the contradictions, each at the lower setting, which is removed, so that its consequences are
+    /// not reported as well. One table and a setting, or another table, contradict each other once.
     pub(super) fn check_rivals(&mut self, faults: &mut Faults) {
-        let mut paths: Vec<String> = self.0.keys().cloned().collect();
-        paths.retain(|path| !CHECKED.contains(&path.as_str()));
-        for path in &paths {
-            let Some(first) = self.0.get(path) else {
+        let mut found = Vec::from_iter(std::mem::take(&mut self.0));
+        found.sort_by_key(|(_, found)| found.origin.place());
+        let mut told = BTreeSet::new();
+        for (at, (path, lower)) in found.iter().enumerate() {
+            let uppers = found.iter().take(at);
+            let uppers = uppers.filter(|(upper, _)| lower.key.excludes(upper));
+            let rivals = uppers.filter(|_| !CHECKED.contains(&path.as_str()));
+            let rivals: Vec<&FoundSetting> = rivals.map(|(_, upper)| upper).collect();
+            if rivals.is_empty() {
+                self.0.insert(path.clone(), lower.clone());
                 continue;
+            }
+            let is_new = |upper: &&FoundSetting| {
+                let of = |key: &SettingKey| match key.table.as_str() {
+                    "" => key.path(),
+                    _ if lower.key.table == upper.key.table => key.path(),
+                    table => table.to_owned(),
+                };
+                told.insert([of(lower.key), of(upper.key)])
             };
-            let key = first.key;
-            let second = self.0.iter().find(|(path, _)| key.excludes(path));
-            let Some((_, second)) = second else { continue };
-            let mut both = [first, second];
-            both.sort_by_key(|found| found.given.origin.place());
-            let [upper, lower] = both;
-            let origin = &lower.given.origin;
-            let text = format!(
-                "`{}` and `{}` ({}) are two settings of one thing; keep the one you mean",
-                lower.key.path(),
-                upper.key.path(),
-                upper.given.origin.beside(origin),
-            );
-            faults.push(origin, text);
-            self.0.retain(|path, _| !key.excludes(path));
+            let origin = &lower.origin;
+            let rivals = rivals
+                .into_iter()
+                .filter(is_new)
+                .map(|upper| format!("`{}` ({})", upper.key.path(), upper.origin.beside(origin)));
+            let rivals: Vec<String> = rivals.collect();
+            if !rivals.is_empty() {
+                let (path, rivals) = (lower.key.path(), rivals.join(" and "));
+                let text = format!(
+                    "`{path}` and {rivals} are settings of one thing; keep the one you mean"
+                );
+                faults.push(origin, text);
+            }
         }
     }
 
@@ -77,7 +91,7 @@ impl Layer {
             let text = format!(
                 "`base_url` is left out: it is the address of {owner}, and the model is {model}; set both in one place"
             );
-            faults.warn(&url.given.origin, text);
+            faults.warn(&url.origin, text);
         }
     }
 }

@@ -4,6 +4,9 @@ use plimsoll_agent::{Permission, PermissionRule};
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
+use super::document::Located;
+use super::fault::Faults;
+
 /// A permission rule. The first matching rule decides.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Rule {
@@ -23,6 +26,27 @@ impl Rule {
         match &self.arguments {
             Some(pattern) => rule.with_argument(pattern),
             None => rule,
+        }
+    }
+
+    /// Reports the rules of a list that an earlier one leaves without a call. One with arguments may be for
+    /// the paths of other tools, too, but for `bash`.
+    pub(crate) fn check_order(rules: &Json, given: &Located, faults: &mut Faults) {
+        let rules = Vec::<Self>::deserialize(rules).unwrap_or_default();
+        for (at, rule) in rules.iter().enumerate() {
+            let is_whole = rule.arguments.is_none() || rule.tool == "bash";
+            let precedes = |other: &Self| {
+                is_whole && other.arguments.is_none() && ["*", &rule.tool].contains(&&*other.tool)
+            };
+            if let Some(earlier) = rules.iter().take(at).position(precedes) {
+                let origin = given.origin_of(&at.to_string());
+                let earlier = given.origin_of(&earlier.to_string()).beside(origin);
+                let text = format!(
+                    "a permission rule has no effect, because an earlier one ({earlier}) decides all calls of `{}`; move it up, or remove it",
+                    rule.tool
+                );
+                faults.push(origin, text);
+            }
         }
     }
 

@@ -16,13 +16,9 @@ impl AgentConfig {
         };
         let mut faults = Faults::default();
         for fault in found {
-            let list = fault
-                .settings
-                .first()
-                .and_then(|path| self.layer.0.get(*path));
-            let items = list.and_then(|list| list.given.items());
-            let item = items.and_then(|mut items| items.nth(fault.item?));
-            match item.map(|item| &item.origin) {
+            let list = fault.settings.first();
+            let list = list.and_then(|path| self.layer.0.get(*path));
+            match list.and_then(|list| list.items.get(fault.item?)) {
                 Some(origin @ Origin::File(..)) => faults.push(origin, &fault.text),
                 Some(origin) => faults.push(origin, fault.to_string()),
                 None => self.report(fault.settings, &fault.text, &mut faults),
@@ -37,10 +33,10 @@ impl AgentConfig {
     pub(super) fn report(&self, paths: &[&str], text: &str, faults: &mut Faults) {
         let found = paths.iter().filter_map(|path| self.layer.0.get(*path));
         let found: Vec<&FoundSetting> = found.collect();
-        let origin = found.first().map(|first| &first.given.origin);
+        let origin = found.first().map(|first| &first.origin);
         let origin = origin.unwrap_or(&Origin::Default);
         let places = found.iter().map(|found| {
-            let beside = found.given.origin.beside(origin);
+            let beside = found.origin.beside(origin);
             format!("`{}`: {beside}", found.key.name)
         });
         let places: Vec<String> = places.collect();

@@ -41,7 +41,7 @@ impl ProviderSettings {
         if given.get("base_url").is_none() && vendor.is_err() {
             let text =
                 format!("{shown} needs a `base_url`: there is no provider `{name}` that we know");
-            faults.push(&given.origin, text);
+            faults.push(given.origin(), text);
         }
         let url = settings.base_url.as_ref();
         if let Some(Err(error)) = url.map(|url| BaseUrl::parse(url, usual)) {

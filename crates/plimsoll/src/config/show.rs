@@ -24,12 +24,12 @@ impl AgentConfig {
     pub fn effective(&self) -> impl Iterator<Item = Effective> {
         keys().map(|key| {
             let found = self.layer.0.get(&key.path());
-            let value = found.map(|found| found.given.value());
+            let value = found.map(|found| found.written.clone());
             let value = match (value, key.name.as_str()) {
                 (Some(Json::String(url)), "base_url") => Some(BaseUrl::masked(&url).into()),
                 (value, _) => value.or_else(|| key.value.clone()),
             };
-            let origin = found.map(|found| found.given.origin.clone());
+            let origin = found.map(|found| found.origin.clone());
             let origin = origin.unwrap_or_default();
             Effective { key, value, origin }
         })

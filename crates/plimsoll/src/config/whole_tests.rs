@@ -371,11 +371,16 @@ fn settings_for_one_thing_exclude_each_other() {
             assert_eq!(excludes, other.excludes(&one.path()), "{}", one.path());
             pairs += usize::from(excludes);
         }
-        let is_known = ["", "summaries", "summarizer"].contains(&one.needs.as_str());
-        assert!(is_known, "{}", one.path());
-        with_needs += usize::from(!one.needs.is_empty());
+        let needs = one.needs.as_str();
+        let mut known = ["", "summarizer", "bash", "trigger"].contains(&needs);
+        super::key::lacks(needs, |path| {
+            known = super::key::key(path).is_some();
+            None
+        });
+        assert!(known, "{}", one.path());
+        with_needs += usize::from(!needs.is_empty());
     }
-    assert_eq!((pairs, with_needs), (2 + 2 + 4 + 60, 6));
+    assert_eq!((pairs, with_needs), (2 + 2 + 4 + 60, 18));
     for table in ["[[mcp]]", "[providers.NAME]"] {
         let fields = || super::key::fields(table);
         for (one, other) in fields().flat_map(|one| fields().map(move |other| (one, other))) {

@@ -95,7 +95,7 @@ fn parse(text: &str, path: Option<&Path>) -> Result<Json, ConfigError> {
     let toml = || {
         let mut faults = Faults::default();
         let document = Located::parse(text, path, &mut faults);
-        let document = document.map(|it| it.value());
+        let document = document.map(|it| it.value);
         faults.check().map(|_| document.unwrap_or_default())
     };
     let wrong = |text| ConfigError::of(&Origin::start(path), text);

@@ -8,7 +8,7 @@ use plimsoll_providers::{BaseUrl, Vendor};
 use serde_json::{Value as Json, json};
 use toml::Table;
 
-use super::super::key::{SettingKey, join, key, put};
+use super::super::key::{SettingKey, join, key, lacks, put};
 use super::super::kind::{number, texts};
 use super::super::provider::COMPATIBLE;
 use super::rows::{ImportRow, ROWS};
@@ -62,6 +62,20 @@ pub(super) fn translated(document: &Json) -> Option<Import> {
                 let note = "the others are the defaults of the system beside it";
                 setting.note.get_or_insert_with(|| note.to_owned());
             }
+        }
+    }
+    // What the other settings of the file leave without an effect.
+    for (theirs, setting) in theirs.0.iter().zip(&mut settings) {
+        let key = theirs.row.and_then(|row| key(&row.ours));
+        let Some(key) = key.filter(|_| !setting.became.is_empty()) else {
+            continue;
+        };
+        let agent = theirs.target(&key.path());
+        let get = |path: &str| ours.get(agent, path).or(ours.get(None, path)).cloned();
+        if let Some((why, _)) = lacks(&key.needs, get) {
+            ours.remove(agent, &key.path());
+            setting.became.clear();
+            setting.note = Some(format!("it has no effect, because {why}"));
         }
     }
     ours.complete(&theirs);
@@ -252,6 +266,21 @@ impl OurSettings {
             .try_fold(table, |table, name| table.get(name))
     }
 
+    /// Removes a setting.
+    fn remove(&mut self, agent: Option<usize>, name: &str) {
+        let (table, name) = name.rsplit_once('.').unwrap_or(("", name));
+        let own = self.0.get_mut(&agent);
+        let own = own.and_then(|own| {
+            if table.is_empty() {
+                Some(own)
+            } else {
+                own.get_mut(table)
+            }
+        });
+        own.and_then(Json::as_object_mut)
+            .map(|own| own.remove(name));
+    }
+
     /// Sets a setting. Returns its full name.
     fn set(&mut self, agent: Option<usize>, path: &[String], value: Json) -> String {
         let table = self.0.entry(agent).or_default();
@@ -288,6 +317,8 @@ impl OurSettings {
         if !called.is_empty() || self.0.contains_key(&Some(MAIN)) {
             self.name(MAIN, if has_main { "orchestrator" } else { "main" });
         }
+        // Two of one name are one fault, at their names.
+        called.dedup();
         if !called.is_empty() {
             self.set(Some(MAIN), &["sub_agents".to_owned()], called.into());
         }
