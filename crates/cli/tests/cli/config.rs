@@ -18,7 +18,7 @@ fn check(config: &str, args: &[&str]) -> super::command::CommandOutput {
 fn a_good_configuration_is_printed_with_its_thresholds() {
     for (config, lines) in [
         (
-            "[context]\n",
+            "[context]\nmax_context_tokens = 100_000\n",
             "compacts above 81,000 tokens without the system prompt, or earlier if that or the answer \
              takes more than is set aside; ends at 56,700\n\
              stages: cap → lines → summarize → evict → fit\ncontext.max_context_tokens = 100000\n",
@@ -209,7 +209,7 @@ fn a_configuration_that_is_no_good_ends_the_run_before_it_begins() {
             "did you mean",
         ),
         (
-            "[context]\n",
+            "[context]\nsystem_prompt_tokens = 4_000\n",
             &["--max-context", "4000"],
             "the system prompt takes 4000 of the 4000 tokens of context",
         ),

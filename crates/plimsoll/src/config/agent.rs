@@ -2,7 +2,7 @@
 //! converts it to the settings of a builder.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_context::PriceSheet;
@@ -207,24 +207,27 @@ impl AgentConfig {
     /// # Errors
     /// If its file cannot be read.
     pub fn system(&self) -> Result<Option<String>, ConfigError> {
+        let path = self.settings.system_file.as_deref();
         match &self.settings.system {
             Some(text) => Ok(Some(text.clone())),
-            None => self.prompt("system_file", &self.settings.system_file),
+            None => self.prompt("system_file", path, "the system prompt"),
         }
     }
 
     /// Returns the configured prompt for summaries.
     pub(super) fn summary_prompt(&self) -> Result<Option<String>, ConfigError> {
-        self.prompt("summary.prompt_file", &self.settings.summary_prompt)
+        let path = self.settings.summary_prompt.as_deref();
+        self.prompt("summary.prompt_file", path, "a summary prompt")
     }
 
     /// Returns the text of a prompt file, which the setting `key` names.
-    fn prompt(&self, key: &str, path: &Option<PathBuf>) -> Result<Option<String>, ConfigError> {
-        let what = match key {
-            "system_file" => "the system prompt",
-            _ => "a summary prompt",
-        };
-        let text = path.as_ref().map(|path| text(path, MAX_PROMPT, what));
+    fn prompt(
+        &self,
+        key: &str,
+        path: Option<&Path>,
+        what: &str,
+    ) -> Result<Option<String>, ConfigError> {
+        let text = path.map(|path| text(path, MAX_PROMPT, what));
         text.transpose().map_err(|fault| self.fault_of(key, fault))
     }
 

@@ -11,7 +11,6 @@ use serde_json::Value as Json;
 
 use super::agent::AgentConfig;
 use super::fault::{ConfigError, Faults};
-use super::layer::FoundSetting;
 use super::mcp::McpServer;
 use super::permission::Rule;
 
@@ -49,8 +48,7 @@ impl AgentConfig {
     #[must_use]
     pub fn permissions(&self) -> Permissions {
         let (settings, shared) = (&self.settings, self.shared());
-        let hosted = shared.found("hosted_tools");
-        let hosted = hosted.filter_map(FoundSetting::get::<Vec<HostedTool>>);
+        let hosted = shared.found::<Vec<HostedTool>>("hosted_tools");
         let hosted: Vec<HostedTool> = hosted.flatten().collect();
         let names = plimsoll_tools::NAMES.into_iter();
         let names = names.chain(shared.agent_names());
@@ -230,7 +228,7 @@ impl AgentConfig {
         }
     }
 
-    /// Returns a builder with the given model and tools. All builders are created here.
+    /// Returns a builder with the given model and tools.
     ///
     /// # Errors
     /// If a prompt cannot be read, or the summarizer's model cannot be reached.
@@ -239,32 +237,42 @@ impl AgentConfig {
         model: AgentModel,
         tools: Vec<Arc<dyn Tool>>,
     ) -> Result<AgentBuilder, ConfigError> {
-        let settings = &self.settings;
-        let mut builder = settings
-            .apply(Agent::builder_shared(model.provider))
-            .secrets(self.secrets(&plimsoll_providers::environment))
-            .permissions(self.permissions())
-            .tools(tools);
-        if settings.builder.window == Window::Discover {
-            builder = builder.window(model.window);
-        }
+        let summarizer = self.settings.summarizer.as_ref();
+        let summarizer = summarizer.map(|name| self.model(name)).transpose()?;
+        let mut builder = self.without_prompts(model, summarizer).tools(tools);
         if let Some(system) = self.system()? {
             builder = builder.system(system);
-        }
-        if let Some(sheet) = model.prices {
-            builder = builder.prices(sheet);
-        }
-        if let Some(name) = &settings.summarizer {
-            let summarizer = self.model(name)?;
-            builder = builder.summarizer(summarizer.provider);
-            if let Some(sheet) = summarizer.prices {
-                builder = builder.summarizer_prices(sheet);
-            }
         }
         if let Some(prompt) = self.summary_prompt()? {
             builder = builder.summary_prompt(prompt);
         }
         Ok(builder)
+    }
+
+    /// Returns a builder with these models. All builders are created here.
+    pub(super) fn without_prompts(
+        &self,
+        model: AgentModel,
+        summarizer: Option<AgentModel>,
+    ) -> AgentBuilder {
+        let mut builder = self
+            .settings
+            .apply(Agent::builder_shared(model.provider))
+            .secrets(self.secrets(&plimsoll_providers::environment))
+            .permissions(self.permissions());
+        if self.settings.builder.window == Window::Discover {
+            builder = builder.window(model.window);
+        }
+        if let Some(sheet) = model.prices {
+            builder = builder.prices(sheet);
+        }
+        if let Some(summarizer) = summarizer {
+            builder = builder.summarizer(summarizer.provider);
+            if let Some(sheet) = summarizer.prices {
+                builder = builder.summarizer_prices(sheet);
+            }
+        }
+        builder
     }
 
     /// Returns another agent of the same file.

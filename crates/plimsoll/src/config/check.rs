@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use plimsoll_agent::Permissions;
 use plimsoll_context::{Author, Chars4, HostedTool, PriceSheet, Rates, Threshold};
 use plimsoll_core::process::looks_secret;
 use plimsoll_core::testing::ScriptedProvider;
@@ -25,37 +26,40 @@ const OUR_TOOLS: [&str; 4] = ["recall", "recall_search", "get_tool_response", "s
 /// a report.
 const SECRETS: [&str; 2] = ["authorization", "headers"];
 
-/// The stage in which a model writes a summary.
-const SUMMARIZE: &str = "summarize";
+/// The names of all built-in tools, and of none of them.
+const GROUPS: [&str; 2] = ["all", "none"];
 
 impl AgentConfig {
     /// Reports the faults of all settings taken together. Returns the faults of settings without an effect on
     /// this agent, which may have one on others.
     pub(crate) fn check(&self, faults: &mut Faults) -> Vec<ConfigFault> {
         let (settings, shared) = (&self.settings, self.shared());
-        let mut check_names = |path: &str, what: &str, names: &[String], known: &[&str]| {
-            for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
-                self.report(&[path], &no_such(what, name, known), faults);
-            }
-            let twice = (1..).zip(names);
-            let mut twice = twice.filter(|(at, name)| names.iter().skip(*at).any(|it| it == *name));
-            if let Some((_, name)) = twice.next() {
-                let text = format!("`{path}` names `{name}` twice; keep one");
+        let tools = plimsoll_tools::NAMES.into_iter().chain(GROUPS).collect();
+        let servers = shared.mcp.iter().map(|server| server.name.as_str());
+        let own_servers = settings.mcp.as_deref().unwrap_or_default();
+        let lists: [(_, _, _, Vec<&str>); 3] = [
+            (
+                "sub_agents",
+                "agent",
+                &*settings.sub_agents,
+                shared.agent_names().collect(),
+            ),
+            ("mcp", "MCP server", own_servers, servers.collect()),
+            ("tools", "tool", &*settings.tools, tools),
+        ];
+        for (path, what, names, known) in lists {
+            for (at, name) in names.iter().enumerate() {
+                let text = if !known.contains(&name.as_str()) {
+                    no_such(what, name, &known)
+                } else if names.iter().take(at).any(|other| other == name) {
+                    format!("`{path}` names `{name}` twice; keep one")
+                } else if path == "tools" && names.len() > 1 && GROUPS.contains(&name.as_str()) {
+                    format!("`tools` names {name} beside others; keep what you mean")
+                } else {
+                    continue;
+                };
                 self.report(&[path], &text, faults);
             }
-        };
-        let agents: Vec<&str> = shared.agent_names().collect();
-        check_names("sub_agents", "agent", &settings.sub_agents, &agents);
-        let servers: Vec<&str> = shared.mcp.iter().map(|it| it.name.as_str()).collect();
-        let named = settings.mcp.as_deref().unwrap_or_default();
-        check_names("mcp", "MCP server", named, &servers);
-        let groups = ["all", "none"];
-        let known: Vec<&str> = plimsoll_tools::NAMES.into_iter().chain(groups).collect();
-        check_names("tools", "tool", &settings.tools, &known);
-        let mut names = settings.tools.iter();
-        if names.len() > 1 && names.any(|name| groups.contains(&name.as_str())) {
-            let text = "`tools` names all or none beside others; keep the one you mean";
-            self.report(&["tools"], text, faults);
         }
         for fault in settings.builder.hosted_tools.iter().filter_map(secret_of) {
             self.report(&["hosted_tools"], &fault, faults);
@@ -72,19 +76,17 @@ impl AgentConfig {
     fn check_effects(&self, run: &Agent, faults: &mut Faults) {
         self.check_sizes(faults);
         let (settings, builder) = (&self.settings, &self.settings.builder);
-        let mut tools = settings.tools.iter();
-        let has_bash = tools.any(|name| name == "all" || name == "bash");
-        let mut stages = run.policy().stages().iter();
-        let is_extract = builder.summary.author == Author::Extract;
+        let has_bash = settings.tools.iter().any(|it| it == "all" || it == "bash");
         // The trigger of a strategy that summarizes is one of summaries.
         let strategy = builder.context_strategy.map(|strategy| strategy.name());
         let summarizes = matches!(strategy, Some("summarize" | "extract"));
-        let nobody = "no model writes summaries";
-        let summarizer = match stages.any(|stage| stage.name() == SUMMARIZE) {
-            true => None,
-            false if is_extract => Some((nobody, "set `summary.author` to \"model\"")),
-            false => Some((nobody, "set `context_strategy` to \"summarize\"")),
+        let mut stages = run.policy().stages().iter();
+        let has_summarizer = stages.any(|stage| stage.name() == "summarize");
+        let cure = match builder.summary.author {
+            Author::Extract => "set `summary.author` to \"model\"",
+            Author::Model => "set `context_strategy` to \"summarize\"",
         };
+        let summarizer = (!has_summarizer).then_some(("no model writes summaries", cure));
         let found = |path: &str| Some(self.layer.0.get(path)?.written.clone());
         let lacks = |need: &str| key::lacks(need, found);
         for (path, FoundSetting { key, written, .. }) in &self.layer.0 {
@@ -141,7 +143,6 @@ impl AgentConfig {
     /// # Errors
     /// If the settings contradict each other.
     pub fn trial(&self) -> Result<Agent, ConfigError> {
-        // A program may have more tools of its own, for which there are rules.
         self.built(false)
     }
 
@@ -153,31 +154,22 @@ impl AgentConfig {
             prices,
             ..AgentModel::new(nobody)
         };
-        // A check needs no keys.
-        let variables = |name: &str| {
-            let pretended = || looks_secret(name).then(|| "key".to_owned());
-            plimsoll_providers::environment(name).or_else(pretended)
-        };
         let model = |name: &Option<String>| {
             let name = name.as_deref().filter(|_| is_run)?;
-            self.model_with(name, &variables).ok()
+            self.model_with(name, &pretended).ok()
         };
         let own = model(&self.settings.model).unwrap_or_else(|| nobody.clone());
-        let mut builder = self.settings.apply(Agent::builder_shared(own.provider));
-        if self.settings.summarizer.is_some() {
-            let summarizer = model(&self.settings.summarizer).unwrap_or(nobody);
-            builder = builder.summarizer(summarizer.provider);
-            if let Some(prices) = summarizer.prices {
-                builder = builder.summarizer_prices(prices);
-            }
+        let summarizer = &self.settings.summarizer;
+        let summarizer = summarizer
+            .is_some()
+            .then(|| model(summarizer).unwrap_or(nobody));
+        let mut builder = self
+            .without_prompts(own, summarizer)
+            .tools(self.own_tools());
+        if !is_run {
+            // A program may have more tools of its own, for which there are rules.
+            builder = builder.permissions(Permissions::default());
         }
-        if let Some(prices) = own.prices {
-            builder = builder.prices(prices);
-        }
-        if is_run {
-            builder = builder.permissions(self.permissions());
-        }
-        let builder = builder.tools(self.own_tools());
         let built = builder.counter(Arc::new(Chars4)).build();
         built.map_err(|error| self.place(&error))
     }
@@ -204,20 +196,18 @@ impl AgentConfig {
     /// user's own file may name some.
     pub(super) fn check_models(&self, faults: &mut Faults) {
         let settings = &self.settings;
-        for (path, model) in [
-            ("model", &settings.model),
-            ("summary.model", &settings.summarizer),
+        let own = settings.model.as_deref();
+        for (path, name) in [
+            ("model", own),
+            ("summary.model", settings.summarizer.as_deref()),
         ] {
-            let key = |_: &str| Some("key".to_owned());
-            let client = model.as_deref().map(|model| self.chat(model, &key));
-            if let Some(Err(error)) = client {
+            if let Some(Err(error)) = name.map(|name| self.chat(name, &pretended)) {
                 self.report(&[path], &error.to_string(), faults);
             }
         }
-        let model = settings.model.as_deref();
-        let model = model.and_then(|name| ModelRef::parse(name).ok());
-        if let Some(model) = &model
-            && settings.tool_style == Some(ToolStyle::JsonSchema)
+        let model = own.and_then(|name| ModelRef::parse(name).ok());
+        let vendor = model.as_ref().map(ModelRef::vendor);
+        if let (Some(model), Some(ToolStyle::JsonSchema)) = (&model, settings.tool_style)
             && model.vendor().wire != Wire::Chat
         {
             let wire = model.vendor().wire.label();
@@ -226,7 +216,7 @@ impl AgentConfig {
             );
             self.report(&["tool_style"], &text, faults);
         }
-        let usual = model.as_ref().and_then(|model| model.vendor().base_url);
+        let usual = vendor.and_then(|vendor| vendor.base_url);
         let url = settings.base_url.as_ref();
         if let Some(Err(error)) = url.map(|url| BaseUrl::parse(url, usual)) {
             self.report(&["base_url"], &error.to_string(), faults);
@@ -247,17 +237,22 @@ impl AgentConfig {
 
     /// Reports the faults of [`Self::check_run`].
     pub(super) fn check_files(&self, faults: &mut Faults) {
-        let prompts = [self.system(), self.summary_prompt()];
-        let errors = prompts.into_iter().filter_map(Result::err);
-        let errors = errors.chain(self.root().err());
-        for error in errors.chain(self.built(true).err()) {
-            faults.add(error);
-        }
+        let prompts = [self.system().err(), self.summary_prompt().err()];
+        let errors = prompts
+            .into_iter()
+            .chain([self.root().err(), self.built(true).err()]);
+        errors.flatten().for_each(|error| faults.add(error));
         for folder in self.skill_folders().filter(|folder| !folder.is_dir()) {
             let text = format!("there is no folder {} with skills", folder.display());
             self.report(&["skills"], &text, faults);
         }
     }
+}
+
+/// Returns a variable of the environment, and something for each key: a check needs none.
+fn pretended(name: &str) -> Option<String> {
+    let key = || looks_secret(name).then(|| "key".to_owned());
+    plimsoll_providers::environment(name).or_else(key)
 }
 
 /// Returns the fault of a tool of the provider's own, if it holds a secret.

@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
+use serde::de::DeserializeOwned;
 use toml::Table;
 
 use super::agent::AgentConfig;
 use super::document::{Located, describe};
 use super::fault::{ConfigError, ConfigFault, Faults, Origin, no_such};
-use super::layer::{FoundSetting, Layer, TABLES, tables};
+use super::layer::{Layer, TABLES, tables};
 use super::mcp::McpServer;
 use super::overrides::Overrides;
 use super::provider::ProviderSettings;
@@ -212,8 +213,10 @@ impl Config {
     /// Returns the prompt files named by its agents, each once.
     pub(crate) fn prompts(&self) -> BTreeSet<PathBuf> {
         let prompts = ["system_file", "summary.prompt_file"];
-        let prompts = prompts.iter().flat_map(|path| self.shared.found(path));
-        prompts.filter_map(FoundSetting::get).collect()
+        prompts
+            .iter()
+            .flat_map(|path| self.shared.found(path))
+            .collect()
     }
 
     /// Returns the file that it was read from.
@@ -312,11 +315,11 @@ impl Config {
 }
 
 impl SharedSettings {
-    /// Returns the places where a setting is set, for all agents or for one.
-    pub(crate) fn found(&self, path: &str) -> impl Iterator<Item = &FoundSetting> {
+    /// Returns the values of a setting, for all agents and for each.
+    pub(crate) fn found<T: DeserializeOwned>(&self, path: &str) -> impl Iterator<Item = T> {
         let layers = self.agents.iter().map(|agent| &agent.layer);
         let layers = layers.chain([&self.defaults]);
-        layers.filter_map(move |layer| layer.0.get(path))
+        layers.filter_map(move |layer| layer.get(path))
     }
 
     /// Returns an agent.

@@ -275,11 +275,7 @@ pub(crate) fn put<'p>(table: &mut Json, path: impl Iterator<Item = &'p str>, val
 
 /// Joins the names of a table and a key.
 pub(crate) fn join(table: &str, name: &str) -> String {
-    if table.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{table}.{name}")
-    }
+    format!("{table}.{name}").trim_start_matches('.').to_owned()
 }
 
 /// Checks whether there is a table of this name.
@@ -291,6 +287,6 @@ pub(crate) fn is_table(path: &str) -> bool {
 pub(crate) fn known_in(table: &str) -> Vec<&'static str> {
     let own = fields(table).map(|key| key.name.as_str());
     let tables = keys().map(|key| key.table.as_str());
-    let tables = tables.filter(|name| table.is_empty() && !name.is_empty());
-    own.chain(tables).collect()
+    own.chain(tables.filter(|name| table.is_empty() && !name.is_empty()))
+        .collect()
 }

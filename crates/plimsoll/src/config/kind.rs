@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::Sampling;
 use plimsoll_context::{ArgumentDigest, Money, Ppm, Threshold, Tokens};
 use plimsoll_core::Window;
 use serde::Deserialize;
@@ -15,8 +14,8 @@ use super::key::SettingKey;
 
 /// A day in seconds.
 const DAY: u64 = 24 * 60 * 60;
-/// Maximum of a time in seconds. Longer times are effectively no limit.
-const MAX_SECONDS: f64 = 365.0 * 24.0 * 3600.0;
+/// Maximum of a time. Longer times are effectively no limit.
+const MAX_TIME: Duration = Duration::from_secs(365 * DAY);
 
 /// The kind of a setting's value. Its accepted spellings are described in `data/settings.toml`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -34,10 +33,8 @@ pub enum SettingKind {
     Window,
     /// A fraction of 1.
     Share,
-    /// A fraction of 1 whose field is read as such.
-    Fraction,
-    /// A sampling temperature.
-    Temperature,
+    /// A number of 0 or more, whose field bounds it.
+    Number,
     /// Dollars, more than 0.
     Dollars,
     /// A time above zero.
@@ -96,19 +93,15 @@ impl SettingKey {
                 _ => Window::Known(tokens(given, 1)?),
             }),
             SettingKind::Share => json!(share(given)?),
-            SettingKind::Fraction => share(given).and(number(given))?.into(),
-            SettingKind::Temperature => number(given)
-                .filter(|number| *number <= Sampling::MAX_TEMPERATURE)?
-                .into(),
+            SettingKind::Number => number(given)?.into(),
             SettingKind::Dollars => {
                 let money = Money::from_dollars(number(given)?).ok();
                 json!(money.filter(|money| money.0 > 0)?)
             }
             SettingKind::Time => json!(time(given)?),
             SettingKind::Days => {
-                json!(Duration::from_secs(
-                    whole(given, least)?.saturating_mul(DAY)
-                ))
+                let seconds = whole(given, least)?.saturating_mul(DAY);
+                json!(Duration::from_secs(seconds))
             }
             SettingKind::Text => given.as_str()?.into(),
             SettingKind::Filled | SettingKind::Secret => filled(given.as_str()?)?.into(),
@@ -129,7 +122,13 @@ impl SettingKey {
                 filled(words.first()?)?;
                 words.into()
             }
-            SettingKind::Choice => self.chosen(given)?.into(),
+            SettingKind::Choice => {
+                // A name may be written with hyphens or underscores.
+                let plain = |name: &str| name.replace('-', "_");
+                let written = plain(word?);
+                let mut names = self.choices.iter();
+                names.find(|name| plain(name) == written)?.as_str().into()
+            }
             SettingKind::Written => Some(given.clone()).filter(|given| !given.is_null())?,
             SettingKind::Digest => match given.as_bool() {
                 Some(is_on) => json!(is_on.then(ArgumentDigest::default)),
@@ -155,23 +154,18 @@ impl SettingKey {
         let of = item.as_ref().map_or("", |_| "an item of ");
         let wrong = item.as_ref().unwrap_or(given);
         // A key is never printed. It may stand where its variable has to be named.
-        let described = match self.kind {
-            SettingKind::Secret | SettingKind::Secrets | SettingKind::Variable => {
-                "wrong".to_owned()
-            }
-            _ => describe(&wrong.value),
+        let secrets = [
+            SettingKind::Secret,
+            SettingKind::Secrets,
+            SettingKind::Variable,
+        ];
+        let described = match secrets.contains(&self.kind) {
+            true => "wrong".to_owned(),
+            false => describe(&wrong.value),
         };
         let name = &self.name;
         let text = format!("{of}`{name}` is {described}; give {takes}");
         faults.push(wrong.origin(), text);
-    }
-
-    /// Returns the chosen name, which may be written with hyphens or underscores.
-    fn chosen(&self, given: &Json) -> Option<&str> {
-        let plain = |name: &str| name.trim().replace('-', "_");
-        let written = plain(given.as_str()?);
-        let mut names = self.choices.iter().map(String::as_str);
-        names.find(|name| plain(name) == written)
     }
 }
 
@@ -221,9 +215,8 @@ fn share(given: &Json) -> Option<Ppm> {
 
 /// Parses a time: seconds, or a text with a unit.
 fn time(given: &Json) -> Option<Duration> {
-    let seconds = match given.as_str() {
+    let seconds = match given.as_str().map(str::trim) {
         Some(text) => {
-            let text = text.trim();
             let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ');
             let unit = match text.strip_prefix(digits)?.trim() {
                 "ms" => 0.001,
@@ -236,9 +229,8 @@ fn time(given: &Json) -> Option<Duration> {
         }
         None => number(given)?,
     };
-    let is_good = seconds > 0.0 && seconds <= MAX_SECONDS;
     let time = Duration::try_from_secs_f64(seconds).ok()?;
-    (is_good && !time.is_zero()).then_some(time)
+    (!time.is_zero() && time <= MAX_TIME).then_some(time)
 }
 
 /// Returns a text, or a list of texts.

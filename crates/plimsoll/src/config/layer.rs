@@ -24,48 +24,36 @@ pub(crate) struct FoundSetting {
     pub(crate) items: Vec<Origin>,
     /// The value as a file spells it.
     pub(crate) written: Json,
-    /// The value as serde reads the field of the setting.
-    pub(crate) value: Json,
 }
 
 impl FoundSetting {
-    /// Reads a setting, if its value is accepted.
+    /// Reads a setting, if its value is accepted. Paths are beside the file, and other spellings of a list
+    /// become lists, so that layers can be merged.
     fn read(key: &'static SettingKey, given: &Located, faults: &mut Faults) -> Option<Self> {
         let value = key.read(given, faults)?;
         let items = value.as_array().map_or(0, Vec::len);
         let items = (0..items).map(|at| given.origin_of(&at.to_string()).clone());
-        // Paths are beside the file, and other spellings of a list become lists, so that layers can be merged.
         let is_path = matches!(key.kind, SettingKind::Path | SettingKind::Paths);
         let is_list = value.is_array() && !given.value.is_array();
-        let written = if is_path || is_list {
-            &value
-        } else {
-            &given.value
-        };
+        let is_new = is_path || is_list;
         Some(Self {
             key,
             origin: given.origin().clone(),
             items: items.collect(),
-            written: written.clone(),
-            value,
+            written: if is_new { value } else { given.value.clone() },
         })
     }
 
-    /// Returns the value, as the field of the setting has it.
-    pub(crate) fn get<T: DeserializeOwned>(&self) -> Option<T> {
-        serde_json::from_value(self.value.clone()).ok()
+    /// Returns the value as serde reads the field of the setting.
+    pub(crate) fn value(&self) -> Json {
+        self.key.convert(&self.written).unwrap_or_default()
     }
 
     /// Adds the items of another list behind its own.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.items.append(&mut other.items);
-        for (own, more) in [
-            (&mut self.written, other.written),
-            (&mut self.value, other.value),
-        ] {
-            if let (Json::Array(own), Json::Array(mut more)) = (own, more) {
-                own.append(&mut more);
-            }
+        if let (Json::Array(own), Json::Array(more)) = (&mut self.written, &mut other.written) {
+            own.append(more);
         }
     }
 }
@@ -113,12 +101,12 @@ impl Layer {
     /// Returns the fields of a table in the form in which serde reads them.
     pub(crate) fn object(self) -> Json {
         let fields = self.0.into_iter();
-        fields.map(|(name, found)| (name, found.value)).collect()
+        fields.map(|(name, found)| (name, found.value())).collect()
     }
 
     /// Returns the value of a field.
     pub(crate) fn get<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
-        self.0.get(path)?.get()
+        serde_json::from_value(self.0.get(path)?.value()).ok()
     }
 
     /// Reads a table of known fields.

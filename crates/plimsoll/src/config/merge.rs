@@ -8,8 +8,6 @@ use super::key::SettingKey;
 use super::layer::{FoundSetting, Layer};
 use super::provider::COMPATIBLE;
 
-/// Settings for one thing that one layer may set together, because a builder checks that they agree.
-const CHECKED: [&str; 2] = ["max_parallel_tools", "tool_execution"];
 /// Lists whose values of all layers apply, those of the upper ones first.
 const ADDED: [&str; 3] = ["pins", "permissions", "hooks"];
 
@@ -46,9 +44,8 @@ impl Layer {
         found.sort_by_key(|(_, found)| found.origin.place());
         let mut told = BTreeSet::new();
         for (at, (path, lower)) in found.iter().enumerate() {
-            let uppers = found.iter().take(at);
-            let uppers = uppers.filter(|(upper, _)| lower.key.excludes(upper));
-            let rivals = uppers.filter(|_| !CHECKED.contains(&path.as_str()));
+            let rivals = found.iter().take(at);
+            let rivals = rivals.filter(|(upper, _)| lower.key.excludes(upper));
             let rivals: Vec<&FoundSetting> = rivals.map(|(_, upper)| upper).collect();
             if rivals.is_empty() {
                 self.0.insert(path.clone(), lower.clone());

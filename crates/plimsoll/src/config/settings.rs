@@ -109,7 +109,7 @@ impl AgentSettings {
         let retry = json!({ "max_attempts": ATTEMPTS });
         let mut settings = json!({ "builder": { "driver": { "retry": retry } } });
         for found in layer.0.values() {
-            found.key.set(&mut settings, found.value.clone());
+            found.key.set(&mut settings, found.value());
         }
         Self::deserialize(settings).unwrap_or_else(|error| {
             faults.push(&Origin::Default, error.to_string());

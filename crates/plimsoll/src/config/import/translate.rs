@@ -32,54 +32,64 @@ struct TheirSetting {
 #[derive(Default)]
 struct TheirSettings(Vec<TheirSetting>);
 
-/// Plimsoll's settings of each agent by its number, and of the whole file.
-#[derive(Default)]
-struct OurSettings(BTreeMap<Option<usize>, Json>);
+/// A place in our file: the number of the agent, if it is in its table, and the names from there.
+type Place = (Option<usize>, Vec<String>);
+/// Plimsoll's settings.
+type OurSettings = BTreeMap<Place, Json>;
 
 /// Translates a file. Returns `None` if it has no setting that is known.
 pub(super) fn translated(document: &Json) -> Option<Import> {
     let mut theirs = TheirSettings::default();
     theirs.collect(document, ["", ""], None);
     theirs.0.iter().find(|setting| setting.row.is_some())?;
-    let mut ours = OurSettings::default();
-    let mut settings = Vec::new();
-    for setting in &theirs.0 {
-        let (became, note) = match theirs.translate(setting, &mut ours) {
-            Ok((ours, note)) => (vec![ours], Some(note).filter(|note| !note.is_empty())),
-            Err(why) => (Vec::new(), Some(why)),
-        };
-        let name = setting.name.clone();
-        settings.push(ImportedSetting { name, became, note });
-    }
+    let mut ours = OurSettings::new();
+    let translate = |setting| match theirs.translate(setting) {
+        Ok((place, value, mut note)) => {
+            let old = ours.insert(place.clone(), value.clone());
+            if old.is_some_and(|old| old != value) {
+                note = "it is set twice, and the later one counts".to_owned();
+            }
+            (setting, vec![place], note)
+        }
+        Err(why) => (setting, Vec::new(), why),
+    };
+    let mut settings: Vec<_> = theirs.0.iter().map(translate).collect();
     // What the translated settings imply, unless the file sets it.
-    for (theirs, setting) in theirs.0.iter().zip(&mut settings) {
-        let row = theirs.row.filter(|_| !setting.became.is_empty());
-        for (name, value) in row.into_iter().flat_map(|row| &row.implied) {
-            let agent = theirs.target(name);
-            if ours.get(agent, name).is_none() {
-                let path: Vec<String> = name.split('.').map(str::to_owned).collect();
-                setting.became.push(ours.set(agent, &path, value.clone()));
-                let note = "the others are the defaults of the system beside it";
-                setting.note.get_or_insert_with(|| note.to_owned());
+    for (setting, became, note) in settings.iter_mut().filter(|it| !it.1.is_empty()) {
+        for (name, value) in setting.row.iter().flat_map(|row| &row.implied) {
+            let place = setting.place(name);
+            if !ours.contains_key(&place) {
+                ours.insert(place.clone(), value.clone());
+                became.push(place);
+                if note.is_empty() {
+                    *note = "the others are the defaults of the system beside it".to_owned();
+                }
             }
         }
     }
-    // What the other settings of the file leave without an effect.
-    for (theirs, setting) in theirs.0.iter().zip(&mut settings) {
-        let key = theirs.row.and_then(|row| key(&row.ours));
-        let Some(key) = key.filter(|_| !setting.became.is_empty()) else {
-            continue;
-        };
-        let agent = theirs.target(&key.path());
-        let get = |path: &str| ours.get(agent, path).or(ours.get(None, path)).cloned();
-        if let Some((why, _)) = lacks(&key.needs, get) {
-            ours.remove(agent, &key.path());
-            setting.became.clear();
-            setting.note = Some(format!("it has no effect, because {why}"));
+    // What the file turns off by another setting.
+    for (setting, became, note) in settings.iter_mut().filter(|it| !it.1.is_empty()) {
+        let key = setting.row.and_then(|row| key(&row.ours));
+        let get = |path: &str| ours.get(&setting.place(path)).cloned();
+        if let Some((why, _)) = key.and_then(|key| lacks(&key.needs, get)) {
+            became.drain(..).for_each(|place| _ = ours.remove(&place));
+            *note = format!("it has no effect, because {why}");
         }
     }
-    ours.complete(&theirs);
-    let toml = ours.toml(&settings);
+    theirs.complete(&mut ours);
+    let settings = settings.into_iter().map(|(setting, became, note)| {
+        let shown = |(agent, path): &Place| {
+            let begin = agent.map_or("", |_| "[[agents]] ");
+            format!("{begin}{}", path.join("."))
+        };
+        ImportedSetting {
+            name: setting.name.clone(),
+            became: became.iter().map(shown).collect(),
+            note: Some(note).filter(|note| !note.is_empty()),
+        }
+    });
+    let settings: Vec<ImportedSetting> = settings.collect();
+    let toml = toml(ours, &settings);
     Some(Import { toml, settings })
 }
 
@@ -92,6 +102,12 @@ impl TheirSetting {
     fn target(&self, ours: &str) -> Option<usize> {
         let is_main = key(ours)?.is_of_one_agent || self.is("main");
         self.agent.or(is_main.then_some(MAIN))
+    }
+
+    /// Returns the place of one of our settings.
+    fn place(&self, ours: &str) -> Place {
+        let path = ours.split('.').map(str::to_owned);
+        (self.target(ours), path.collect())
     }
 }
 
@@ -132,31 +148,23 @@ impl TheirSettings {
         }
     }
 
-    /// Translates a setting. Returns the name of the counterpart with a note about the difference in
-    /// meaning, or the reason why there is none.
-    fn translate(
-        &self,
-        setting: &TheirSetting,
-        ours: &mut OurSettings,
-    ) -> Result<(String, String), String> {
+    /// Translates a setting. Returns the place and the value of the counterpart, with a note about the
+    /// difference in meaning, or the reason why there is none.
+    fn translate(&self, setting: &TheirSetting) -> Result<(Place, Json, String), String> {
         let row = setting.row.ok_or("it has no counterpart")?;
-        let (value, mut note) = self.converted(setting, row)?;
-        let value = match key(&row.ours) {
-            Some(key) => accepted(key, value)?,
-            None => value,
-        };
-        let agent = setting.target(&row.ours);
-        if ours.get(agent, &row.ours).is_some_and(|old| *old != value) {
-            note = "it is set twice, and the later one counts".to_owned();
+        let (mut value, note) = self.converted(setting, row)?;
+        if let Some(key) = key(&row.ours) {
+            value = accepted(key, value)?;
         }
-        let provider = self.provider(setting);
-        let path = row.ours.split('.').map(|name| match name {
-            "PROVIDER" => provider.clone(),
-            "MODEL" => self.model(setting).map(str::to_owned),
-            name => Ok(name.to_owned()),
-        });
-        let path: Vec<String> = path.collect::<Result<_, _>>()?;
-        Ok((ours.set(agent, &path, value), note))
+        let (agent, mut path) = setting.place(&row.ours);
+        for name in &mut path {
+            match name.as_str() {
+                "PROVIDER" => *name = self.provider(setting)?,
+                "MODEL" => self.model(setting)?.clone_into(name),
+                _ => {}
+            }
+        }
+        Ok(((agent, path), value, note))
     }
 
     /// Converts a value. Returns it with a note about the difference in meaning.
@@ -256,90 +264,59 @@ impl TheirSettings {
             "the provider of the model is not stated; write PROVIDER/NAME into `model`".to_owned()
         })
     }
-}
-
-impl OurSettings {
-    /// Returns a setting, if it is set.
-    fn get(&self, agent: Option<usize>, name: &str) -> Option<&Json> {
-        let table = self.0.get(&agent)?;
-        name.split('.')
-            .try_fold(table, |table, name| table.get(name))
-    }
-
-    /// Removes a setting.
-    fn remove(&mut self, agent: Option<usize>, name: &str) {
-        let (table, name) = name.rsplit_once('.').unwrap_or(("", name));
-        let own = self.0.get_mut(&agent);
-        let own = own.and_then(|own| {
-            if table.is_empty() {
-                Some(own)
-            } else {
-                own.get_mut(table)
-            }
-        });
-        own.and_then(Json::as_object_mut)
-            .map(|own| own.remove(name));
-    }
-
-    /// Sets a setting. Returns its full name.
-    fn set(&mut self, agent: Option<usize>, path: &[String], value: Json) -> String {
-        let table = self.0.entry(agent).or_default();
-        put(table, path.iter().map(String::as_str), value);
-        let begin = agent.map_or("", |_| "[[agents]] ");
-        format!("{begin}{}", path.join("."))
-    }
-
-    /// Returns the name of an agent. One without a name gets this one.
-    fn name(&mut self, agent: usize, usual: &str) -> &Json {
-        let name = &mut self.0.entry(Some(agent)).or_default()["name"];
-        if name.is_null() {
-            *name = usual.into();
-        }
-        name
-    }
 
     /// Adds what is implicit in the other system: names, and the agents that the main one calls.
-    fn complete(&mut self, theirs: &TheirSettings) {
+    fn complete(&self, ours: &mut OurSettings) {
         let begins = |it: &TheirSetting, begin| it.name.starts_with(begin);
-        let has_main = theirs.0.iter().any(|it| begins(it, "orchestrator."));
+        let has_main = self.0.iter().any(|it| begins(it, "orchestrator."));
         let mut agents = BTreeMap::new();
-        for setting in &theirs.0 {
+        for setting in &self.0 {
             if let Some(agent) = setting.agent {
                 let is_called = agents.entry(agent).or_insert(has_main);
                 *is_called |= begins(setting, "sub_agents.");
             }
         }
+        let at = |agent, name: &str| (Some(agent), vec![name.to_owned()]);
         let mut called = Vec::new();
         for (agent, is_called) in agents {
-            let name = self.name(agent, &format!("agent-{agent}")).clone();
-            called.extend(is_called.then_some(name));
+            let name = ours.entry(at(agent, "name"));
+            let name = name.or_insert_with(|| format!("agent-{agent}").into());
+            called.extend(is_called.then(|| name.clone()));
         }
-        if !called.is_empty() || self.0.contains_key(&Some(MAIN)) {
-            self.name(MAIN, if has_main { "orchestrator" } else { "main" });
+        if !called.is_empty() || ours.keys().any(|(agent, _)| *agent == Some(MAIN)) {
+            let usual = if has_main { "orchestrator" } else { "main" };
+            ours.entry(at(MAIN, "name")).or_insert(usual.into());
         }
         // Two of one name are one fault, at their names.
         called.dedup();
         if !called.is_empty() {
-            self.set(Some(MAIN), &["sub_agents".to_owned()], called.into());
+            ours.insert(at(MAIN, "sub_agents"), called.into());
         }
     }
+}
 
-    /// Returns the text of the result.
-    fn toml(self, settings: &[ImportedSetting]) -> String {
-        let mut agents = self.0;
-        let mut all = agents.remove(&None).unwrap_or_default();
-        if !agents.is_empty() {
-            let agents = agents.into_values().collect();
-            put(&mut all, ["agents"].into_iter(), agents);
-        }
-        let all = Table::try_from(all).unwrap_or_default();
-        let lost = settings.iter().filter(|it| it.became.is_empty());
-        let lost = lost.map(|it| format!("# {}: {}\n", it.name, it.note.as_deref().unwrap_or("")));
-        let lost: String = lost.collect();
-        let title = Some("\n# Not translated:\n").filter(|_| !lost.is_empty());
-        let title = title.unwrap_or_default();
-        format!("# Imported by `plimsoll config import`.\n{all}{title}{lost}")
+/// Returns the text of our file.
+fn toml(ours: OurSettings, settings: &[ImportedSetting]) -> String {
+    let mut tables: BTreeMap<Option<usize>, Json> = BTreeMap::new();
+    for ((agent, path), value) in ours {
+        let table = tables.entry(agent).or_default();
+        put(table, path.iter().map(String::as_str), value);
     }
+    let mut all = tables.remove(&None).unwrap_or_default();
+    if !tables.is_empty() {
+        put(
+            &mut all,
+            ["agents"].into_iter(),
+            tables.into_values().collect(),
+        );
+    }
+    let all = Table::try_from(all).unwrap_or_default();
+    let lost = settings.iter().filter(|it| it.became.is_empty());
+    let lost = lost.map(|it| format!("# {}: {}\n", it.name, it.note.as_deref().unwrap_or("")));
+    let lost: String = lost.collect();
+    let title = Some("\n# Not translated:\n").filter(|_| !lost.is_empty());
+    let title = title.unwrap_or_default();
+    format!("# Imported by `plimsoll config import`.\n{all}{title}{lost}")
 }
 
 /// Returns the value in the form that a setting accepts: names may differ in case, and whole numbers may be
