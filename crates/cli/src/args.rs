@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Arg, Args, Parser, Subcommand};
+use clap_complete::Shell;
 use plimsoll::config::COUNTERS;
 
 use crate::sessions::SessionsArgs;
@@ -39,7 +40,8 @@ pub(crate) enum Command {
     /// Chat with an agent; type while it works to steer it
     Chat(Box<ChatArgs>),
     /// Serve as the agent of an editor (Agent Client Protocol, over standard input and output)
-    Acp(Box<AcpArgs>),
+    #[command(after_help = include_str!("../help/acp.txt").trim_ascii_end(), mut_args = without_root)]
+    Acp(Box<Sources>),
     /// Repair and compact a dead session of Claude Code, Codex, opencode, pi or Gemini CLI
     Rescue(crate::rescue::RescueArgs),
     /// Make a chat fit a token budget, without a model
@@ -53,13 +55,16 @@ pub(crate) enum Command {
     /// Show what sessions have used and cost, by day, model, folder or session
     Usage(crate::usage::UsageArgs),
     /// Download, list and remove local models
-    Model(ModelArgs),
+    #[command(subcommand, after_help = include_str!("../help/model.txt").trim_ascii_end())]
+    Model(ModelCommand),
     /// Show context windows, prices and capabilities of models, and their sources
     Models(Box<ModelsArgs>),
     /// Create, check, show and trust a configuration
-    Config(ConfigArgs),
+    #[command(subcommand, after_help = include_str!("../help/config.txt").trim_ascii_end())]
+    Config(ConfigCommand),
     /// Add and test MCP servers
-    Mcp(crate::mcp_command::McpArgs),
+    #[command(subcommand, after_help = include_str!("../help/mcp.txt").trim_ascii_end())]
+    Mcp(crate::mcp_command::McpCommand),
     /// Check providers, API keys and local servers; explain what is sent to a model
     Doctor(Box<DoctorArgs>),
     /// Work for Restate: run sessions that are kept in PostgreSQL, each step once
@@ -76,7 +81,11 @@ pub(crate) enum Command {
     #[command(hide = true)]
     Sandbox(crate::sandbox::SandboxArgs),
     /// Print a script that completes commands and flags in a shell
-    Completions(crate::completions::CompletionsArgs),
+    #[command(after_help = include_str!("../help/completions.txt").trim_ascii_end())]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
     /// Print the JSON Schema of the events that `run --json` prints
     Schema,
 }
@@ -102,9 +111,6 @@ pub(crate) struct RunArgs {
     /// Hand the task to the workers of a server of Restate, as in restate://127.0.0.1:8080
     #[arg(long, value_name = "URL", hide = cfg!(not(feature = "restate")))]
     pub(crate) on: Option<String>,
-    /// Allow every tool call without asking, like --permission-mode yes
-    #[arg(long, conflicts_with = "permission-mode")]
-    pub(crate) yes: bool,
     /// Print events as JSON lines
     #[arg(long, conflicts_with = "quiet")]
     pub(crate) json: bool,
@@ -139,31 +145,9 @@ pub(crate) struct ChatArgs {
     /// Which session it continues.
     #[command(flatten)]
     pub(crate) session: SessionChoice,
-    /// Allow every tool call without asking, like --permission-mode yes
-    #[arg(long, conflicts_with = "permission-mode")]
-    pub(crate) yes: bool,
     /// Print only answers and the output of commands
     #[arg(long, short)]
     pub(crate) quiet: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = include_str!("../help/acp.txt").trim_ascii_end(), mut_args = without_root)]
-pub(crate) struct AcpArgs {
-    /// Where its settings come from.
-    #[command(flatten)]
-    pub(crate) sources: Sources,
-    /// Allow every tool call without asking, like --permission-mode yes
-    #[arg(long, conflicts_with = "permission-mode")]
-    pub(crate) yes: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = include_str!("../help/config.txt").trim_ascii_end())]
-pub(crate) struct ConfigArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: ConfigCommand,
 }
 
 #[derive(Debug, Subcommand)]
@@ -220,14 +204,6 @@ pub(crate) struct CountArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = include_str!("../help/model.txt").trim_ascii_end())]
-pub(crate) struct ModelArgs {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: ModelCommand,
 }
 
 #[derive(Debug, Subcommand)]

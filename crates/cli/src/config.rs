@@ -9,7 +9,7 @@ use plimsoll::providers::{ModelFacts, ModelRef};
 use plimsoll::tokens::Calibration;
 use plimsoll::{Agent, Tokens, Window};
 
-use crate::args::{ConfigArgs, ConfigCommand};
+use crate::args::ConfigCommand;
 use crate::error::{CliError, DONE};
 use crate::input;
 use crate::model_choice::resolved_window;
@@ -20,8 +20,8 @@ use crate::trust;
 use crate::write;
 
 /// Runs `plimsoll config`.
-pub(crate) fn run(args: &ConfigArgs) -> Result<u8, CliError> {
-    match &args.command {
+pub(crate) fn run(command: &ConfigCommand) -> Result<u8, CliError> {
+    match command {
         ConfigCommand::Check { file } => check(file.as_deref()),
         ConfigCommand::Trust { folder, revoke } => trust::run(folder.as_deref(), *revoke),
         ConfigCommand::Show {

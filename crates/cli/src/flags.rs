@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 /// The flag that sets any key.
 const SET: &str = "set";
+/// The flag of the permission mode `yes`.
+const YES: &str = "yes";
 /// The heading of the flags of permission rules.
 const RULES_HEADING: &str = "Agent and tools";
 const DENY: &str = "deny";
@@ -82,6 +84,12 @@ impl SettingFlags {
         found.map(|flag| flag.text.as_str())
     }
 
+    /// Returns `true` if every tool call was allowed by `--yes`.
+    #[cfg(feature = "restate")]
+    pub(crate) fn consents(&self) -> bool {
+        self.given.iter().any(|flag| flag.flag == "--yes")
+    }
+
     /// Returns all flags, including those of `--set`, with the full names of their keys.
     pub(crate) fn entries(&self) -> impl Iterator<Item = Flag> {
         self.given.iter().cloned()
@@ -103,7 +111,7 @@ impl SettingFlags {
 impl clap::FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let names = with_flags().map(|(_, name)| name);
-        let names = names.chain(RULES.map(|(name, _)| name)).chain([SET]);
+        let names = names.chain(RULES.map(|(name, _)| name)).chain([SET, YES]);
         let given = names.flat_map(|name| {
             let flags = matches.get_many::<Flag>(name).into_iter().flatten();
             let places = matches.indices_of(name).into_iter().flatten();
@@ -141,7 +149,18 @@ impl clap::Args for SettingFlags {
             });
             command.arg(arg.help_heading(RULES_HEADING).help(*help))
         });
-        command.arg(
+        let yes = Arg::new(YES)
+            .long(YES)
+            .action(ArgAction::Set)
+            .num_args(0)
+            .default_missing_value(YES)
+            .value_parser(|mode: &str| {
+                Ok::<_, Infallible>(Flag::new("--yes", "permission_mode", mode))
+            })
+            .conflicts_with("permission-mode")
+            .help_heading(RULES_HEADING)
+            .help("Allow every tool call without asking, like --permission-mode yes");
+        command.arg(yes).arg(
             Arg::new(SET)
                 .long(SET)
                 .value_name("KEY=VALUE")

@@ -9,7 +9,7 @@ use plimsoll::providers::{ModelClient, ModelRef, ServerLocation};
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 
-use crate::args::{ModelArgs, ModelCommand};
+use crate::args::ModelCommand;
 use crate::ask;
 use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::listing;
@@ -41,8 +41,8 @@ pub(crate) fn list() -> Result<Vec<DownloadableModel>, CliError> {
     Ok(models()?.list())
 }
 
-pub(crate) async fn run(args: &ModelArgs) -> Result<u8, CliError> {
-    match &args.command {
+pub(crate) async fn run(command: &ModelCommand) -> Result<u8, CliError> {
+    match command {
         ModelCommand::Pull { name, quiet } => pull(name.as_deref(), *quiet).await,
         ModelCommand::List { json } => {
             let heading = ["model", ">size", "state", "path"];

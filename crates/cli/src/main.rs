@@ -91,15 +91,15 @@ fn main() -> ExitCode {
         Command::Count(args) => count::run(args),
         Command::Repair(args) => repair::run(args),
         Command::Rescue(args) => wait_for(rescue::run(args)),
-        Command::Config(args) => config::run(args),
+        Command::Config(command) => config::run(command),
         Command::Run(args) => wait_for(run::run(args)),
         Command::Chat(args) => wait_for(chat::run(args)),
-        Command::Acp(args) => wait_for(acp::run(args)),
+        Command::Acp(sources) => wait_for(acp::run(sources)),
         Command::Sessions(args) => wait_for(sessions::run(args)),
         Command::Usage(args) => wait_for(usage::run(args)),
-        Command::Model(args) => wait_for(local::run(args)),
+        Command::Model(command) => wait_for(local::run(command)),
         Command::Models(args) => models::run(args),
-        Command::Mcp(args) => wait_for(mcp_command::run(args)),
+        Command::Mcp(command) => wait_for(mcp_command::run(command)),
         Command::Doctor(args) => wait_for(doctor::run(args)),
         #[cfg(feature = "restate")]
         Command::Worker(args) => wait_for(durable::worker::run(args)),
@@ -108,7 +108,7 @@ fn main() -> ExitCode {
         #[cfg(not(feature = "restate"))]
         Command::Worker(_) => Err(CliError::usage(error::NO_WORKERS)),
         Command::Sandbox(args) => sandbox::run(args),
-        Command::Completions(args) => completions::completions(args),
+        Command::Completions { shell } => completions::completions(*shell),
         Command::Schema => schema(),
     };
     let code = code.unwrap_or_else(|stop| {

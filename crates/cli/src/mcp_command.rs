@@ -15,16 +15,8 @@ use crate::mcp;
 use crate::settings::{Sources, users_file};
 use crate::terminal::text::{clean, one_line};
 
-#[derive(Debug, Args)]
-#[command(after_help = include_str!("../help/mcp.txt").trim_ascii_end())]
-pub(crate) struct McpArgs {
-    /// What to do.
-    #[command(subcommand)]
-    command: McpCommand,
-}
-
 #[derive(Debug, Subcommand)]
-enum McpCommand {
+pub(crate) enum McpCommand {
     /// Add a server to a configuration
     Add(AddArgs),
     /// Connect to the servers and list their tools; exit code 1 if one cannot be reached
@@ -35,7 +27,7 @@ enum McpCommand {
 }
 
 #[derive(Debug, Args)]
-struct AddArgs {
+pub(crate) struct AddArgs {
     /// Its name
     name: String,
     /// The program and its arguments, after `--`
@@ -53,8 +45,8 @@ struct AddArgs {
 }
 
 /// Runs the command.
-pub(crate) async fn run(args: &McpArgs) -> Result<u8, CliError> {
-    match &args.command {
+pub(crate) async fn run(command: &McpCommand) -> Result<u8, CliError> {
+    match command {
         McpCommand::Add(args) => add(args),
         McpCommand::Test { name } => test(name.as_deref()).await,
     }

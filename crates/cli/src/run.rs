@@ -45,7 +45,6 @@ pub(crate) async fn run(args: &RunArgs) -> Result<u8, CliError> {
     let store = Arc::new(open_store::local().await?);
     let id = which_session::of_run(&store, &args.session).await?;
     let mut sources = args.sources.clone();
-    sources.consent(args.yes);
     if task.is_none() {
         is_unfinished(&store, &id).await?;
     }

@@ -58,13 +58,6 @@ pub(crate) struct ResolvedSettings {
 }
 
 impl Sources {
-    /// Converts `--yes` to the permission mode `yes`.
-    pub(crate) fn consent(&mut self, yes: bool) {
-        if yes {
-            self.flags.set("--yes", "permission_mode", "yes");
-        }
-    }
-
     /// Reads the configuration and resolves all settings.
     pub(crate) fn resolve(&self) -> Result<ResolvedSettings, CliError> {
         let wrong = |error: ConfigError| CliError::usage(error);

@@ -21,24 +21,23 @@ use tokio::time::sleep;
 
 use self::outbox::stdio;
 use self::server::AcpServer;
-use crate::args::AcpArgs;
 use crate::asked_to_end;
 use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::sessions::open_store;
+use crate::settings::Sources;
 
 /// Maximum time for closing the connection if the client does not read.
 const ENDING: Duration = Duration::from_secs(5);
 
 /// Runs the command.
-pub(crate) async fn run(args: &AcpArgs) -> Result<u8, CliError> {
-    if args.sources.flags.has("root") {
+pub(crate) async fn run(sources: &Sources) -> Result<u8, CliError> {
+    if sources.flags.has("root") {
         return Err(CliError::usage(
             "an editor names a folder for each session, so --root has no effect; leave it out",
         ));
     }
-    let mut sources = args.sources.clone();
-    sources.consent(args.yes);
-    let server = AcpServer::new(sources, Arc::new(open_store::local().await?));
+    let store = Arc::new(open_store::local().await?);
+    let server = AcpServer::new(sources.clone(), store);
     let server = Arc::new(server);
     match serve(&server).await {
         Ok(code) => Ok(code),

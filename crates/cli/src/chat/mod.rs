@@ -70,7 +70,6 @@ impl Chat {
         let store = Arc::new(open_store::local().await?);
         let id = which_session::of_run(&store, &args.session).await?;
         let mut sources = args.sources.clone();
-        sources.consent(args.yes);
         resume::restore(&store, &id, &mut sources).await?;
         let config = agent::resolve(&sources, args.quiet).await?;
         let settings = config.settings();

@@ -78,7 +78,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
     let session = id.as_str();
     let before = server.status(session).await?.entries;
     let invocation = patiently(async || server.submit(session, &request).await).await?;
-    let mode = match args.yes {
+    let mode = match args.sources.flags.consents() {
         true => PermissionMode::Yes,
         false => PermissionMode::Ask,
     };
@@ -87,7 +87,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
         address,
         session,
         screen: RunScreen::new(args, &std::env::current_dir()?, mode, None)?,
-        is_answered: args.yes || ask::can_ask(),
+        is_answered: mode == PermissionMode::Yes || ask::can_ask(),
     };
     let headline = [format!("on {address}"), format!("session {session}")];
     run.screen.begin(&lines_of(&headline));
@@ -219,6 +219,7 @@ fn limits_only(sources: &Sources) -> Result<AgentConfig, CliError> {
     let other = sources
         .flags
         .entries()
+        .filter(|flag| flag.flag != "--yes")
         .find(|flag| config::key(&flag.key).is_none_or(|key| !key.is_limit()));
     if let Some(flag) = other {
         return Err(CliError::usage(format!(

@@ -54,9 +54,6 @@ pub(crate) struct WorkerArgs {
     /// Where its settings come from.
     #[command(flatten)]
     sources: Box<Sources>,
-    /// Allow every tool call without asking, like --permission-mode yes
-    #[arg(long, conflicts_with = "permission-mode")]
-    yes: bool,
 }
 
 /// Runs the command until Ctrl-C or SIGTERM, which systemd and containers send.
@@ -73,10 +70,8 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
         );
     }
     let store = PostgresStore::connect_with(&args.store, options).await?;
-    let mut sources = args.sources.clone();
-    sources.consent(args.yes);
     let kept = Arc::new(store.clone());
-    let config = agent::resolve(&sources, false).await?;
+    let config = agent::resolve(&args.sources, false).await?;
     let gate: Arc<dyn Gate> = match config.settings().permission_mode() {
         PermissionMode::Yes => Arc::new(AllowAll),
         _ => Arc::new(PostgresGate::new(store.clone())),
@@ -91,7 +86,7 @@ pub(crate) async fn run(args: &WorkerArgs) -> Result<u8, CliError> {
         observer: Arc::new(warnings),
         schema: None,
     };
-    let ready = agent::build(config, &sources, user, false, kept, None).await?;
+    let ready = agent::build(config, &args.sources, user, false, kept, None).await?;
     let options = WorkerOptions {
         identity_keys: args.identity_keys.clone(),
         on_database: Some(Box::new(tell)),
