@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{CancelNotification, ClientRequest};
 use agent_client_protocol::{Agent, Error, on_receive_notification, on_receive_request};
+use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
 use self::outbox::stdio;
-use self::server::AcpServer;
+use self::server::{AcpServer, Received};
 use crate::asked_to_end;
 use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::sessions::open_store;
@@ -37,9 +38,9 @@ pub(crate) async fn run(sources: &Sources) -> Result<u8, CliError> {
         ));
     }
     let store = Arc::new(open_store::local().await?);
-    let server = AcpServer::new(sources.clone(), store);
+    let (server, queue) = AcpServer::new(sources.clone(), store);
     let server = Arc::new(server);
-    match serve(&server).await {
+    match serve(&server, queue).await {
         Ok(code) => Ok(code),
         Err(error) => {
             server.close_all().await;
@@ -49,25 +50,21 @@ pub(crate) async fn run(sources: &Sources) -> Result<u8, CliError> {
 }
 
 /// Serves the connection until the client ends it or the process is interrupted.
-async fn serve(server: &Arc<AcpServer>) -> Result<u8, Error> {
+async fn serve(server: &Arc<AcpServer>, queue: Receiver<Received>) -> Result<u8, Error> {
     let connection = Agent
         .v1()
         .name("plimsoll")
         .on_receive_request(
-            async |request: ClientRequest, responder, client| {
-                server.receive(request, responder, client)
-            },
+            async |request: ClientRequest, responder, _| server.receive(request, responder).await,
             on_receive_request!(),
         )
         .on_receive_notification(
-            async |request: CancelNotification, _| {
-                server.cancel(&request.session_id);
-                Ok(())
-            },
+            async |request: CancelNotification, _| server.receive_cancel(request.session_id).await,
             on_receive_notification!(),
         );
     connection
-        .connect_with(stdio(), async |client| {
+        .connect_with(stdio(), async move |client| {
+            tokio::spawn(Arc::clone(server).work(queue, client.clone()));
             let code = tokio::select! {
                 () = client.incoming_closed() => DONE,
                 Ok(()) = asked_to_end() => INTERRUPTED,

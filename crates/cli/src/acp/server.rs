@@ -9,9 +9,9 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{
     self, AgentCapabilities, ClientRequest, CloseSessionResponse, Implementation,
     InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionResponse,
-    McpCapabilities, McpServer, NewSessionResponse, PromptCapabilities, PromptResponse,
-    SessionCapabilities, SessionInfo, SessionMode, SessionModeState, SetSessionModeRequest,
-    SetSessionModeResponse,
+    McpCapabilities, McpServer, NewSessionResponse, PromptCapabilities, PromptRequest,
+    PromptResponse, SessionCapabilities, SessionInfo, SessionMode, SessionModeState,
+    SetSessionModeRequest, SetSessionModeResponse,
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, ErrorCode};
@@ -22,6 +22,7 @@ use plimsoll::store::SqliteStore;
 use plimsoll::{PermissionMode, SessionId};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -34,6 +35,8 @@ use crate::lock;
 use crate::sessions::list;
 use crate::settings::Sources;
 
+/// Maximum number of messages that wait. Beyond it, the client waits.
+const WAITING: usize = 256;
 /// Maximum number of open sessions.
 const MAX_SESSIONS: usize = 64;
 /// Maximum number of listed sessions. The newest are listed.
@@ -46,65 +49,120 @@ pub(super) struct AcpServer {
     sources: Sources,
     store: Arc<SqliteStore>,
     sessions: Mutex<HashMap<schema::SessionId, Arc<OpenSession>>>,
+    queue: Sender<Received>,
     /// The number of requests that are being answered: its receivers.
     answering: watch::Sender<()>,
 }
 
+/// A message of the client.
+pub(super) enum Received {
+    Request(
+        Box<ClientRequest>,
+        Box<Responder<Value>>,
+        watch::Receiver<()>,
+    ),
+    Cancel(schema::SessionId),
+}
+
 impl AcpServer {
-    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>) -> Self {
-        Self {
+    /// Creates the server, and the queue of its messages, which keeps their order.
+    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>) -> (Self, Receiver<Received>) {
+        let (queue, received) = channel(WAITING);
+        let server = Self {
             sources,
             store,
             sessions: Mutex::default(),
+            queue,
             answering: watch::Sender::new(()),
-        }
+        };
+        (server, received)
     }
 
-    /// Answers a request in the background, so that other messages are handled meanwhile. As soon as this
-    /// returns, a mode is set and a prompt can be cancelled.
-    pub(super) fn receive(
-        self: &Arc<Self>,
+    /// Adds a message to the queue, after those that wait.
+    async fn enqueue(&self, message: Received) -> Result<(), Error> {
+        // An error means that the connection has ended.
+        let _ = self.queue.send(message).await;
+        Ok(())
+    }
+
+    pub(super) async fn receive(
+        &self,
         request: ClientRequest,
         responder: Responder<Value>,
-        client: ConnectionTo<Client>,
     ) -> Result<(), Error> {
-        let prompted = match &request {
-            ClientRequest::SetSessionModeRequest(set) => {
-                return responder.respond_with_result(self.set_mode(set));
-            }
-            ClientRequest::PromptRequest(prompt) => {
-                let session = self.session(&prompt.session_id);
-                Some(session.map(|session| (session.cancel.subscribe(), session)))
-            }
-            _ => None,
-        };
-        let (server, answering) = (Arc::clone(self), self.answering.subscribe());
-        tokio::spawn(async move {
-            let mut opened = None;
-            let answer = match (request, prompted) {
-                (ClientRequest::PromptRequest(of), Some(Ok((cancels, session)))) => {
-                    let ended = session.prompt(of.prompt, cancels).await;
-                    let ended = ended.map_err(Error::from);
-                    ended.and_then(|ended| json(PromptResponse::new(ended)))
+        let answering = self.answering.subscribe();
+        let (request, responder) = (Box::new(request), Box::new(responder));
+        let received = Received::Request(request, responder, answering);
+        self.enqueue(received).await
+    }
+
+    /// Cancels the current prompt of a session at once, and again after the requests that wait: one of
+    /// them may be the prompt.
+    pub(super) async fn receive_cancel(&self, id: schema::SessionId) -> Result<(), Error> {
+        self.cancel(&id);
+        self.enqueue(Received::Cancel(id)).await
+    }
+
+    /// Handles the messages of the queue one after the other. Only prompts are answered in the background.
+    pub(super) async fn work(
+        self: Arc<Self>,
+        mut queue: Receiver<Received>,
+        client: ConnectionTo<Client>,
+    ) {
+        let mut is_initialized = false;
+        while let Some(message) = queue.recv().await {
+            let (request, responder, answering) = match message {
+                Received::Request(request, responder, answering) => (request, responder, answering),
+                Received::Cancel(id) => {
+                    self.cancel(&id);
+                    continue;
                 }
-                (_, Some(Err(error))) => Err(error),
-                (request, _) => server.answer(request, client, &mut opened).await,
+            };
+            is_initialized |= matches!(*request, ClientRequest::InitializeRequest(_));
+            let mut opened = None;
+            let answer = match *request {
+                _ if !is_initialized => {
+                    let why = "the connection is not initialized; send initialize first";
+                    Err(Error::new(ErrorCode::INVALID_REQUEST, why))
+                }
+                ClientRequest::PromptRequest(prompt) => match self.begin_prompt(prompt) {
+                    Ok(ended) => {
+                        tokio::spawn(async move {
+                            let _ = responder.respond_with_result(ended.await);
+                            drop(answering);
+                        });
+                        continue;
+                    }
+                    Err(error) => Err(error),
+                },
+                request => self.answer(request, &client, &mut opened).await,
             };
             // An error means that the connection has ended.
             let _ = responder.respond_with_result(answer);
             if let Some(session) = opened {
                 session.offer_commands();
             }
-            drop(answering);
-        });
-        Ok(())
+        }
+    }
+
+    /// Begins a prompt. Its answer is ready when the run has ended.
+    fn begin_prompt(
+        &self,
+        request: PromptRequest,
+    ) -> Result<impl Future<Output = Result<Value, Error>> + use<>, Error> {
+        let session = self.session(&request.session_id)?;
+        let (host, cancels) = (session.claim()?, session.cancel.subscribe());
+        Ok(async move {
+            let ended = session.prompt(host, request.prompt, cancels).await?;
+            json(PromptResponse::new(ended))
+        })
     }
 
     /// Answers any other request. `opened` becomes the session that it opens.
     async fn answer(
         &self,
         request: ClientRequest,
-        client: ConnectionTo<Client>,
+        client: &ConnectionTo<Client>,
         opened: &mut Option<Arc<OpenSession>>,
     ) -> Result<Value, Error> {
         match request {
@@ -126,6 +184,7 @@ impl AcpServer {
                 json(CloseSessionResponse::new())
             }
             ClientRequest::ListSessionsRequest(list) => self.list(list).await,
+            ClientRequest::SetSessionModeRequest(set) => self.set_mode(&set),
             _ => Err(Error::method_not_found()),
         }
     }
@@ -151,7 +210,7 @@ impl AcpServer {
         &self,
         id: Option<schema::SessionId>,
         (folder, given): (PathBuf, Vec<McpServer>),
-        client: ConnectionTo<Client>,
+        client: &ConnectionTo<Client>,
     ) -> Result<Arc<OpenSession>, Error> {
         let id = match id {
             Some(id) => self.known(&id).await?,
@@ -166,7 +225,7 @@ impl AcpServer {
             return Err(CliError::failed(why).into());
         }
         let outbox = Outbox {
-            client,
+            client: client.clone(),
             session: name.clone(),
         };
         let store = Arc::clone(&self.store);
@@ -204,7 +263,7 @@ impl AcpServer {
     }
 
     /// Cancels the current prompt of a session.
-    pub(super) fn cancel(&self, id: &schema::SessionId) {
+    fn cancel(&self, id: &schema::SessionId) {
         if let Ok(session) = self.session(id) {
             session.cancel.send_replace(());
         }

@@ -14,7 +14,7 @@ use plimsoll::limits::LimitKind;
 use plimsoll::model::{Failure, StopReason};
 use plimsoll::store::SqliteStore;
 use plimsoll::{AgentOutput, EndReason, Part, Remote, SessionId, SessionStore};
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 use tokio::time::timeout;
 
 use super::content;
@@ -43,6 +43,9 @@ const OFFERED: [Command; 4] = [
 /// Maximum time for closing a session: longer than a store waits for its file.
 const CLOSING: Duration = Duration::from_secs(30);
 
+/// A session that is reserved for a prompt. `None` if it was closed.
+pub(super) type Claim = OwnedMutexGuard<Option<SessionHost>>;
+
 /// An open session of a client.
 pub(super) struct OpenSession {
     remote: Remote,
@@ -54,7 +57,7 @@ pub(super) struct OpenSession {
     templates: Templates,
     updates: Arc<Updates>,
     /// `None` after it was closed.
-    host: Mutex<Option<SessionHost>>,
+    host: Arc<Mutex<Option<SessionHost>>>,
 }
 
 impl OpenSession {
@@ -88,7 +91,7 @@ impl OpenSession {
             cancel: watch::Sender::new(()),
             templates: Templates::of(folder),
             updates,
-            host: Mutex::new(Some(host)),
+            host: Arc::new(Mutex::new(Some(host))),
         }))
     }
 
@@ -114,17 +117,22 @@ impl OpenSession {
             .send(SessionUpdate::AvailableCommandsUpdate(offered));
     }
 
+    /// Reserves the session for a prompt.
+    pub(super) fn claim(&self) -> Result<Claim, CliError> {
+        Arc::clone(&self.host).try_lock_owned().map_err(|_| {
+            CliError::usage(
+                "a prompt is in progress in this session; wait for its end, or cancel it",
+            )
+        })
+    }
+
     /// Runs a prompt to its end.
     pub(super) async fn prompt(
         &self,
+        mut host: Claim,
         prompt: Vec<ContentBlock>,
         mut cancels: watch::Receiver<()>,
     ) -> Result<schema::StopReason, CliError> {
-        let Ok(mut host) = self.host.try_lock() else {
-            return Err(CliError::usage(
-                "a prompt is in progress in this session; wait for its end, or cancel it",
-            ));
-        };
         let Some(host) = host.as_mut() else {
             return Err(CliError::usage("this session is closed; load it first"));
         };

@@ -144,3 +144,52 @@ fn the_editor_names_the_folder() {
     let said = home.run(["acp", "--root", "."]);
     said.refused(2, &["an editor names a folder", "--root"]);
 }
+
+#[test]
+fn nothing_is_done_before_the_connection_is_initialized() {
+    let (home, fake) = (Home::new(), Fake::new([]));
+    let new = json!({"cwd": home.work(), "mcpServers": []});
+    let lines = [
+        request(1, "session/new", new.clone()),
+        request(2, "session/list", json!({})),
+        initialize(),
+        request(3, "session/new", new),
+    ];
+    let answers = answers(&home, &fake, &lines);
+    for refused in &answers[..2] {
+        let error = &refused["error"];
+        assert_eq!(error["code"], -32600, "{refused}");
+        assert!(
+            error["message"]
+                .as_str()
+                .unwrap()
+                .contains("send initialize first")
+        );
+    }
+    let opened = answers.iter().find(|line| line["id"] == 3).unwrap();
+    assert!(opened["result"]["sessionId"].is_string(), "{opened}");
+}
+
+#[test]
+fn a_burst_is_answered_in_its_order() {
+    let (home, fake) = (Home::new(), Fake::new([]));
+    let new = json!({"cwd": home.work(), "mcpServers": []});
+    let mode = json!({"sessionId": "none", "modeId": "yes"});
+    let requests = [
+        ("session/new", new.clone()),
+        ("session/list", json!({})),
+        ("session/set_mode", mode),
+        ("session/new", new),
+        ("session/list", json!({})),
+        (
+            "session/load",
+            json!({"sessionId": "none", "cwd": home.work(), "mcpServers": []}),
+        ),
+    ];
+    let requests = (1..).zip(requests);
+    let requests = requests.map(|(id, (method, params))| request(id, method, params));
+    let lines: Vec<String> = [initialize()].into_iter().chain(requests).collect();
+    let answers = answers(&home, &fake, &lines);
+    let ids = answers.iter().filter_map(|line| line["id"].as_u64());
+    assert_eq!(ids.collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5, 6]);
+}
