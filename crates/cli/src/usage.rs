@@ -16,7 +16,7 @@ use serde_json::json;
 use crate::error::{CliError, DONE};
 use crate::listing::{self, day};
 use crate::sessions::entries::each_entry;
-use crate::sessions::list::{self, ListedSession};
+use crate::sessions::list::{self, ListedSession, SubAgentCall};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
 use crate::sessions::removal::age;
 
@@ -77,8 +77,10 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         .iter()
         .map(|session| (session.info.id.as_str(), session))
         .collect();
-    let caller =
-        |session: &&ListedSession| by_id.get(caller_of(session.info.id.as_str())?).copied();
+    let caller = |session: &&ListedSession| {
+        let call = SubAgentCall::of(session.info.id.as_str())?;
+        by_id.get(call.caller).copied()
+    };
     let folder = args.here.then(std::env::current_dir).transpose()?;
     let unknown = || UNKNOWN.to_owned();
     // The sums of each session. The log of a run repeats the calls of its chosen branch.
@@ -183,16 +185,6 @@ fn print(
     });
     listing::print_columns(heading, cells)?;
     Ok(DONE)
-}
-
-/// Returns the session that has called the sub-agent of this session, if the name is one of
-/// a sub-agent: `CALLER.TOOL.MESSAGE-CALL`.
-fn caller_of(id: &str) -> Option<&str> {
-    let (rest, call) = id.rsplit_once('.')?;
-    let (message, index) = call.split_once('-')?;
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let (caller, _) = rest.rsplit_once('.')?;
-    Some(caller).filter(|_| is_number(message) && is_number(index))
 }
 
 /// Returns the usage in an entry. That of a sub-agent is in its own log.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use console::Term;
 use plimsoll::SessionId;
+use plimsoll::machine::Entry;
 use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo, SessionReader};
 use serde::Serialize;
 
@@ -113,6 +114,38 @@ fn cells(session: &ListedSession) -> [String; 6] {
         info.entries.to_string(),
         title.trim().to_owned(),
     ]
+}
+
+/// The call that a session of a sub-agent works for.
+pub(crate) struct SubAgentCall<'a> {
+    pub(crate) caller: &'a str,
+    tool: &'a str,
+    /// The call's position in its message.
+    index: usize,
+}
+
+impl<'a> SubAgentCall<'a> {
+    /// Parses a session's name. That of a sub-agent is `CALLER.TOOL.MESSAGE-CALL`.
+    pub(crate) fn of(id: &'a str) -> Option<Self> {
+        let (rest, call) = id.rsplit_once('.')?;
+        let (caller, tool) = rest.rsplit_once('.')?;
+        let (message, index) = call.split_once('-')?;
+        message.parse::<u64>().ok()?;
+        Some(Self {
+            caller,
+            tool,
+            index: index.parse().ok()?,
+        })
+    }
+
+    /// Returns `true` if the log of the caller has such a call. A person may give a session any name.
+    pub(crate) fn is_in(&self, log: &[Entry]) -> bool {
+        let mut messages = log.iter().filter_map(Entry::message);
+        messages.any(|message| {
+            let call = message.calls().nth(self.index);
+            call.is_some_and(|call| call.name == self.tool)
+        })
+    }
 }
 
 /// Describes the origin of a fork.

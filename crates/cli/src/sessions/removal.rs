@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::ArgGroup;
+use plimsoll::SessionId;
 use plimsoll::store::{Retention, SessionInfo, SessionReader};
 use plimsoll::tokens::Bytes;
 
-use super::list;
+use super::list::{self, SubAgentCall};
 use crate::ask::confirm;
 use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
@@ -49,12 +50,33 @@ pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Res
         ids.insert(known(store, id).await?);
     }
     let mut chosen = store.list().await?;
+    add_sub_agents(store, &chosen, &mut ids).await?;
     chosen.retain(|info| ids.contains(&info.id));
     if args.yes || is_confirmed(store, &chosen).await? {
         store.delete_all(&ids).await?;
         report(store, &chosen).await?;
     }
     Ok(DONE)
+}
+
+/// Adds the sessions of the sub-agents that the named sessions have called, and of those that these
+/// have called.
+async fn add_sub_agents(
+    store: &impl SessionReader,
+    listed: &[SessionInfo],
+    ids: &mut BTreeSet<SessionId>,
+) -> Result<(), CliError> {
+    // A caller comes before its sub-agents.
+    let listed: BTreeSet<&SessionId> = listed.iter().map(|info| &info.id).collect();
+    for id in listed {
+        if let Some(call) = SubAgentCall::of(id.as_str())
+            && let Some(caller) = ids.iter().find(|id| id.as_str() == call.caller)
+            && call.is_in(&store.load(caller).await?)
+        {
+            ids.insert(id.clone());
+        }
+    }
+    Ok(())
 }
 
 /// Runs `prune`.

@@ -59,6 +59,37 @@ fn sessions_are_deleted_if_somebody_says_so() {
 }
 
 #[test]
+fn the_sessions_of_sub_agents_are_deleted_with_their_caller() {
+    let home = Home::new();
+    home.file(
+        "plimsoll.toml",
+        "[[agents]]\nname = \"chief\"\nsub_agents = [\"mate\"]\n\
+         [[agents]]\nname = \"mate\"\nsub_agents = [\"boy\"]\n[[agents]]\nname = \"boy\"\n",
+    );
+    let call = |name| FakeAnswer::call(&[(name, r#"{"task":"Look."}"#)]);
+    let answers = ["Seen.", "A sail.", "One sail.", "Hello.", "Hello."].map(FakeAnswer::say);
+    let fake = Fake::new([call("mate"), call("boy")].into_iter().chain(answers));
+    let agent = |session: &str| {
+        let args = ["--agent", "chief", "--yes", "--session", session, "Go."];
+        home.agent(&fake, &args).done();
+    };
+    agent("one");
+    // It only has such a name.
+    agent("one.mate.2026-7");
+    agent("two");
+    let subs: Vec<String> = names(&home)
+        .into_iter()
+        .filter(|name| name.starts_with("one.mate.") && name != "one.mate.2026-7")
+        .collect();
+    assert_eq!(subs.len(), 2, "{subs:?}");
+    let asked = home.run(["sessions", "delete", "one"]);
+    asked.refused(2, &["nothing was deleted"]);
+    let gone = home.run(["sessions", "delete", "one", "--yes"]).done();
+    assert!(gone.err.contains("deleted 3 sessions"), "{}", gone.err);
+    assert_eq!(names(&home), ["two", "one.mate.2026-7"]);
+}
+
+#[test]
 fn old_sessions_are_pruned() {
     let home = home();
     let dry = home
