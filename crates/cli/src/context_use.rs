@@ -12,7 +12,6 @@ use crate::error::CliError;
 use crate::listing;
 use crate::sessions::fold;
 use crate::status::gauge;
-use crate::terminal::text::clean;
 use crate::view::started;
 
 /// Width of the gauge, in cells. It fits a terminal of 40 columns.
@@ -92,7 +91,7 @@ fn parts(of: &WindowUse) -> Vec<WindowPart> {
     let mut tools: Vec<(&String, &Share)> = view.results.iter().collect();
     tools.sort_by_key(|(name, share)| (Reverse(share.tokens), *name));
     let tools = tools.into_iter();
-    parts.extend(tools.map(|(name, results)| share(&format!("  {}", clean(name)), *results)));
+    parts.extend(tools.map(|(name, results)| share(&format!("  {name}"), *results)));
     parts.extend([
         share("notices of the run", view.notices),
         share("system messages", view.system),

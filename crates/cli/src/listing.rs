@@ -9,7 +9,7 @@ use plimsoll::tokens::Bytes;
 use serde::Serialize;
 
 use crate::error::CliError;
-use crate::terminal::{self, fitted};
+use crate::terminal::{self, fitted, text::clean};
 
 /// The end of the year 9999, the last date that can be formatted.
 const MAX_DATE: u64 = 253_402_300_799;
@@ -70,6 +70,8 @@ pub(crate) fn columns<const N: usize>(
     width: Option<usize>,
 ) -> Vec<String> {
     let names = heading.map(|name| name.trim_start_matches('>').to_owned());
+    // Titles, paths and other foreign texts: one row each, also in a pipe.
+    let rows = rows.map(|row| row.map(|cell| clean(&cell).replace('\n', " ")));
     let table: Vec<[String; N]> = iter::once(names).chain(rows).collect();
     let mut widths = [0; N];
     for row in &table {

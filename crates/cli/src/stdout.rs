@@ -1,5 +1,6 @@
 //! Standard output, line by line. If the reader closes it (`| head`), the command ends quietly
-//! instead of panicking. Texts are [cleaned](clean) for a terminal and unchanged in a pipe.
+//! instead of panicking. Texts are [cleaned](clean) for a terminal and unchanged in a pipe, except in
+//! lists and sentences.
 
 use std::borrow::Cow;
 use std::fmt::Arguments;
@@ -36,9 +37,11 @@ pub(crate) fn line(text: Arguments<'_>) -> Result<(), CliError> {
     exactly(&format!("{text}\n"))
 }
 
-/// Writes a line for people to standard output, broken between words on a terminal.
+/// Writes a line for people to standard output, also [cleaned](clean) in a pipe. It is broken between
+/// words on a terminal.
 pub(crate) fn prose(text: &str) -> Result<(), CliError> {
-    line(format_args!("{}", wrapped(text, &console::Term::stdout())))
+    let text = clean(text);
+    line(format_args!("{}", wrapped(&text, &console::Term::stdout())))
 }
 
 /// Writes a text to standard output without adding a line break, and flushes it.

@@ -318,3 +318,24 @@ fn a_run_that_was_cut_off_goes_on_with_c_alone() {
     let on = home.agent(&fake, &["-c"]).done();
     assert!(on.out.contains("Here it is."), "{}", on.out);
 }
+
+#[test]
+fn lists_have_no_control_characters_even_in_a_pipe() {
+    let home = Home::new();
+    let fake = Fake::new([FakeAnswer::say("Done.")]);
+    let task = "Look \u{1b}]0;title\u{7}\u{202e}here\u{9b}31m";
+    home.agent(&fake, &["--session", "one", task]).done();
+    home.run(["sessions", "rename", "one", task]).done();
+    for args in [
+        &["sessions", "list"][..],
+        &["sessions", "runs", "one"],
+        &["sessions", "show", "one"],
+        &["sessions", "search", "look"],
+        &["usage", "--by", "session"],
+    ] {
+        let out = home.run(args).done().out;
+        assert!(out.contains("here"), "{args:?}: {out}");
+        let bad = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(!out.contains(bad), "{args:?}: {out:?}");
+    }
+}
