@@ -4,7 +4,6 @@
 //! a status line below it. See `screen.rs` for the drawing. Without a terminal, whole lines are
 //! written.
 
-mod highlight;
 mod markdown;
 mod queue;
 mod screen;

@@ -5,8 +5,8 @@
 
 use std::ops::ControlFlow;
 
-use crate::terminal::highlight::Highlighter;
 use crate::terminal::markdown;
+use crate::terminal::style::{CYAN, diff_line, paint};
 
 /// Indentation of code.
 const CODE: &str = "  ";
@@ -33,7 +33,7 @@ struct CodeBlock {
     /// The marks that open it. As many close it.
     fence: String,
     indent: usize,
-    highlighter: Highlighter,
+    is_diff: bool,
 }
 
 impl MarkdownStream {
@@ -109,7 +109,10 @@ impl MarkdownStream {
             Some(code) => {
                 // The terminal breaks a line that is too long, so that it is copied whole.
                 let line = line.get(indent.min(code.indent)..).unwrap_or(line);
-                let line = code.highlighter.line(line);
+                let line = match code.is_diff {
+                    true => diff_line(line),
+                    false => paint(CYAN, line),
+                };
                 let margin = " ".repeat(code.indent);
                 let row = format!("{margin}{CODE}{line}").trim_end().to_owned();
                 ControlFlow::Break(self.separated(vec![row]))
@@ -120,7 +123,7 @@ impl MarkdownStream {
                 self.code = Some(CodeBlock {
                     fence: fence.to_owned(),
                     indent,
-                    highlighter: Highlighter::new(info.trim()),
+                    is_diff: matches!(info.trim(), "diff" | "patch"),
                 });
                 ControlFlow::Break(rows)
             }

@@ -9,7 +9,6 @@ pub(crate) const DIM: Style = PLAIN.dim();
 pub(crate) const RED: Style = PLAIN.red();
 pub(crate) const GREEN: Style = PLAIN.green();
 pub(crate) const YELLOW: Style = PLAIN.yellow();
-pub(crate) const MAGENTA: Style = PLAIN.magenta();
 pub(crate) const CYAN: Style = PLAIN.cyan();
 
 /// Uses colours from now on, unless NO_COLOR is set.

@@ -204,7 +204,7 @@ fn markdown_is_laid_out_for_the_width_and_colours_of_the_terminal() {
         let mut run = Terminal::run_with(&home, &fake, &args, &variables, columns);
         assert_screen(file, &shown(&mut run));
         let raw = run.raw();
-        let is_coloured = raw.contains("\u{1b}[1m8431") && raw.contains("\u{1b}[35mfn");
+        let is_coloured = raw.contains("\u{1b}[1m8431") && raw.contains("\u{1b}[36mfn");
         assert_eq!(is_coloured, no_colour.is_empty(), "{raw:?}");
         assert_eq!(raw.contains("\u{1b}[2m"), is_coloured, "{raw:?}");
     }
