@@ -143,9 +143,12 @@ impl clap::Args for SettingFlags {
         let command = RULES.iter().fold(command, |command, (name, help)| {
             let arg = Arg::new(*name).long(*name).value_name("TOOL[:PATTERN]");
             let arg = arg.action(ArgAction::Append).hide_short_help(true);
-            let arg = arg.value_parser(move |rule: &str| {
-                let rule = format!("{name} {rule}");
-                Ok::<_, Infallible>(Flag::new(format!("--{name}"), "permissions", rule))
+            let arg = arg.value_parser(move |rule: &str| match rule.split(':').next() {
+                None | Some("") => Err("write TOOL or TOOL:PATTERN, as in bash:git *"),
+                _ => {
+                    let rule = format!("{name} {rule}");
+                    Ok(Flag::new(format!("--{name}"), "permissions", rule))
+                }
             });
             command.arg(arg.help_heading(RULES_HEADING).help(*help))
         });

@@ -26,6 +26,18 @@ pub(crate) fn cache() -> Result<PathBuf, CliError> {
     })
 }
 
+/// Returns the current folder.
+///
+/// # Errors
+/// If it was removed.
+pub(crate) fn here() -> Result<PathBuf, CliError> {
+    env::current_dir().map_err(|error| {
+        CliError::usage(format!(
+            "the current folder cannot be used: {error}; change to another one"
+        ))
+    })
+}
+
 fn place(xdg: &str, below_home: &[&str]) -> Result<PathBuf, CliError> {
     if let Some(home) = variable("PLIMSOLL_HOME") {
         return Ok(home);

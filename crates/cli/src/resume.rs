@@ -30,7 +30,7 @@ pub(crate) struct SessionSettings {
     config: Option<NamedFile>,
     no_config: bool,
     agent: Option<String>,
-    /// The working directory of the run.
+    /// The working directory of the run, unless its path is not UTF-8.
     pub(crate) folder: Option<PathBuf>,
     /// The flags that set anything else.
     flags: Vec<Flag>,
@@ -50,13 +50,14 @@ pub(crate) async fn save(
     sources: &Sources,
     choice: &ModelChoice,
 ) -> Result<(), CliError> {
+    let folder = sources.folder.clone().or_else(|| env::current_dir().ok());
     let mut settings = SessionSettings {
         model: choice.name.clone(),
         base_url: choice.base_url.as_deref().map(BaseUrl::without_secrets),
         config: sources.config.as_deref().and_then(NamedFile::of),
         no_config: sources.no_config,
         agent: sources.agent.clone(),
-        folder: sources.folder.clone().or_else(|| env::current_dir().ok()),
+        folder: folder.filter(|folder| folder.to_str().is_some()),
         flags: sources.flags.entries().filter_map(lasting).collect(),
     };
     let mut text = serde_json::to_string(&settings)?;
@@ -147,6 +148,7 @@ impl NamedFile {
     fn of(path: &Path) -> Option<Self> {
         let content = content(path)?;
         let path = std::path::absolute(path).ok()?;
+        path.to_str()?;
         Some(Self { path, content })
     }
 

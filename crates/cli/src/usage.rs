@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::error::{CliError, DONE};
 use crate::listing::{self, day};
+use crate::paths;
 use crate::sessions::entries::each_entry;
 use crate::sessions::list::{self, ListedSession, SubAgentCall};
 use crate::sessions::open_store::{OpenStore, PlaceArgs};
@@ -81,7 +82,7 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         let call = SubAgentCall::of(session.info.id.as_str())?;
         by_id.get(call.caller).copied()
     };
-    let folder = args.here.then(std::env::current_dir).transpose()?;
+    let folder = args.here.then(paths::here).transpose()?;
     let unknown = || UNKNOWN.to_owned();
     // The sums of each session. The log of a run repeats the calls of its chosen branch.
     let (mut used, mut chosen) = (BTreeMap::new(), BTreeSet::new());

@@ -10,7 +10,6 @@ use crate::sessions::list;
 
 /// Maximum number of sessions that are listed.
 const PICKED: usize = 15;
-const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
 
 /// Returns the name of a new session: the given one, or a generated one.
 pub(crate) fn new_name(name: Option<&str>) -> Result<SessionId, CliError> {
@@ -92,7 +91,7 @@ async fn pick(store: &SqliteStore) -> Result<SessionId, CliError> {
     }
     sessions.truncate(PICKED);
     if sessions.is_empty() {
-        return Err(CliError::usage(NONE));
+        return Err(CliError::usage(list::NONE));
     }
     // Without the heading.
     let lines = list::lines(&sessions).into_iter().skip(1);

@@ -21,6 +21,7 @@ use crate::args::RunArgs;
 use crate::ask;
 use crate::attach::mentions_image;
 use crate::error::CliError;
+use crate::paths;
 use crate::run::{interruptible, task};
 use crate::run_screen::RunScreen;
 use crate::settings::Sources;
@@ -86,7 +87,7 @@ pub(crate) async fn run(args: &RunArgs, address: &str) -> Result<u8, CliError> {
         server,
         address,
         session,
-        screen: RunScreen::new(args, &std::env::current_dir()?, mode, None)?,
+        screen: RunScreen::new(args, &paths::here()?, mode, None)?,
         is_answered: mode == PermissionMode::Yes || ask::can_ask(),
     };
     let headline = [format!("on {address}"), format!("session {session}")];

@@ -80,7 +80,7 @@ pub(crate) enum AnyStoreCommand {
         /// The session
         id: String,
         /// Last entry to share, as numbered by `runs` and `export` [default: the newest]
-        #[arg(long, value_name = "ENTRY")]
+        #[arg(long, value_name = "ENTRY", allow_negative_numbers = true)]
         at: Option<u64>,
         /// Name of the new session [default: generated]
         #[arg(long, value_name = "NEW")]

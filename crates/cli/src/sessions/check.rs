@@ -5,6 +5,7 @@ use std::path::Path;
 
 use plimsoll::store::{CheckedSession, EntryFault, FILE, SqliteStore};
 
+use super::list;
 use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
 use crate::terminal::text::counted;
@@ -25,6 +26,9 @@ pub(crate) async fn run(folder: &Path, json: bool) -> Result<u8, CliError> {
             folder.join(FILE).display()
         );
         return Ok(FAILED);
+    }
+    if found.sessions.is_empty() && !json {
+        crate::say(list::NONE);
     }
     Ok(DONE)
 }

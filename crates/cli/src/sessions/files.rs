@@ -30,7 +30,12 @@ pub(crate) struct FilesArgs {
     #[arg(long, conflicts_with_all = ["diff", "json"])]
     restore: bool,
     /// Restore their contents after this entry [default: before the session]
-    #[arg(long, value_name = "ENTRY", requires = "restore")]
+    #[arg(
+        long,
+        value_name = "ENTRY",
+        requires = "restore",
+        allow_negative_numbers = true
+    )]
     to: Option<u64>,
     /// Restore without asking
     #[arg(long, short, requires = "restore")]

@@ -1,7 +1,6 @@
 //! `plimsoll sessions list`: lists all sessions or those of this folder, one per line.
 
 use std::collections::BTreeMap;
-use std::env;
 use std::iter;
 use std::path::PathBuf;
 
@@ -13,8 +12,12 @@ use serde::Serialize;
 
 use crate::error::{CliError, DONE};
 use crate::listing::{self, minute};
+use crate::paths;
 use crate::resume::SessionSettings;
 use crate::terminal::fitted;
+
+/// The note that the store is empty.
+pub(crate) const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
 
 const HEADING: [&str; 6] = [
     "session",
@@ -48,7 +51,7 @@ pub(crate) async fn run(
             "there are no sessions of this folder yet; leave out --here to list those of all \
                  folders"
         } else {
-            "there are no sessions yet; `plimsoll run` starts one"
+            NONE
         });
     }
     listing::print(&sessions, json, HEADING, cells)?;
@@ -60,7 +63,7 @@ pub(crate) async fn sessions(
     store: &impl SessionReader,
     is_here: bool,
 ) -> Result<Vec<ListedSession>, CliError> {
-    let folder = is_here.then(env::current_dir).transpose()?;
+    let folder = is_here.then(paths::here).transpose()?;
     // If the store is damaged, the sessions are listed without settings.
     let settings = store.all_settings().await.unwrap_or_default();
     let sessions = store.list().await?;

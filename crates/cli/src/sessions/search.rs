@@ -23,7 +23,7 @@ pub(crate) struct SearchArgs {
     #[arg(long)]
     pub(crate) here: bool,
     /// Maximum number of sessions found
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 20, allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     /// Print JSON lines: every place
     #[arg(long)]

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::chatting::Chat;
-use super::command::{CommandOutput, Home, feed};
+use super::command::{CommandOutput, Home, feed, with};
 use super::fake::{Fake, FakeAnswer};
 use super::runs::messages;
 
@@ -204,5 +204,20 @@ fn an_answered_run_is_not_continued_without_a_task() {
             .refused(2, &["session s was answered", "give a task"]);
     }
     home.agent(&fake, &["-c", "And?"]).done();
+    assert_eq!(fake.asked().len(), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_whose_name_is_no_text_is_run_in() {
+    use std::os::unix::ffi::OsStrExt;
+    let (home, fake) = (Home::new(), says(&["one", "two"]));
+    let folder = home.work().join(std::ffi::OsStr::from_bytes(b"a\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    for task in ["Begin.", "Go on."] {
+        let mut command = home.command(with(&fake, &["--session", "s", task]));
+        command.current_dir(&folder);
+        feed(command, b"").done();
+    }
     assert_eq!(fake.asked().len(), 2);
 }
