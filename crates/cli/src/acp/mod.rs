@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use self::outbox::stdio;
 use self::server::{AcpServer, Received};
 use crate::asked_to_end;
-use crate::error::{CliError, DONE, INTERRUPTED};
+use crate::error::{CliError, DONE, FAILED, INTERRUPTED};
 use crate::sessions::open_store;
 use crate::settings::Sources;
 
@@ -64,10 +64,12 @@ async fn serve(server: &Arc<AcpServer>, queue: Receiver<Received>) -> Result<u8,
         );
     connection
         .connect_with(stdio(), async move |client| {
-            tokio::spawn(Arc::clone(server).work(queue, client.clone()));
+            let work = tokio::spawn(Arc::clone(server).work(queue, client.clone()));
             let code = tokio::select! {
                 () = client.incoming_closed() => DONE,
                 Ok(()) = asked_to_end() => INTERRUPTED,
+                // Without it, no request would be answered any more.
+                _ = work => FAILED,
             };
             server.close_all().await;
             tokio::spawn(async move {

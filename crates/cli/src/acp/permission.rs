@@ -14,9 +14,6 @@ use crate::approvals::Approval;
 use crate::ask::{PROTECTED, Person, Reply};
 use crate::tool_line;
 
-const ALLOW: &str = "allow";
-const REJECT: &str = "reject";
-
 #[async_trait]
 impl Person for Updates {
     async fn ask(&self, question: &Question, offers: &[Approval]) -> Reply {
@@ -43,13 +40,7 @@ impl Person for Updates {
         let response = outbox.client.send_request(request).block_task().await;
         let reply = match response.map(|response| response.outcome) {
             Ok(RequestPermissionOutcome::Selected(selected)) => {
-                let id = selected.option_id.0;
-                let chosen = offers.iter().find(|offer| *offer.word() == *id);
-                match chosen {
-                    Some(offer) => Reply::Yes(Some(offer.clone())),
-                    None if *id == *ALLOW => Reply::Yes(None),
-                    None => Reply::No(None),
-                }
+                Reply::of(&selected.option_id.0, offers).unwrap_or(Reply::No(None))
             }
             Ok(_) => Reply::Nobody,
             Err(error) => {
@@ -64,12 +55,13 @@ impl Person for Updates {
     }
 }
 
+/// Returns the options. Their ids are the answers at a terminal.
 fn options(offers: &[Approval]) -> Vec<PermissionOption> {
-    let allow = PermissionOption::new(ALLOW, "Allow", PermissionOptionKind::AllowOnce);
+    let allow = PermissionOption::new("yes", "Allow", PermissionOptionKind::AllowOnce);
     let always = offers.iter().map(|offer| {
         let name = format!("Always allow {}", offer.label());
         PermissionOption::new(offer.word(), name, PermissionOptionKind::AllowAlways)
     });
-    let reject = PermissionOption::new(REJECT, "Reject", PermissionOptionKind::RejectOnce);
+    let reject = PermissionOption::new("no", "Reject", PermissionOptionKind::RejectOnce);
     [allow].into_iter().chain(always).chain([reject]).collect()
 }
