@@ -50,7 +50,7 @@ pub(crate) async fn delete(store: &impl SessionReader, args: &DeleteArgs) -> Res
         ids.insert(known(store, id).await?);
     }
     let mut chosen = store.list().await?;
-    add_sub_agents(store, &chosen, &mut ids).await?;
+    add_sub_agents(store, &chosen, &mut ids).await;
     chosen.retain(|info| ids.contains(&info.id));
     if args.yes || is_confirmed(store, &chosen).await? {
         store.delete_all(&ids).await?;
@@ -65,18 +65,25 @@ async fn add_sub_agents(
     store: &impl SessionReader,
     listed: &[SessionInfo],
     ids: &mut BTreeSet<SessionId>,
-) -> Result<(), CliError> {
-    // A caller comes before its sub-agents.
-    let listed: BTreeSet<&SessionId> = listed.iter().map(|info| &info.id).collect();
-    for id in listed {
-        if let Some(call) = SubAgentCall::of(id.as_str())
-            && let Some(caller) = ids.iter().find(|id| id.as_str() == call.caller)
-            && call.is_in(&store.load(caller).await?)
-        {
-            ids.insert(id.clone());
+) {
+    let mut callers: Vec<SessionId> = ids.iter().cloned().collect();
+    while let Some(caller) = callers.pop() {
+        let ids_of_calls = listed.iter().map(|info| &info.id);
+        let calls = ids_of_calls.filter_map(|id| Some((id, SubAgentCall::of(id.as_str())?)));
+        let calls = calls.filter(|(_, call)| call.caller == caller.as_str());
+        let calls: Vec<(&SessionId, SubAgentCall<'_>)> = calls.collect();
+        if calls.is_empty() {
+            continue;
+        }
+        // A session that cannot be read can be deleted all the same.
+        let log = store.load(&caller).await.unwrap_or_default();
+        let made = calls.into_iter().filter(|(_, call)| call.is_in(&log));
+        for (id, _) in made {
+            if ids.insert(id.clone()) {
+                callers.push(id.clone());
+            }
         }
     }
-    Ok(())
 }
 
 /// Runs `prune`.
