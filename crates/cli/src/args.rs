@@ -237,7 +237,7 @@ pub(crate) struct ModelsArgs {
     /// Where settings come from.
     #[command(flatten)]
     pub(crate) sources: Sources,
-    /// Print JSON
+    /// Print JSON lines
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -2,18 +2,25 @@
 //! `plimsoll model`.
 
 use std::fmt::Display;
-use std::time::Duration;
 
 use plimsoll::Money;
 use plimsoll::pricing::Rates;
 use plimsoll::providers::{Fact, ModelBook, ModelFacts, Origin};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::args::ModelsArgs;
 use crate::error::{CliError, DONE, FAILED};
 use crate::listing;
 use crate::settings::users_file;
 use crate::stdout;
+
+/// A model with the facts about it, each with its source.
+#[derive(Serialize)]
+struct KnownModel {
+    model: String,
+    #[serde(flatten)]
+    facts: ModelFacts,
+}
 
 /// The last one is shown on every terminal.
 const HEADING: [&str; 8] = [
@@ -33,21 +40,20 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
     let book = ModelBook::built_in().clone();
     let book = book.overlay(resolved.agent.own_models().clone());
     let pattern = args.pattern.as_deref().unwrap_or("").to_lowercase();
-    let found = book
-        .models()
-        .map(|(vendor, name)| (format!("{vendor}/{name}"), book.find(vendor, name)));
-    let found = found.filter(|(model, _)| model.contains(&pattern));
-    let found: Vec<(String, ModelFacts)> = found.collect();
+    let known = book.models().map(|(vendor, name)| KnownModel {
+        model: format!("{vendor}/{name}"),
+        facts: book.find(vendor, name),
+    });
+    let found = known.filter(|known| known.model.contains(&pattern));
+    let found: Vec<KnownModel> = found.collect();
+    listing::print(&found, args.json, HEADING, cells)?;
     if args.json {
-        let rows = found.iter().map(|(model, facts)| as_json(model, facts));
-        out!("{}", json!({ "models": rows.collect::<Vec<_>>() }));
         return Ok(DONE);
     }
     if found.is_empty() {
         out!("no known model has `{pattern}` in its name");
         return Ok(FAILED);
     }
-    listing::print_columns(HEADING, found.iter().map(cells))?;
     out!("");
     let sizes = "sizes in tokens, prices in dollars per million tokens; -: unknown";
     stdout::prose(&format!("{} models; {sizes}", book.len()))?;
@@ -60,7 +66,7 @@ pub(crate) fn run(args: &ModelsArgs) -> Result<u8, CliError> {
 }
 
 /// Formats one model as a row of the table.
-fn cells((model, facts): &(String, ModelFacts)) -> [String; 8] {
+fn cells(KnownModel { model, facts }: &KnownModel) -> [String; 8] {
     let price = |of: fn(&Rates) -> Option<Money>| {
         let Fact { value, from } = facts.prices?;
         of(&value.rates).map(|value| Fact { value, from })
@@ -110,38 +116,4 @@ fn mark(from: Origin) -> &'static str {
         Origin::BuiltIn => "",
         Origin::Configuration => "*",
     }
-}
-
-/// Returns the facts about a model, each with its source.
-fn as_json(model: &str, facts: &ModelFacts) -> Value {
-    let dollars = |money: Money| money.0 as f64 / 1e9;
-    let prices = facts.prices.map(|Fact { value, from }| {
-        let rates = json!({
-            "input": dollars(value.rates.input),
-            "output": dollars(value.rates.output),
-            "cache_read": value.rates.cache_read.map(dollars),
-            "cache_write": value.rates.cache_write.map(dollars),
-        });
-        Fact { value: rates, from }
-    });
-    let seconds = |lives: &Option<Fact<Duration>>| {
-        let lives = *lives;
-        lives.map(|Fact { value, from }| Fact {
-            value: value.as_secs(),
-            from,
-        })
-    };
-    json!({
-        "model": model,
-        "window": facts.window,
-        "max_output": facts.max_output,
-        "prices": prices,
-        "cache_lives": seconds(&facts.cache_lives),
-        "longer_lives": seconds(&facts.longer_lives),
-        "min_cacheable": facts.min_cacheable,
-        "images": facts.images,
-        "thinking": facts.thinking,
-        "efforts": facts.efforts,
-        "tools": facts.tools,
-    })
 }

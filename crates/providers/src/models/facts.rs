@@ -31,7 +31,7 @@ pub struct Fact<T> {
 }
 
 /// Prices that are only valid together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Prices {
     /// The price of a million tokens.
     pub rates: Rates,
@@ -42,7 +42,7 @@ pub struct Prices {
 }
 
 /// The known facts about a model. Unknown ones are `None`.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ModelFacts {
     /// The window, or the limit of the input if that is smaller.
     pub window: Option<Fact<Tokens>>,
