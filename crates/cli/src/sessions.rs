@@ -46,44 +46,32 @@ const MAX_TITLE: usize = 120;
 
 /// Runs the command.
 pub(crate) async fn run(args: &SessionsArgs) -> Result<u8, CliError> {
-    let place = &args.place;
-    // Some commands require the files of this machine.
+    if args.command.needs_files() {
+        args.place.only_files()?;
+    }
     match &args.command {
         // These commands must not change anything, which opening a store may do.
-        SessionsCommand::Check { json } => {
-            place.only_files("`sessions check`")?;
-            check::run(&paths::data()?, *json).await
-        }
-        SessionsCommand::Salvage(args) => {
-            place.only_files("`sessions salvage`")?;
-            salvage::run(&paths::data()?, args).await
-        }
+        SessionsCommand::Check { json } => check::run(&paths::data()?, *json).await,
+        SessionsCommand::Salvage(args) => salvage::run(&paths::data()?, args).await,
         SessionsCommand::Undo(args) => {
-            let store = place.files("`sessions undo`").await?;
+            let store = open_store::local().await?;
             runs::undo(&store, &known(&store, &args.id).await?, args).await
         }
         SessionsCommand::Files(args) => {
-            let store = place.files("`sessions files`").await?;
+            let store = open_store::local().await?;
             files::run(&store, &known(&store, &args.id).await?, args).await
         }
-        SessionsCommand::Import(args) => {
-            import::run(&place.files("`sessions import`").await?, args).await
-        }
-        SessionsCommand::Any(command) => {
-            if command.is_of_folder() {
-                place.only_files("--here")?;
+        SessionsCommand::Import(args) => import::run(&open_store::local().await?, args).await,
+        SessionsCommand::Any(command) => match args.place.open().await? {
+            OpenStore::Files(store) => of_any(&*store, command).await,
+            #[cfg(feature = "restate")]
+            OpenStore::Database(store) => {
+                let done = of_any(&store, command).await;
+                // A session that this command held is free at once.
+                store.close().await;
+                done
             }
-            match place.open().await? {
-                OpenStore::Files(store) => of_any(&*store, command).await,
-                #[cfg(feature = "restate")]
-                OpenStore::Database(store) => {
-                    let done = of_any(&store, command).await;
-                    // A session that this command held is free at once.
-                    store.close().await;
-                    done
-                }
-            }
-        }
+        },
     }
 }
 

@@ -59,7 +59,7 @@ enum By {
 /// Runs the command.
 pub(crate) async fn run(args: &UsageArgs) -> Result<u8, CliError> {
     if args.here || args.by == By::Folder {
-        args.place.only_files("--by folder")?;
+        args.place.only_files()?;
     }
     match args.place.open().await? {
         OpenStore::Files(store) => show(&*store, args).await,

@@ -109,13 +109,15 @@ pub(crate) struct OneSession {
     pub(crate) json: bool,
 }
 
-impl AnyStoreCommand {
-    /// Returns `true` if the command asks for the sessions of this folder.
-    pub(crate) fn is_of_folder(&self) -> bool {
+impl SessionsCommand {
+    /// Returns `true` if the command requires the files of this machine. Only they know the folders of
+    /// sessions.
+    pub(crate) fn needs_files(&self) -> bool {
         match self {
-            Self::List { here, .. } => *here,
-            Self::Search(args) => args.here,
-            _ => false,
+            Self::Any(AnyStoreCommand::List { here, .. }) => *here,
+            Self::Any(AnyStoreCommand::Search(args)) => args.here,
+            Self::Any(_) => false,
+            _ => true,
         }
     }
 }

@@ -48,29 +48,19 @@ impl PlaceArgs {
         Ok(OpenStore::Files(Box::new(local().await?)))
     }
 
-    /// Opens the store of this machine, for a command that requires it.
-    ///
-    /// # Errors
-    /// If a database was named, or the store cannot be opened.
-    pub(crate) async fn files(&self, what: &str) -> Result<SqliteStore, CliError> {
-        self.only_files(what)?;
-        local().await
-    }
-
-    /// Returns an error for a feature that requires the files of this machine.
+    /// Returns an error for a command that requires the files of this machine.
     ///
     /// # Errors
     /// If a database was named.
-    pub(crate) fn only_files(&self, what: &str) -> Result<(), CliError> {
+    pub(crate) fn only_files(&self) -> Result<(), CliError> {
         #[cfg(feature = "restate")]
         if self.url().is_some() {
-            return Err(CliError::usage(format!(
-                "{what} works with local files, not with a database; --store local selects them"
-            )));
+            return Err(CliError::usage(
+                "this command works with local files, not with a database; --store local selects them",
+            ));
         }
         #[cfg(not(feature = "restate"))]
         no_database()?;
-        let _ = what;
         Ok(())
     }
 

@@ -94,15 +94,15 @@ async fn sessions_of_workers_are_listed_shown_forked_and_deleted() {
     for (args, words) in [
         (
             &["sessions", "check"][..],
-            "`sessions check` works with local files",
+            "this command works with local files",
         ),
         (
             &["sessions", "list", "--here"],
-            "--here works with local files",
+            "this command works with local files",
         ),
         (
             &["usage", "--by", "folder"],
-            "--by folder works with local files",
+            "this command works with local files",
         ),
     ] {
         let output = stage.command(args).output().unwrap();
