@@ -1,6 +1,8 @@
 //! `plimsoll config`: checks, shows and trusts a configuration, creates a new one, imports that of
 //! another system, and prints the schema. The library defines the settings.
 
+use std::fs::File;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use plimsoll::config::{self, AgentConfig, CONFIG_FILE, ConfigError, Import, Origin};
@@ -17,7 +19,6 @@ use crate::paths;
 use crate::settings::{Sources, users_file};
 use crate::terminal::text::counted;
 use crate::trust;
-use crate::write;
 
 /// Runs `plimsoll config`.
 pub(crate) fn run(command: &ConfigCommand) -> Result<u8, CliError> {
@@ -124,12 +125,16 @@ fn show(sources: &Sources, origin: bool, json: bool) -> Result<u8, CliError> {
 
 fn init(file: Option<&Path>) -> Result<u8, CliError> {
     let path = file.unwrap_or_else(|| Path::new(CONFIG_FILE));
-    let advice = " and stays as it is; name another file, or move it away";
-    write::create(path, config::TEMPLATE, advice)?;
-    say!(
-        "wrote {}; `plimsoll config show` lists every setting",
-        path.display()
-    );
+    let shown = path.display();
+    let file = File::create_new(path);
+    let written = file.and_then(|mut file| file.write_all(config::TEMPLATE.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => CliError::usage(format!(
+            "{shown} is there already and stays as it is; name another file, or move it away"
+        )),
+        _ => CliError::failed(format!("{shown} cannot be written: {error}")),
+    })?;
+    say!("wrote {shown}; `plimsoll config show` lists every setting");
     Ok(DONE)
 }
 
@@ -180,9 +185,9 @@ fn described(agent: &AgentConfig) -> Result<Vec<String>, CliError> {
 fn timing(agent: &AgentConfig, run: &Agent) -> String {
     if let Some(context) = run.context_config() {
         let sizes = context.thresholds(Tokens::ZERO, None);
-        let (above, ends) = (grouped(sizes.fires_above), grouped(sizes.ends_at));
+        let (above, ends) = (sizes.fires_above, sizes.ends_at);
         return match sizes.counts {
-            Counts::All => whole(&above, &ends),
+            Counts::All => whole(above, ends),
             Counts::AllButSystem => format!(
                 "compacts above {above} tokens without the system prompt, or earlier if that or the \
                  answer takes more than is set aside; ends at {ends}"
@@ -200,7 +205,7 @@ fn timing(agent: &AgentConfig, run: &Agent) -> String {
         let budget = budget
             .ok()
             .filter(|_| limits.trigger != Threshold::Sent(Tokens::MAX));
-        budget.map(|budget| (grouped(budget.trigger), grouped(budget.target)))
+        budget.map(|budget| (budget.trigger, budget.target))
     };
     let Some((above, ends)) = sizes(false) else {
         return "compacts only if the provider refuses a request".to_owned();
@@ -211,11 +216,10 @@ fn timing(agent: &AgentConfig, run: &Agent) -> String {
         }
         _ => String::new(),
     };
-    let window = grouped(window);
-    format!("{}, in a window of {window}{cold}", whole(&above, &ends))
+    format!("{}, in a window of {window}{cold}", whole(above, ends))
 }
 
-fn whole(above: &str, ends: &str) -> String {
+fn whole(above: Tokens, ends: Tokens) -> String {
     format!("compacts above {above} tokens of the whole request and ends at {ends}")
 }
 
@@ -230,17 +234,4 @@ fn window(agent: &AgentConfig) -> Tokens {
         Window::Known(window) => window,
         _ => FALLBACK_WINDOW,
     }
-}
-
-/// Formats a number with thousands separators: `81000` as `81,000`.
-pub(crate) fn grouped(tokens: Tokens) -> String {
-    let digits = tokens.0.to_string();
-    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    grouped
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use plimsoll::config::{AgentConfig, AgentModel};
 use plimsoll::providers::local::{Download, DownloadableModel, LocalError, LocalModels, Progress};
 use plimsoll::providers::{ModelClient, ModelRef, ServerLocation};
+use plimsoll::tokens::Bytes;
 use plimsoll::wire::openai_chat::{Dialect, ToolStyle};
 use plimsoll::{Tokens, Window};
 
 use crate::args::ModelCommand;
 use crate::ask;
 use crate::error::{CliError, DONE, INTERRUPTED};
-use crate::listing;
+use crate::listing::{self, size};
 use crate::model_choice::ModelChoice;
 use crate::paths;
 use crate::terminal::{Terminal, text::clean};
@@ -50,7 +51,7 @@ pub(crate) async fn run(command: &ModelCommand) -> Result<u8, CliError> {
                 let mark = if model.default { " (default)" } else { "" };
                 [
                     format!("{}{mark}", model.name),
-                    megabytes(model.bytes),
+                    size(Bytes(model.bytes)),
                     state(model).to_owned(),
                     model.path.display().to_string(),
                 ]
@@ -157,7 +158,7 @@ async fn consent(
         paths::cache()?.display()
     );
     for file in missing {
-        let size = megabytes(file.bytes);
+        let size = size(Bytes(file.bytes));
         let (name, origin, licence) = (&file.name, &file.origin, &file.licence);
         note!("  {name} ({size})\n    from {origin}\n    licence: {licence}");
     }
@@ -193,7 +194,7 @@ fn progress(terminal: &Terminal) -> impl Fn(Progress<'_>) {
             terminal.note(&clean(&format!("plimsoll: {text}")));
         }
         Progress::At { label, done, total } => {
-            let of = format!("{label}: {} of {}", megabytes(done), megabytes(total));
+            let of = format!("{label}: {} of {}", size(Bytes(done)), size(Bytes(total)));
             terminal.status((done < total).then_some(of.as_str()));
         }
     }
@@ -215,8 +216,4 @@ async fn interruptible<T>(
     terminal.status(None);
     terminal.flush();
     done
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{} MB", bytes / 1_000_000)
 }

