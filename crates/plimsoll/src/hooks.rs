@@ -23,7 +23,6 @@
 
 pub use plimsoll_agent::{Decision, FilterResult, HookPoint, InputFilter, InputFilters};
 pub use plimsoll_core::{
-    ANSWER_RETRIES, CommandHook, EvictedMessage, HOOK_TIMEOUT, Hook, HookContext,
-    HookInput, HookReply, Hooks, Later, MAX_HOOK_CALLS, MAX_HOOK_OUTPUT, Messages, Now,
-    ToolDecision,
+    ANSWER_RETRIES, CommandHook, EvictedMessage, HOOK_TIMEOUT, Hook, HookContext, HookInput,
+    HookReply, Hooks, Later, MAX_HOOK_CALLS, MAX_HOOK_OUTPUT, Messages, Now, ToolDecision,
 };

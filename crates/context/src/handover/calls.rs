@@ -27,6 +27,8 @@ pub(crate) const REMOVED: Act = "removed";
 pub(crate) const PERHAPS_REMOVED: Act = "perhaps removed";
 /// The changes were undone, unless they were committed before.
 pub(crate) const PERHAPS_UNDONE: Act = "perhaps undone";
+/// Named by a command: it may exist again.
+pub(crate) const NAMED: Act = "named";
 /// Other actions of tools.
 const RUNS: &str = "runs";
 const SEARCHES: &str = "searches";
@@ -45,6 +47,8 @@ pub(crate) struct TranscriptCall {
     pub(crate) tests: Vec<TestRun>,
     /// Whether the tests have passed if the command has not failed: no other program's status stands for theirs.
     pub(crate) tells: bool,
+    /// Whether an exit code of 0 means that no program of the command has failed.
+    pub(crate) returns: bool,
     /// The folder in which the command of the signature runs. Empty if it is not known.
     pub(crate) folder: String,
     /// The files that the call concerns, with its action on each of them.
@@ -77,7 +81,7 @@ impl TranscriptCall {
     fn of_tool(name: &str, does: &'static str, arguments: &str, value: &Value) -> Self {
         let path = text(value, "paths").filter(|path| !path.contains('\n'));
         let files = match path {
-            Some(path) if [READ, WRITTEN, EDITED, REMOVED].contains(&does) => {
+            Some(path) if !matches!(does, "" | RUNS | SEARCHES) => {
                 vec![FileAct::new(does, vec![path_of(path)])]
             }
             _ if value.is_null() => patched(arguments),
@@ -98,6 +102,14 @@ impl TranscriptCall {
             files,
             ..Self::default()
         }
+    }
+
+    /// Returns the id of the command whose further output the call reads.
+    pub(crate) fn continued(&self) -> Option<String> {
+        let ids = list("command_ids").filter_map(|key| self.arguments.get(key));
+        let mut ids = ids.filter(|_| is_in("continuations", &self.name.to_lowercase()));
+        ids.next()
+            .map(|id| id.to_string().trim_matches('"').to_owned())
     }
 
     /// Returns `true` for a tool that reads or changes files.

@@ -57,6 +57,9 @@ pub(crate) fn texts<'a>(messages: &'a [MessageTexts<'a>]) -> Vec<Text<'a>> {
     for (message, texts) in messages {
         reader.read(message, texts);
     }
+    if let Some((Message::Assistant { .. }, _)) = messages.last() {
+        reader.finish();
+    }
     reader.texts
 }
 
@@ -143,6 +146,15 @@ impl<'a> EntryReader<'a> {
                     self.texts.push(Text::Foreign(model));
                 }
             }
+        }
+    }
+
+    /// Tells the command of the agent's last text, whose output stays in the view.
+    fn finish(&mut self) {
+        let command = self.in_text.filter(|command| !command.is_empty());
+        if let Some(command) = command.filter(|_| !self.has_called) {
+            self.texts.push(Text::Call(("", command)));
+            self.texts.push(Text::Result(("", command), "", false));
         }
     }
 

@@ -7,6 +7,8 @@ use super::format::Kind;
 use super::select::{NAMES_OF_FILE, Order, Row};
 use super::words::{any_in, list};
 
+/// The maximum number of files, the newest ones, of which one removal is recorded.
+const ENDED_MAX: usize = 2_000;
 /// The word for a changed file that no build or test followed.
 const UNTESTED: &str = "not tested";
 
@@ -111,14 +113,14 @@ impl<'t> FileList<'t> {
             let path = path_parts(&file.path);
             paths.iter().any(|of| may_be(&path, of))
         };
-        let names_some = self.all.iter().any(is_named);
+        let names_some = self.all.iter().rev().take(ENDED_MAX).any(is_named);
         let folder = named.or_all_of.as_deref().map(path_parts);
         let folder = folder.filter(|_| !names_some);
         let is_in_folder = |file: &FileRecord<'_>| {
             let folder = folder.as_ref();
             folder.is_some_and(|folder| may_be(&path_parts(&file.path), folder))
         };
-        for file in &mut self.all {
+        for file in self.all.iter_mut().rev().take(ENDED_MAX) {
             let mut rests = named
                 .paths
                 .iter()
@@ -133,6 +135,19 @@ impl<'t> FileList<'t> {
         for path in new {
             if let Some(file) = self.file(path, at) {
                 file.ending = REMOVED;
+            }
+        }
+    }
+
+    /// Records that a command names files. Those that were removed may exist again.
+    pub(crate) fn name(&mut self, names: &[String]) {
+        for name in names.iter().filter_map(|name| name.rsplit('/').next()) {
+            for index in self.by_name.get(name).into_iter().flatten() {
+                if let Some(file) = self.all.get_mut(*index)
+                    && file.ending == REMOVED
+                {
+                    file.ending = PERHAPS_REMOVED;
+                }
             }
         }
     }

@@ -29,7 +29,7 @@ pub fn each_name<'t>(text: &'t str, tell: &mut dyn FnMut(&'t str) -> bool) {
                 _ => usize::from(sign == '\\' || sign == '<' && run.starts_with('/')),
             };
             let run = run.get(escape..).unwrap_or_default();
-            let run = run.trim_matches(['.', '-']);
+            let run = run.trim_start_matches("//").trim_matches(['.', '-']);
             let is_beside = !sign.is_whitespace() || !piece.ends_with(char::is_whitespace);
             let is_of_line = is_place && !piece.ends_with(',');
             let is_number = is_beside && !is_of_line && run.bytes().all(|b| b.is_ascii_digit());

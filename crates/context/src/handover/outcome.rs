@@ -28,6 +28,8 @@ const EDGE: usize = 240;
 const MESSAGE_MAX: usize = 1_500;
 /// The number of lines at the end of an output in which its summary is searched.
 const SUMMARY_LINES: usize = 15;
+/// The maximum number of lines of an output that only says that a program did not run.
+const ERROR_LINES: usize = 3;
 /// The maximum length of a line of text; a longer line is data.
 const LINE_MAX: usize = 1_000;
 
@@ -39,11 +41,17 @@ pub(crate) struct Outcome {
     pub(crate) line: String,
     /// Whether the output says that tests have passed.
     pub(crate) passes: bool,
+    /// Whether the program has not run at all.
+    pub(crate) has_not_run: bool,
 }
 
-/// Returns `true` if a result says that the command goes on, or was ended before its end.
-pub(crate) fn has_not_ended(text: &str) -> bool {
-    any_in("not_ended", clip(text.trim(), EDGE))
+/// Returns the id of a command that goes on, which may be empty, if a result says so.
+pub(crate) fn still_runs(text: &str) -> Option<&str> {
+    let text = clip(text.trim(), EDGE);
+    let (_, behind) = list("not_ended").find_map(|form| text.split_once(form))?;
+    let is_of_id = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    let id = behind.trim_start_matches([':', ' ']);
+    id.split(|c| !is_of_id(c)).next()
 }
 
 /// Determines the outcome from a result.
@@ -60,11 +68,11 @@ pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outc
         true => error_line(call, output),
         false => short_form(call, output),
     };
-    let passes = !call.tests.is_empty() && !is_failed && says_success(output);
     Outcome {
         is_failed,
+        passes: !call.tests.is_empty() && !is_failed && says_success(output),
+        has_not_run: is_failed && output.lines().count() <= ERROR_LINES && any_in("not_run", &line),
         line,
-        passes,
     }
 }
 
@@ -83,7 +91,7 @@ fn is_failure(call: &TranscriptCall, text: &str, output: &str) -> bool {
     }
     if call.is_command {
         return match exit_code(text) {
-            Some(0) => acts && has_failed(call, output),
+            Some(0) => acts && !call.returns && has_failed(call, output),
             // `grep` and `diff` report an empty or a differing result with this code.
             Some(code) => acts || code != 1,
             None => acts && has_failed(call, output) || did_not_run(output),
@@ -182,7 +190,7 @@ fn is_exception(line: &str) -> bool {
 /// message.
 fn did_not_run(text: &str) -> bool {
     let is_error = |line: &str| line.len() <= LINE_MAX && any_in("shell_failures", line);
-    text.lines().count() <= 3 && text.lines().any(is_error)
+    text.lines().count() <= ERROR_LINES && text.lines().any(is_error)
 }
 
 /// Returns a line without the signs that test runners draw around it.

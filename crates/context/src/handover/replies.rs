@@ -168,7 +168,8 @@ fn quoted_answers(questions: &[Question<'_>], mut text: &str) -> Vec<String> {
 /// Reads an answer with its notes.
 fn quoted_answer(text: &str) -> String {
     let text = text.trim_end_matches([',', ' ']);
-    let (answer, notes) = text.split_once("\" user notes:").unwrap_or((text, ""));
+    // A preview of the option may stand between the answer and the notes.
+    let (answer, notes) = text.rsplit_once(" user notes:").unwrap_or((text, ""));
     let answer = until("ends_of_quotes", answer);
     let answer = answer.strip_suffix('"').unwrap_or(answer).trim();
     match notes.trim() {

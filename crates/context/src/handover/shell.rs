@@ -5,7 +5,7 @@
 //! program of the command. Any other program or code that removes files may have removed those that its words name.
 
 use super::calls::{
-    Act, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
+    Act, NAMED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
 };
 use super::files::FileAct;
 use super::names::has_extension;
@@ -56,6 +56,12 @@ pub(crate) fn read(command: &str, folder: &str) -> TranscriptCall {
         ..TranscriptCall::default()
     };
     let mut stages = stages(&with_code(&command));
+    let mut later = stages.iter().skip(1);
+    call.returns = call.tells && later.all(|stage| matches!(stage.link, '&' | '>'));
+    let words = stages.iter().flat_map(|stage| stage.words.iter().cloned());
+    let names = words.filter(|word| !word.contains(char::is_whitespace));
+    call.files
+        .push(FileAct::new(NAMED, names.take(NAMES_MAX).collect()));
     call.files.extend(removal_by_text(&stages, &call.folder));
     let others = stages.iter().filter(|stage| stage.link != '>');
     let others = others.filter(|stage| stage.words.first().is_some_and(|word| word != "cd"));
@@ -167,7 +173,11 @@ impl Stage {
 
     /// Checks whether the program, or the program with its first word, is in a list.
     fn is_listed(&self, list: &str) -> bool {
-        let program = name(self.argument(0));
+        let program = match name(self.argument(0)) {
+            // `bin/test` is no `test -f`.
+            "test" => self.argument(0),
+            name => name,
+        };
         is_in(list, program) || is_in(list, &format!("{program} {}", self.argument(1)))
     }
 

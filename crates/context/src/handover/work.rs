@@ -2,17 +2,17 @@
 
 use foldhash::HashMap;
 
-use super::calls::{EDITED, PERHAPS_REMOVED, READ, REMOVED, TranscriptCall, WRITTEN};
-use super::entries::Text;
+use super::calls::{EDITED, NAMED, PERHAPS_REMOVED, READ, REMOVED, TranscriptCall, WRITTEN};
+use super::entries::{NamedCall, Text};
 use super::files::FileList;
 use super::format::Kind;
-use super::outcome::{bare, has_not_ended, outcome};
+use super::outcome::{bare, outcome, still_runs};
 use super::replies;
 use super::select::{NAMES, Order, Row};
 use super::sentences::{one_line, prose};
 use super::state::WorkState;
 use super::statements::{instructions, open_question, rules_of_agent, rules_of_file, statements};
-use super::words::{any_in, behind, is_in};
+use super::words::{behind, is_in};
 
 /// The maximum length of a line from the agent's text, the host's or a former summary, in bytes.
 const LINE_MAX: usize = 320;
@@ -39,6 +39,8 @@ struct WorkReader<'t> {
     rows: Vec<Row<'t>>,
     files: FileList<'t>,
     state: WorkState,
+    /// The commands that go on, by the ids of their sessions.
+    running: HashMap<String, NamedCall<'t>>,
     /// The position of the last build or test.
     tested: Order,
     /// The row of each entry by the words that a repetition has, too.
@@ -65,8 +67,7 @@ impl<'t> WorkReader<'t> {
             }
             Text::Result(("", ""), ..) => {}
             Text::Result((name, arguments), text, is_error) => {
-                let call = TranscriptCall::new(name, arguments);
-                self.result((n, 0), call, [text, arguments], *is_error);
+                self.result((n, 0), (*name, *arguments), text, *is_error);
             }
             Text::Handover(items) => self.handover(n, items),
             Text::Foreign(text) => self.foreign(n, text),
@@ -86,7 +87,8 @@ impl<'t> WorkReader<'t> {
 
     fn person(&mut self, order: Order, kind: Kind, words: &str) {
         self.state.question = None;
-        self.add(order, kind, "» ", words.trim());
+        self.rows
+            .push(Row::new(order, kind, words.trim().to_owned()));
     }
 
     /// Adds a text of the host, unless it is empty. Those that differ in numbers are the same.
@@ -137,11 +139,26 @@ impl<'t> WorkReader<'t> {
     }
 
     /// Records a call with its result and its arguments.
-    fn result(&mut self, at: Order, call: TranscriptCall, texts: [&'t str; 2], is_error: bool) {
-        let [result, arguments] = texts;
+    fn result(&mut self, at: Order, named: NamedCall<'t>, result: &'t str, is_error: bool) {
+        let mut call = TranscriptCall::new(named.0, named.1);
+        let continued = call.continued().unwrap_or_default();
+        let begun = self.running.remove(&continued);
+        if let Some((name, arguments)) = begun {
+            call = TranscriptCall::new(name, arguments);
+            call.files.clear();
+        }
+        let (name, arguments) = begun.unwrap_or(named);
+        let goes_on = still_runs(result);
+        if let Some(id) = goes_on {
+            let id = if id.is_empty() { &continued } else { id };
+            self.running.insert(id.to_owned(), (name, arguments));
+        }
+        let texts = [result, arguments];
         let outcome = outcome(&call, result, is_error);
         let is_failed = outcome.is_failed;
-        self.act(at, &call, texts, is_failed);
+        if behind("refusal_openings", result.trim()).is_none() {
+            self.act(at, &call, texts, is_failed);
+        }
         if is_in("bookkeeping", &call.name.to_lowercase()) {
             if !is_failed {
                 self.state.plan(&call, result);
@@ -159,8 +176,7 @@ impl<'t> WorkReader<'t> {
                 vec![arguments, bare(result.trim())],
             );
         }
-        let has_not_run = is_failed && any_in("not_run", &outcome.line) || has_not_ended(result);
-        if !call.tests.is_empty() && !has_not_run {
+        if !call.tests.is_empty() && !outcome.has_not_run && goes_on.is_none() {
             self.tested = at;
             if is_failed {
                 self.state.fail(call, outcome.line);
@@ -178,6 +194,8 @@ impl<'t> WorkReader<'t> {
         let is_torn = || call.is_command && (is_failed || result.lines().any(complains));
         for file in &call.files {
             match file.act {
+                NAMED if is_failed => {}
+                NAMED => self.files.name(&file.paths),
                 REMOVED if is_torn() => self.files.end(PERHAPS_REMOVED, file, at),
                 READ | WRITTEN | EDITED if is_failed => {}
                 READ | WRITTEN | EDITED => {
