@@ -2,23 +2,12 @@
 
 use std::fmt;
 
-use plimsoll_context::{Money, Usage};
+use plimsoll_context::{Money, Usage, counted};
 
 use crate::limits::LimitKind;
 use crate::notice::refusal;
 use crate::outcome::EndReason;
 use crate::spend::{Cost, Spend};
-
-/// A number of things: "1 turn", "2 turns".
-pub(crate) struct Counted<'a>(pub(crate) u64, pub(crate) &'a str);
-
-impl fmt::Display for Counted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(count, noun) = self;
-        let ending = if *count == 1 { "" } else { "s" };
-        write!(f, "{count} {noun}{ending}")
-    }
-}
 
 impl fmt::Display for EndReason {
     /// Formats the reason as a short text, such as "Max turns reached (5/5)".
@@ -52,8 +41,8 @@ impl fmt::Display for Spend {
     /// Formats what was used, such as "3 turns, 2 tool calls, read 120 (50 % cached), wrote 40,
     /// $0.0012".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let turns = Counted(self.turns, "turn");
-        let calls = Counted(self.tool_calls, "tool call");
+        let turns = counted(self.turns, "turn");
+        let calls = counted(self.tool_calls, "tool call");
         let usage = self.usage.combine(self.estimated);
         write!(f, "{turns}, {calls}, {usage}, {}", self.cost)?;
         if self.estimated != Usage::default() {
@@ -66,7 +55,7 @@ impl fmt::Display for Spend {
 impl fmt::Display for Cost {
     /// Formats the known part in dollars, and the number of calls whose price is unknown.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let calls = Counted(self.unpriced, "call");
+        let calls = counted(self.unpriced, "call");
         match (self.known, self.unpriced) {
             (known, 0) => known.fmt(f),
             (Money(0), _) => write!(f, "{calls} of unknown price"),

@@ -318,32 +318,32 @@ impl Permissions {
         let servers = hosted.iter().filter_map(HostedTool::server);
         let servers: Vec<String> = servers.map(beginning).collect();
         let idle = self.rules.iter().enumerate().filter_map(|(at, rule)| {
-            let fault = |text| SettingFault::new(&["permissions"], text).item(at);
-            let mut own = hosted.iter().flat_map(HostedTool::names);
-            let fits_other = own.any(|tool| rule.tool.fits(tool))
-                || servers.iter().any(|server| rule.tool.begins(server));
-            let mut fitting = tools.iter().filter(|tool| rule.tool.fits(tool)).peekable();
             let pattern = &rule.tool;
-            if fits_other {
+            let may_be_for = |name: &str| {
+                pattern.fits(name) || name.ends_with('_') && pattern.begins(name)
+            };
+            let provided = hosted.iter().flat_map(HostedTool::names);
+            let mut provided = provided.chain(servers.iter().map(String::as_str));
+            if provided.any(may_be_for) {
                 return None;
             }
-            if fitting.peek().is_none() {
-                let is_of = |other: &String| {
-                    pattern.fits(other) || other.ends_with('_') && pattern.begins(other)
-                };
-                return (!self.others.iter().any(is_of)).then(|| {
-                    fault(format!(
-                        "a permission rule is for `{pattern}`, and there is no such tool"
-                    ))
-                });
-            }
-            let field = rule.argument.as_ref()?.field.as_deref()?;
-            let name = field.split('.').next().unwrap_or(field);
-            (!fitting.any(|tool| has_argument(tool, name))).then(|| {
-                fault(format!(
+            let mut fitting = tools.iter().filter(|tool| pattern.fits(tool)).peekable();
+            let text = if fitting.peek().is_none() {
+                if self.others.iter().any(|other| may_be_for(other)) {
+                    return None;
+                }
+                format!("a permission rule is for `{pattern}`, and there is no such tool")
+            } else {
+                let field = rule.argument.as_ref()?.field.as_deref()?;
+                let name = field.split('.').next().unwrap_or(field);
+                if fitting.any(|tool| has_argument(tool, name)) {
+                    return None;
+                }
+                format!(
                     "a permission rule is for the argument `{name}` of `{pattern}`, which has none of this name"
-                ))
-            })
+                )
+            };
+            Some(SettingFault::new(&["permissions"], text).item(at))
         });
         let mut faults: Vec<SettingFault> = idle.collect();
         if self.rules.len() > MAX_RULES {

@@ -3,6 +3,8 @@
 //! The decision depends only on the list of tools, so a resumed run decides the same. Permission rules
 //! apply afterwards.
 
+use plimsoll_context::snake_case;
+
 /// Maximum number of typing errors in a tool name.
 pub const MAX_NAME_EDITS: usize = 2;
 /// Maximum length of a name that is compared, in characters. A longer name is not a typing error, and
@@ -25,30 +27,19 @@ const NOISE: [&str; 8] = [
 /// Begins the prefix that some clients put before a tool of an MCP server: `mcp__server__tool`.
 const MCP_PREFIX: &str = "mcp__";
 
-/// The names of the tools, prepared for comparison.
+/// The names of the tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ToolNames {
-    names: Vec<Name>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Name {
-    written: String,
-    words: Vec<String>,
-}
+pub struct ToolNames(Vec<String>);
 
 impl ToolNames {
     /// Creates a list of names, in the order of the tools.
     pub fn new<S: Into<String>>(names: impl IntoIterator<Item = S>) -> Self {
-        let names = names.into_iter().map(Into::into);
-        Self {
-            names: names.map(Name::new).collect(),
-        }
+        Self(names.into_iter().map(Into::into).collect())
     }
 
     /// Returns the names, in the order of the tools.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
-        self.names.iter().map(|name| name.written.as_str())
+        self.0.iter().map(String::as_str)
     }
 
     /// Returns the name of the tool that a name means: the name itself if a tool has it. Another name is corrected if
@@ -72,14 +63,15 @@ impl ToolNames {
         if name.chars().nth(MAX_NAME).is_some() {
             return None;
         }
-        let written = Name::new(name.to_owned());
-        if written.words.is_empty() {
+        let (written, cores) = (words(name), cores(name));
+        if written.is_empty() {
             return None;
         }
-        let folded = written.words.concat();
-        let found = self.best(|tool| (tool.words.concat() == folded).then_some(0));
-        let found = found.or_else(|| self.best(|tool| edits(&written.words, &tool.words)));
-        let found = found.or_else(|| self.best(|tool| written.differs_by_noise(tool).then_some(0)));
+        let folded = written.concat();
+        let found = self.best(|tool| (words(tool).concat() == folded).then_some(0));
+        let found = found.or_else(|| self.best(|tool| edits(&written, &words(tool))));
+        let is_same = |tool: &str| self::cores(tool).iter().any(|core| cores.contains(core));
+        let found = found.or_else(|| self.best(|tool| is_same(tool).then_some(0)));
         match found.as_deref() {
             Some([name]) => Some(name),
             _ => None,
@@ -87,39 +79,23 @@ impl ToolNames {
     }
 
     /// Returns the names that match with the fewest errors; `None` if no name matches.
-    fn best(&self, errors: impl Fn(&Name) -> Option<usize>) -> Option<Vec<&str>> {
-        let matching = self.names.iter();
-        let matching: Vec<(usize, &Name)> = matching
-            .filter_map(|name| Some((errors(name)?, name)))
-            .collect();
+    fn best(&self, errors: impl Fn(&str) -> Option<usize>) -> Option<Vec<&str>> {
+        let matching = self.iter().filter_map(|name| Some((errors(name)?, name)));
+        let matching: Vec<(usize, &str)> = matching.collect();
         let fewest = matching.iter().map(|(errors, _)| *errors).min()?;
         let best = matching.iter().filter(|(errors, _)| *errors == fewest);
-        Some(best.map(|(_, name)| name.written.as_str()).collect())
+        Some(best.map(|(_, name)| *name).collect())
     }
 }
 
-impl Name {
-    fn new(written: String) -> Self {
-        let words = words(&written);
-        Self { written, words }
-    }
-
-    /// Checks whether two names are equal without noise words and the prefix of an MCP server.
-    fn differs_by_noise(&self, other: &Self) -> bool {
-        self.cores()
-            .iter()
-            .any(|core| other.cores().iter().any(|other| other == core))
-    }
-
-    /// Returns the words of the name without noise, with and without the prefix of an MCP server.
-    fn cores(&self) -> Vec<String> {
-        let of_server = self.written.strip_prefix(MCP_PREFIX);
-        let tool = of_server.and_then(|name| name.split_once("__"));
-        let names = [Some(self.written.as_str()), of_server, tool.map(|it| it.1)];
-        let cores = names.into_iter().flatten();
-        let cores = cores.map(|name| without_noise(&words(name)).concat());
-        cores.filter(|core| !core.is_empty()).collect()
-    }
+/// Returns the words of a name without noise, with and without the prefix of an MCP server.
+fn cores(name: &str) -> Vec<String> {
+    let of_server = name.strip_prefix(MCP_PREFIX);
+    let tool = of_server.and_then(|name| name.split_once("__"));
+    let names = [Some(name), of_server, tool.map(|it| it.1)];
+    let cores = names.into_iter().flatten();
+    let cores = cores.map(|name| without_noise(&words(name)).concat());
+    cores.filter(|core| !core.is_empty()).collect()
 }
 
 /// Removes noise words from both ends.
@@ -136,21 +112,10 @@ fn without_noise(mut words: &[String]) -> &[String] {
 
 /// Splits a name into words, without case and separators; `readFile` has two words.
 fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut was_lowercase = false;
-    for letter in name.chars() {
-        if !letter.is_alphanumeric() || (was_lowercase && letter.is_uppercase()) {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut()
-            && letter.is_alphanumeric()
-        {
-            word.extend(letter.to_lowercase());
-        }
-        was_lowercase = letter.is_lowercase();
-    }
-    words.retain(|word| !word.is_empty());
-    words
+    let name = snake_case(name);
+    let words = name.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
 }
 
 /// Returns the number of typing errors between two names; `None` if they differ in another way.

@@ -45,22 +45,24 @@ impl Plan {
             ("shortened", Some(self.edits.len()))
         };
         let messages = messages.map_or_else(String::new, |count| {
-            format!(": {count} {}", plural(count == 1, "message"))
+            format!(": {}", counted(count as u64, "message"))
         });
         let saves = self.price.as_ref().and_then(|price| price.saves);
         let saves = saves.filter(|saves| *saves >= PRINTED);
         format!(
-            "{what} ({}){messages}, {} {} freed{}",
+            "{what} ({}){messages}, {} freed{}",
             self.stages.join(", "),
-            self.frees,
-            plural(self.frees.0 == 1, "token"),
+            counted(self.frees.0, "token"),
             saves.map_or_else(String::new, |saves| format!(", {saves} saved a request"))
         )
     }
 }
 
-fn plural(is_one: bool, noun: &str) -> String {
-    format!("{noun}{}", if is_one { "" } else { "s" })
+/// Returns a number of things: "1 turn", "2 turns".
+#[must_use]
+pub fn counted(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{count} {noun}{ending}")
 }
 
 impl fmt::Display for Plan {

@@ -57,6 +57,7 @@ pub use counter::{
     CALL_OVERHEAD, Chars4, IMAGE_DEFAULT, MEMO_ENTRIES, MEMO_MIN_LEN, MESSAGE_OVERHEAD, Memo,
     SUMMARY_FRAME, TOOL_OVERHEAD, TokenCounter,
 };
+pub use display::counted;
 pub use draft::Draft;
 pub use estimate::Estimate;
 pub use exchange::{Exchange, ExchangeKind};

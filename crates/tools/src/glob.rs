@@ -1,11 +1,12 @@
 //! `glob`: lists the files whose names match a pattern, sorted, without files ignored by `.gitignore`.
 
+use plimsoll_context::counted;
 use plimsoll_core::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::file_tool::Stop;
-use crate::output_page::{OutputPage, counted};
+use crate::output_page::OutputPage;
 use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, WalkEnd};
 

@@ -6,7 +6,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use plimsoll_context::Bytes;
+use plimsoll_context::{Bytes, counted};
 use plimsoll_core::{ToolError, ToolOutput};
 use regex::bytes::{Match, Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
-use crate::output_page::{OutputPage, counted};
+use crate::output_page::OutputPage;
 use crate::safe_open;
 use crate::scope::{Scope, left_out};
 use crate::walk::{self, Pattern, WalkEnd};

@@ -8,14 +8,6 @@ use plimsoll_context::Bytes;
 /// result, since English text and code have at least 3 bytes a token.
 pub const PAGE: Bytes = Bytes(24_000);
 
-/// Returns a number with its noun: 1 file, 2 files.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    match count {
-        1 => format!("1 {noun}"),
-        _ => format!("{count} {noun}s"),
-    }
-}
-
 /// Lines up to a maximum size.
 #[derive(Debug)]
 pub(crate) struct OutputPage {

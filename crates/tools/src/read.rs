@@ -2,7 +2,7 @@
 //!
 //! A line longer than a page is paged by bytes, so that every part of a text file can be read.
 
-use plimsoll_context::{Bytes, Part};
+use plimsoll_context::{Bytes, Part, counted};
 use plimsoll_core::{ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::file::{self, SNIFFED};
 use crate::file_tool::Stop;
 use crate::image::{IMAGE_MAX, image_part};
 use crate::input;
-use crate::output_page::{PAGE, counted};
+use crate::output_page::PAGE;
 use crate::scope::{LocatedPath, Scope};
 
 /// The description of the tool for the model.

@@ -3,14 +3,13 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use plimsoll_context::Bytes;
+use plimsoll_context::{Bytes, counted};
 use plimsoll_core::{MAX_KEPT_FILE, ToolError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::change::PlannedChange;
 use crate::file;
-use crate::output_page::counted;
 use crate::scope::{LocatedPath, Scope};
 
 /// The description of the tool for the model.
