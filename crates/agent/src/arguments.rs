@@ -5,9 +5,9 @@
 
 mod expected;
 
-use plimsoll_context::{Bytes, clip};
 use serde_json::{Map, Number, Value};
 
+use crate::notice::shortened;
 use expected::{Expected, has_type};
 
 /// The error of arguments that are no JSON object.
@@ -16,8 +16,8 @@ const NO_OBJECT: &str = "it is valid JSON, but no object";
 const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Maximum nesting of converted values. Deeper ones are left to the tool.
 const MAX_DEPTH: usize = 64;
-/// Maximum length of a value that a fault shows.
-const SHOWN: Bytes = Bytes(60);
+/// Maximum length of a value that a fault shows, in characters.
+const SHOWN: usize = 60;
 
 /// Parses the arguments that a model wrote.
 ///
@@ -57,16 +57,14 @@ pub(crate) fn misfits(schema: &Value, arguments: &Map<String, Value>) -> Vec<Str
 
 /// Returns a value for a fault, shortened.
 fn described(value: &Value) -> String {
-    let text = value.to_string();
-    let shown = clip(&text, SHOWN);
-    let more = if shown.len() < text.len() { "…" } else { "" };
+    let shown = shortened(&value.to_string(), SHOWN);
     let kind = match value {
         Value::String(_) => "the string ",
         Value::Array(_) => "the list ",
         Value::Object(_) => "the object ",
         Value::Null | Value::Bool(_) | Value::Number(_) => "",
     };
-    format!("{kind}{shown}{more}")
+    format!("{kind}{shown}")
 }
 
 /// Converts arguments to the types of their tool's JSON schema. If the schema is not clear, the tool

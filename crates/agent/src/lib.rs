@@ -87,7 +87,7 @@ pub use setup::{KnownTool, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};
 pub use spend::{Cost, Spend};
 pub use state::{FoldError, State};
 pub use step::{Answer, Input, Now, PartialAnswer, Question, Step, UserInput};
-pub use summary_writer::MAX_SUMMARY_CALLS;
+pub use summary_writer::{MAX_SUMMARY_CALLS, escape_tags};
 pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, ToolNames};
 pub use tool_queue::{MAX_PARALLEL_TOOLS, ToolExecutionStrategy};
 pub use undo::{MAX_UNDO, UndoError};

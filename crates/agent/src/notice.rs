@@ -141,7 +141,7 @@ pub(crate) const BATCH_UNREADABLE: &str =
 pub(crate) fn unreadable(call: &ToolCall, why: &str) -> String {
     format!(
         "the arguments of `{}` are not a valid JSON object: {why}; call it again with valid JSON",
-        shortened(&call.name)
+        shortened(&call.name, NAME)
     )
 }
 
@@ -156,13 +156,13 @@ pub(crate) fn misfits(tool: &str, faults: &[String]) -> String {
 
 /// Returns the note before the result of a call whose tool has another name than the model wrote.
 pub(crate) fn other_tool(written: &str, tool: &str) -> String {
-    let written = shortened(written);
+    let written = shortened(written, NAME);
     format!("[there is no tool `{written}`; this is the result of `{tool}`]")
 }
 
 /// Returns the result of a call of an unknown tool.
 pub(crate) fn unknown_tool(name: &str, tools: &[&str]) -> String {
-    let name = shortened(name);
+    let name = shortened(name, NAME);
     let name = name.as_str();
     let mut near: Vec<(f64, &str)> = tools
         .iter()
@@ -183,11 +183,11 @@ pub(crate) fn unknown_tool(name: &str, tools: &[&str]) -> String {
     )
 }
 
-/// Returns an unknown tool name, shortened.
-fn shortened(name: &str) -> String {
-    match name.char_indices().nth(NAME) {
-        Some((end, _)) => format!("{}…", name.get(..end).unwrap_or_default()),
-        None => name.to_owned(),
+/// Returns a text, or its first `max` characters and an ellipsis.
+pub(crate) fn shortened(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
     }
 }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use strum::Display;
 
 /// One model call.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Request {
     /// The system prompt; may be empty.
     pub system: Arc<str>,
@@ -51,10 +51,11 @@ pub struct Expects {
 }
 
 /// Whether the model may call tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// The model decides.
+    #[default]
     Auto,
     /// No. The tool definitions are still sent.
     None,

@@ -6,16 +6,18 @@
 mod check;
 mod material;
 
+pub use material::escape_tags;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use plimsoll_context::{
-    CachePlan, Gap, MESSAGE_OVERHEAD, Message, Ppm, ReadySummary, Reply, SUMMARY_FRAME, StopReason,
+    Gap, MESSAGE_OVERHEAD, Message, Ppm, ReadySummary, Reply, SUMMARY_FRAME, StopReason,
     SummaryRange, TokenCounter, Tokens, Usage, extract, split_model_text, with_model_text,
     without_frames,
 };
 
-use crate::request::{Expects, Request, Sampling, ToolChoice};
+use crate::request::{Request, Sampling, ToolChoice};
 use crate::setup::{REQUEST_OVERHEAD, SummaryModel};
 use crate::step::PartialAnswer;
 
@@ -94,16 +96,12 @@ impl SummaryWriter {
             + self.counter.text(&text);
         Request {
             system,
-            tools: Arc::from([]),
-            hosted_tools: Arc::default(),
             messages: Arc::new(vec![Arc::new(Message::user(text))]),
-            dynamic_context: None,
             tool_choice: ToolChoice::None,
             max_output: Some(self.max_output()),
             sampling: self.sampling,
             counted,
-            cache: CachePlan::default(),
-            expects: Expects::default(),
+            ..Request::default()
         }
     }
 

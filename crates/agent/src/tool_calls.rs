@@ -114,7 +114,7 @@ impl Run {
                 self.record(Entry::ToolStarted {
                     call: call.id.clone(),
                 });
-                self.tool_event(ToolPhase::Start, &call, call.arguments.clone());
+                self.tool_event(ToolPhase::Start, &call, &call.arguments);
                 self.queue.push_back(Step::Execute(call));
             }
         }
@@ -246,27 +246,21 @@ impl Run {
 
     fn give(&mut self, call: &ToolCall, phase: ToolPhase, result: ToolResult, spent: Spend) {
         let message = Message::ToolResult(result);
-        self.tool_event(phase, call, message.text());
+        self.tool_event(phase, call, &message.text());
         self.record(Entry::ToolResult {
             message: Arc::new(message),
             spent,
         });
     }
 
-    fn tool_event(&mut self, phase: ToolPhase, call: &ToolCall, mut text: String) {
-        let size = Bytes(text.len() as u64);
-        let whole: Arc<str> = text.as_str().into();
-        if let Some((end, _)) = text.char_indices().nth(EVENT_TEXT) {
-            text.truncate(end);
-            text.push('…');
-        }
+    fn tool_event(&mut self, phase: ToolPhase, call: &ToolCall, text: &str) {
         self.notify(Event::ToolCall {
             phase,
             call: call.id.clone(),
             name: call.name.clone(),
-            text,
-            size,
-            whole,
+            text: notice::shortened(text, EVENT_TEXT),
+            size: Bytes(text.len() as u64),
+            whole: text.into(),
         });
     }
 }

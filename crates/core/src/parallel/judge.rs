@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use plimsoll_agent::{AtLimit, ExecutionLimits};
+use plimsoll_agent::{AtLimit, ExecutionLimits, escape_tags};
 use plimsoll_context::{Fingerprint, Message, TokenCounter, Tokens};
 use regex::Regex;
 
@@ -27,6 +27,8 @@ pub const JUDGEMENT: Tokens = Tokens(2_048);
 pub const MAX_ELABORATED: Tokens = Tokens(8_192);
 /// Maximum duration of the call, including its retries, if the agent sets none.
 pub const JUDGE_TIMEOUT: Duration = Duration::from_secs(120);
+/// The tags around the task and the answers.
+const FRAMES: [&str; 2] = ["answer", "task"];
 /// A judge reads at most 1/`WINDOW_PART` of its model's window.
 const WINDOW_PART: u64 = 2;
 
@@ -184,7 +186,7 @@ fn material(
     counter: &dyn TokenCounter,
 ) -> String {
     let part = Tokens(most.0 / (answers.len() as u64 + 1));
-    let short = |text: &str| bounded(escaped(text), part, counter);
+    let short = |text: &str| bounded(escape_tags(text, &FRAMES), part, counter);
     let mut material = format!("<task>\n{}\n</task>\n", short(task));
     for (letter, result) in letters().zip(answers) {
         let text = short(&result.text);
@@ -193,17 +195,6 @@ fn material(
         ));
     }
     material
-}
-
-/// Escapes the frame tags in a text, so that it cannot end its frame or begin another.
-fn escaped(text: &str) -> String {
-    let mut text = text.to_owned();
-    for frame in ["answer", "task"] {
-        for tag in [format!("</{frame}"), format!("<{frame}")] {
-            text = text.replace(&tag, &tag.replace('<', "&lt;"));
-        }
-    }
-    text
 }
 
 fn letters() -> impl Iterator<Item = char> {
