@@ -50,8 +50,7 @@ impl InputFilters {
         if self.0.is_empty() {
             return Ok(parts);
         }
-        let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-        let text = texts.join("\n");
+        let text = Part::texts(&parts);
         let mut warnings = Vec::new();
         for filter in &self.0 {
             match filter.filter(&text) {

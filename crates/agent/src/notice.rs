@@ -4,7 +4,7 @@
 
 use crate::call_target::{CallTarget, CommandTarget};
 
-use plimsoll_context::{Part, ToolCall};
+use plimsoll_context::ToolCall;
 
 use crate::batch::MAX_BATCH;
 use crate::limits::LimitKind;
@@ -189,12 +189,6 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text.to_owned(),
     }
-}
-
-/// Returns the text of all parts, for the outcome.
-pub(crate) fn text_of(parts: &[Part]) -> String {
-    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-    texts.join("\n").trim().to_owned()
 }
 
 #[cfg(test)]

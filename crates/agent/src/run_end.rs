@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_context::{CannotFit, Message, Seq, StopReason, Tokens, Trigger};
+use plimsoll_context::{CannotFit, Message, Part, Seq, StopReason, Tokens, Trigger};
 
 use crate::entry::Entry;
 use crate::event::Event;
@@ -231,7 +231,7 @@ impl Run {
             let Message::Assistant { parts } = item.message.as_ref() else {
                 return None;
             };
-            let text = notice::text_of(parts);
+            let text = Part::texts(parts).trim().to_owned();
             let is_last = after_it == 0 && item.message.calls().next().is_none();
             (!text.is_empty()).then_some((is_last, text))
         });

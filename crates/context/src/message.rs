@@ -264,8 +264,7 @@ impl Message {
         if let Self::Notice { text } | Self::Summary { text } = self {
             return text.clone();
         }
-        let texts: Vec<&str> = self.parts().iter().filter_map(Part::as_text).collect();
-        texts.join("\n")
+        Part::texts(self.parts())
     }
 
     /// Returns `true` for a system message.
@@ -285,6 +284,13 @@ impl Part {
     /// Creates a text part.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text { text: text.into() }
+    }
+
+    /// Returns all text parts joined by line feeds.
+    #[must_use]
+    pub fn texts(parts: &[Self]) -> String {
+        let texts: Vec<&str> = parts.iter().filter_map(Self::as_text).collect();
+        texts.join("\n")
     }
 
     /// Returns the text of a text part, or `None` for other parts.

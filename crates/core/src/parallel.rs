@@ -112,9 +112,8 @@ pub async fn agent_loop_parallel(
     });
     let (results, interrupted) = run_all(session, &prompt, branches.collect()).await;
     let judging = reservation.for_call(None);
-    let texts = prompt.iter().filter_map(Part::as_text);
     let evaluation = Evaluation {
-        prompt: &texts.collect::<Vec<&str>>().join("\n"),
+        prompt: &Part::texts(&prompt),
         results: &results,
         reservation: &judging,
         warnings: Mutex::default(),

@@ -94,9 +94,7 @@ impl Parts {
     /// Reports an accepted message that no run will read. It has no number, because it is not in
     /// the log.
     pub(crate) fn too_late(&self, message: &[Part]) {
-        let texts = message.iter().filter_map(Part::as_text);
-        let text = texts.collect::<Vec<_>>().join(" ");
-        let text = match text.trim() {
+        let text = match Part::texts(message).trim() {
             "" => "a message without text".to_owned(),
             text => text.chars().take(TOLD_OF_LATE).collect(),
         };

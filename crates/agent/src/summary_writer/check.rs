@@ -32,8 +32,7 @@ pub(crate) fn summary(parts: &[Part], prompt: &str) -> Result<String, String> {
     if parts.iter().any(|part| matches!(part, Part::ToolCall(_))) {
         return Err("it called a tool in place of an answer".to_owned());
     }
-    let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
-    let text = texts.join("\n");
+    let text = Part::texts(parts);
     if text.trim().is_empty() {
         return Err("it was empty".to_owned());
     }

@@ -110,11 +110,10 @@ async fn transform_result(parts: &Parts, cx: &HookContext, tool: &str, result: &
     if !parts.hooks.has(HookPoint::TransformToolResult) {
         return;
     }
-    let texts: Vec<&str> = result.parts.iter().filter_map(Part::as_text).collect();
     let input = HookInput::TransformToolResult {
         tool: tool.to_owned(),
         call: result.call.clone(),
-        result: texts.join("\n"),
+        result: Part::texts(&result.parts),
         is_error: result.is_error,
     };
     let outcome = parts.call_hooks(cx, input).await;
