@@ -86,7 +86,7 @@ pub use run_start::MAX_WAITING;
 pub use setup::{KnownTool, RunConfigSnapshot, Setup, SummaryModel, TurnTrigger};
 pub use spend::{Cost, Spend};
 pub use state::{FoldError, State};
-pub use step::{Answer, Input, Now, PartialAnswer, Question, Step, UserInput};
+pub use step::{Answer, Input, Now, PartialAnswer, Question, Step, UserMessage};
 pub use summary_writer::{MAX_SUMMARY_CALLS, escape_tags};
 pub use tool_names::{MAX_NAME, MAX_NAME_EDITS, ToolNames};
 pub use tool_queue::{MAX_PARALLEL_TOOLS, ToolExecutionStrategy};

@@ -8,7 +8,7 @@ use plimsoll_context::{Plan, ReadySummary, Seq, StopReason, Tokens, Usage};
 use crate::failure::Failure;
 use crate::hook_input::HookPoint;
 use crate::setup::{Setup, TurnTrigger};
-use crate::step::UserInput;
+use crate::step::UserMessage;
 use crate::summary_writer::SummaryWriter;
 use crate::tool_queue::ToolQueue;
 
@@ -96,7 +96,7 @@ impl HostDecision {
 #[derive(Debug)]
 pub(crate) enum RunOpening {
     /// With a message of the user.
-    Message(UserInput),
+    Message(UserMessage),
     /// As a continuation of the last run.
     Continuation { crashed: bool },
 }

@@ -16,13 +16,13 @@ use crate::run::Run;
 use crate::run_id::run_id;
 use crate::setup::{RunConfigSnapshot, TurnTrigger};
 use crate::state::QueuedMessage;
-use crate::step::{Step, UserInput};
+use crate::step::{Step, UserMessage};
 
 /// Maximum number of queued messages. Further ones are rejected with a warning.
 pub const MAX_WAITING: usize = 64;
 
 impl Run {
-    pub(crate) fn start(&mut self, message: UserInput) {
+    pub(crate) fn start(&mut self, message: UserMessage) {
         self.close_calls("not run: the session was carried on with a new message");
         self.begin(self.state.facts.runs.saturating_add(1));
         let opening = RunOpening::Message(message);
@@ -112,8 +112,8 @@ impl Run {
         }
     }
 
-    fn say(&mut self, message: UserInput) {
-        let UserInput { parts, key } = message;
+    fn say(&mut self, message: UserMessage) {
+        let UserMessage { parts, key } = message;
         let parts = match self.filtered(parts) {
             Ok(parts) => parts,
             Err(why) => {
@@ -153,8 +153,8 @@ impl Run {
     }
 
     /// Queues a message that arrives during a run.
-    pub(crate) fn enqueue(&mut self, kind: Waiting, message: UserInput) {
-        let UserInput { parts, key } = message;
+    pub(crate) fn enqueue(&mut self, kind: Waiting, message: UserMessage) {
+        let UserMessage { parts, key } = message;
         if !self.has_room() {
             return self.warn(format!(
                 "{MAX_WAITING} messages wait already; this one was not taken"

@@ -22,9 +22,9 @@ use crate::spend::Spend;
 #[derive(Debug, Clone)]
 pub enum Input {
     /// A message of the user: it starts a run, or steers the current one.
-    User(UserInput),
+    User(UserMessage),
     /// A message of the user that is delivered when the current run has its answer.
-    FollowUp(UserInput),
+    FollowUp(UserMessage),
     /// Continues the last run without a new message, after a crash or a failure.
     Continue,
     /// The requested model call has ended. Boxed, since a reply is large.
@@ -88,9 +88,9 @@ pub struct PartialAnswer {
     pub rest: String,
 }
 
-/// A message of the user for a run.
+/// A message of the user: text, or parts of any kind.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct UserInput {
+pub struct UserMessage {
     /// The content.
     pub parts: Vec<Part>,
     /// The key of the request, chosen by the sender. If there is one, the log has an
@@ -140,9 +140,30 @@ impl Now {
     }
 }
 
-impl From<Vec<Part>> for UserInput {
+impl UserMessage {
+    /// Sets the key of the request.
+    #[must_use]
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+}
+
+impl From<Vec<Part>> for UserMessage {
     fn from(parts: Vec<Part>) -> Self {
         Self { parts, key: None }
+    }
+}
+
+impl From<String> for UserMessage {
+    fn from(text: String) -> Self {
+        vec![Part::text(text)].into()
+    }
+}
+
+impl From<&str> for UserMessage {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
     }
 }
 

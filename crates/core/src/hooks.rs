@@ -16,7 +16,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use plimsoll_agent::{Decision, HookInput, HookPoint, Messages, refusal};
+use plimsoll_agent::{Decision, HookInput, HookPoint, Messages, UserMessage, refusal};
 use plimsoll_context::SettingFault;
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -29,7 +29,6 @@ pub(crate) use request_check::check_pairs;
 
 use crate::agent_state::AgentState;
 use crate::process::InheritedVariables;
-use crate::remote::UserMessage;
 
 /// Default timeout of a hook.
 pub const HOOK_TIMEOUT: Duration = Duration::from_secs(30);

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use plimsoll_agent::{Entry, Input, Outcome, UserInput};
+use plimsoll_agent::{Entry, Input, Outcome, UserMessage};
 
 use crate::driver::Driven;
 use crate::error::Error;
 use crate::journal::{JOURNAL_FORMAT, Journal, JournalFault, LogChain, LogHead, RunStart, StepEnd};
 use crate::loop_config::AgentLoopConfig;
 use crate::output::AgentOutput;
-use crate::remote::UserMessage;
+use crate::remote::checked;
 use crate::session::Session;
 
 /// The request for a journaled run.
@@ -71,7 +71,7 @@ impl Session {
     }
 
     async fn stepper(&mut self, request: &JournaledRun) -> Result<Stepper, Error> {
-        let parts = request.message.clone().checked()?;
+        let message = checked(request.message.clone())?;
         self.configure(&request.config, None).await?;
         let log = self.parts.store.load(self.id()).await?;
         let keys = log.iter().filter_map(|entry| match entry {
@@ -92,10 +92,7 @@ impl Session {
         let input = if own.iter().any(is_prompt) {
             Input::Continue
         } else {
-            Input::User(UserInput {
-                parts,
-                key: Some(key.clone()),
-            })
+            Input::User(message.with_key(key))
         };
         let outcome = own.iter().find_map(|entry| match entry {
             Entry::RunEnded { outcome } => Some(outcome.clone()),

@@ -75,11 +75,11 @@ pub use parallel::{
     MAX_BRANCHES, MAX_ELABORATED, MAX_JUDGED, ParallelLoopOutcome, ParallelLoopResult,
     ParallelOptions, PickFirst, TokenEfficient, agent_loop_parallel,
 };
-pub use plimsoll_agent::{EvictedMessage, HookInput, MAX_PARALLEL_TOOLS, Messages};
+pub use plimsoll_agent::{EvictedMessage, HookInput, MAX_PARALLEL_TOOLS, Messages, UserMessage};
 pub use provider::Provider;
 pub use recall::{Hit, MessageKind, RecallError, RecallId, RecalledItem};
 pub use recall_tools::{RECALL_PAGE, RECALL_PAGE_MAX, RecallTools};
-pub use remote::{INBOX, Remote, UserMessage};
+pub use remote::{INBOX, Remote};
 pub use reservation::{MAX_TURNS_BELOW, Reservation};
 pub use retry::{FEW_ATTEMPTS, RetryConfig};
 pub use run_stream::{MAX_WAITING_EVENTS, RunStream};

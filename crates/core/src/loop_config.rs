@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use plimsoll_agent::{
     ExecutionLimits, Input, InputFilter, Setup, ThinkingLevel, ToolExecutionStrategy, TurnTrigger,
+    UserMessage,
 };
 use plimsoll_context::{
     Author, CacheConfig, CacheRetention, ContextConfig, OwnStages, PriceSheet, SettingFault,
@@ -20,7 +21,7 @@ use crate::observer::Observer;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
 use crate::provider::Provider;
-use crate::remote::UserMessage;
+use crate::remote::checked;
 use crate::retry::RetryConfig;
 use crate::run_faults::complete;
 use crate::session::Session;
@@ -71,8 +72,8 @@ pub async fn agent_loop(
     prompt: impl Into<UserMessage>,
     config: &AgentLoopConfig,
 ) -> Result<AgentOutput, Error> {
-    let parts = prompt.into().checked()?;
-    session.with(config, Input::User(parts.into()), None).await
+    let message = checked(prompt)?;
+    session.with(config, Input::User(message), None).await
 }
 
 /// Continues a session without a new prompt, with `config`; see [`Session::carry_on`].

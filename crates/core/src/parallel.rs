@@ -6,13 +6,13 @@
 use std::sync::{Arc, Mutex};
 
 use futures_util::future::join_all;
-use plimsoll_agent::{Entry, Event, ExecutionLimits, Outcome, Spend};
+use plimsoll_agent::{Entry, Event, ExecutionLimits, Outcome, Spend, UserMessage};
 use plimsoll_context::{Message, Money, Part, SettingFault, StopReason, Tokens, Usage};
 use tokio_util::sync::CancellationToken;
 
 use crate::driver;
 use crate::error::{Error, lock};
-use crate::remote::UserMessage;
+use crate::remote::checked;
 use crate::reservation::Reservation;
 use crate::session::Session;
 
@@ -85,7 +85,7 @@ pub async fn agent_loop_parallel(
     strategy: &dyn EvaluationStrategy,
     options: ParallelOptions,
 ) -> Result<ParallelLoopOutcome, Error> {
-    let prompt = prompt.into().checked()?;
+    let prompt = checked(prompt)?.parts;
     check(&branches, &options)?;
     let opened = session.between_runs(|run| {
         run.open_log();

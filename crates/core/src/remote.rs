@@ -5,7 +5,7 @@ use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use plimsoll_agent::{Input, UserInput, Waiting};
+use plimsoll_agent::{Input, UserMessage, Waiting};
 use plimsoll_context::Part;
 use smart_default::SmartDefault;
 use tokio::sync::{Notify, Semaphore};
@@ -15,17 +15,13 @@ use crate::error::{Error, lock};
 /// Capacity of the inbox. Beyond it, senders wait.
 pub const INBOX: usize = 64;
 
-/// A user message: text, or parts of any kind.
-#[derive(Debug, Clone, PartialEq)]
-pub struct UserMessage(
-    /// The parts of the message.
-    pub Vec<Part>,
-);
-
 /// Controls a run from another task.
 ///
 /// Every accepted message is either read by the model in this run or reported as undelivered, by an
-/// event or in [`AgentOutput::undelivered`](crate::AgentOutput).
+/// event or in [`AgentOutput::undelivered`](crate::AgentOutput). A message whose
+/// [key](UserMessage::with_key) was accepted before counts as accepted and is not sent again. If a run
+/// continues after a crash with [`Session::run_journaled`](crate::Session::run_journaled), the keys in
+/// the log count as well.
 #[derive(Debug, Clone)]
 pub struct Remote(Arc<SharedInbox>);
 
@@ -61,7 +57,7 @@ impl Remote {
     /// Returns `false`, without any effect, if no run is in progress or the message is empty.
     /// Otherwise the message has been accepted.
     pub async fn steer(&self, message: impl Into<UserMessage>) -> bool {
-        self.say(Waiting::Steer, message.into(), None).await
+        self.say(Waiting::Steer, message.into()).await
     }
 
     /// Sends a message that the current run continues with after its answer.
@@ -69,22 +65,7 @@ impl Remote {
     /// Returns `false`, without any effect, if no run is in progress or the message is empty.
     /// Otherwise the message has been accepted.
     pub async fn follow_up(&self, message: impl Into<UserMessage>) -> bool {
-        self.say(Waiting::FollowUp, message.into(), None).await
-    }
-
-    /// Sends a message like [`Self::steer`] or [`Self::follow_up`], but only once: a message whose
-    /// key was accepted before counts as accepted and is not sent again.
-    ///
-    /// If a run continues after a crash with
-    /// [`Session::run_journaled`](crate::Session::run_journaled), the keys in the log count as
-    /// well.
-    pub async fn say_once(
-        &self,
-        kind: Waiting,
-        key: String,
-        message: impl Into<UserMessage>,
-    ) -> bool {
-        self.say(kind, message.into(), Some(key)).await
+        self.say(Waiting::FollowUp, message.into()).await
     }
 
     /// Ends the current run and leaves a session that can be continued. Takes precedence over all
@@ -105,8 +86,8 @@ impl Remote {
         self.0.memory.load(Ordering::Relaxed)
     }
 
-    async fn say(&self, kind: Waiting, message: UserMessage, key: Option<String>) -> bool {
-        let Ok(parts) = message.checked() else {
+    async fn say(&self, kind: Waiting, message: UserMessage) -> bool {
+        let Ok(message) = checked(message) else {
             return false;
         };
         // Nobody waits for the next run: a closed inbox has room.
@@ -114,11 +95,11 @@ impl Remote {
             return false;
         };
         let mut state = lock(&self.0.inbox);
-        let is_known = key.as_ref().is_some_and(|key| state.keys.contains(key));
+        let key = message.key.as_ref();
+        let is_known = key.is_some_and(|key| state.keys.contains(key));
         if state.open && !is_known {
             room.forget();
-            state.keys.extend(key.clone());
-            let message = UserInput { parts, key };
+            state.keys.extend(message.key.clone());
             state.messages.push_back(match kind {
                 Waiting::Steer => Input::User(message),
                 Waiting::FollowUp => Input::FollowUp(message),
@@ -197,15 +178,14 @@ impl Drop for OpenInboxGuard {
     }
 }
 
-impl UserMessage {
-    /// Returns the parts, or an error if the message is empty.
-    pub(crate) fn checked(self) -> Result<Vec<Part>, Error> {
-        let says = |part: &Part| part.as_text().is_none_or(|text| !text.trim().is_empty());
-        if self.0.iter().any(says) {
-            Ok(self.0)
-        } else {
-            Err(Error::EmptyTask)
-        }
+/// Returns a message, or an error if it is empty.
+pub(crate) fn checked(message: impl Into<UserMessage>) -> Result<UserMessage, Error> {
+    let message = message.into();
+    let says = |part: &Part| part.as_text().is_none_or(|text| !text.trim().is_empty());
+    if message.parts.iter().any(says) {
+        Ok(message)
+    } else {
+        Err(Error::EmptyTask)
     }
 }
 
@@ -214,23 +194,5 @@ pub(crate) fn message_of(input: Input) -> Option<Vec<Part>> {
     match input {
         Input::User(message) | Input::FollowUp(message) => Some(message.parts),
         _ => None,
-    }
-}
-
-impl From<&str> for UserMessage {
-    fn from(text: &str) -> Self {
-        Self(vec![Part::text(text)])
-    }
-}
-
-impl From<String> for UserMessage {
-    fn from(text: String) -> Self {
-        Self(vec![Part::text(text)])
-    }
-}
-
-impl From<Vec<Part>> for UserMessage {
-    fn from(parts: Vec<Part>) -> Self {
-        Self(parts)
     }
 }

@@ -8,13 +8,13 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
-use plimsoll_agent::{Event, Input, SessionEvent};
+use plimsoll_agent::{Event, Input, SessionEvent, UserMessage};
 use tokio::sync::mpsc::{self, Receiver};
 
 use crate::error::{Error, lock};
 use crate::loop_config::AgentLoopConfig;
 use crate::output::AgentOutput;
-use crate::remote::{Remote, UserMessage};
+use crate::remote::{Remote, checked};
 use crate::session::Session;
 
 /// Maximum number of events that wait for the reader of a [`RunStream`](crate::RunStream). While they
@@ -81,8 +81,7 @@ impl Session {
         task: impl Into<UserMessage>,
         config: AgentLoopConfig,
     ) -> RunStream<'_> {
-        let input = task.into().checked();
-        let input = input.map(|parts| Input::User(parts.into()));
+        let input = checked(task).map(Input::User);
         let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
         let (end, dropped) = (Arc::new(Mutex::new(None)), Arc::new(AtomicU64::default()));
         let (ended, lost) = (Arc::clone(&end), Arc::clone(&dropped));

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::host_steps::Steps;
 use crate::output::AgentOutput;
 use crate::parts::Parts;
-use crate::remote::UserMessage;
+use crate::remote::checked;
 use crate::session::Session;
 use crate::tool::Tool;
 
@@ -122,9 +122,9 @@ impl Session {
     /// If the message is empty, the log cannot be written, or the model cannot be called
     /// ([`Error::Failed`]).
     pub async fn run_parts(&mut self, parts: Vec<Part>) -> Result<AgentOutput, Error> {
-        let parts = UserMessage(parts).checked()?;
+        let message = checked(parts)?;
         self.between_runs(|_| Ok(())).await?;
-        self.drive(Input::User(parts.into())).await
+        self.drive(Input::User(message)).await
     }
 
     /// Continues without a new message after a crash or a failure has ended the last run. Calls

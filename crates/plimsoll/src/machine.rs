@@ -27,6 +27,6 @@
 
 pub use plimsoll_agent::{
     Decision, Entry, FoldError, Input, KEPT_FOR_RESULT, KnownTool, LOG_FORMAT, MAX_BATCH, MAX_NAME,
-    MAX_NAME_EDITS, Now, Outcome, Run, Setup, State, Step, SummaryModel, ToolNames, UserInput,
+    MAX_NAME_EDITS, Now, Outcome, Run, Setup, State, Step, SummaryModel, ToolNames, UserMessage,
     Waiting, fit, refusal,
 };

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use plimsoll_agent::Waiting;
+use plimsoll_agent::UserMessage;
 use plimsoll_core::{Remote, SessionId};
 use plimsoll_store::{PostgresStore, RunMessageKind};
 use tokio::sync::watch;
@@ -117,12 +117,11 @@ async fn deliver(
         let is_empty = messages.is_empty();
         for (row, message) in messages {
             let key = message_key(&run, &message.id);
+            let text = UserMessage::from(message.text).with_key(key);
             let taken = match message.kind {
                 RunMessageKind::Interrupt => remote.interrupt().await,
-                RunMessageKind::Steer => remote.say_once(Waiting::Steer, key, message.text).await,
-                RunMessageKind::FollowUp => {
-                    remote.say_once(Waiting::FollowUp, key, message.text).await
-                }
+                RunMessageKind::Steer => remote.steer(text).await,
+                RunMessageKind::FollowUp => remote.follow_up(text).await,
             };
             // The run has not started on this worker yet.
             if !taken {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_agent::{AtLimit, Entry, ExecutionLimits, Input, Setup, Spend, State, UserInput};
+use plimsoll_agent::{AtLimit, Entry, ExecutionLimits, Input, Setup, Spend, State, UserMessage};
 use plimsoll_context::{
     CallId, Chars4, Edit, Message, Money, Part, PriceSheet, Rates, Recall, Seq, Tokens, ToolResult,
     Usage,
@@ -205,7 +205,7 @@ fn a_log_with_limits_prices_and_queued_messages_is_read_and_folds() {
 fn a_log_with_keys_of_requests_is_read_and_folds() {
     let golden = read_log(KEYS);
     let mut stage = Stage::new(setup());
-    let keyed = |text: &str, key: &str| UserInput {
+    let keyed = |text: &str, key: &str| UserMessage {
         parts: vec![Part::text(text)],
         key: Some(key.to_owned()),
     };

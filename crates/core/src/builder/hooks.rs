@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_agent::{EvictedMessage, HookInput, HookPoint, Messages};
+use plimsoll_agent::{EvictedMessage, HookInput, HookPoint, Messages, UserMessage};
 use plimsoll_context::{CallId, Tokens, Usage};
 use serde_json::Value;
 
@@ -15,7 +15,6 @@ use super::AgentBuilder;
 use crate::agent_state::AgentState;
 use crate::hooks::{CommandHook, Hook, HookContext, HookOutput, HookReply, Hooks};
 use crate::output::AgentOutput;
-use crate::remote::UserMessage;
 
 /// Adds methods that register closures. `($input, $cx) => $values` takes the arguments out of the
 /// input of the hook and its context, and `$answer` converts the returned value.

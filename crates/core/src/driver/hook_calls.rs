@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::hooks::{ANSWER_RETRIES, HookContext, HookOutcome};
 use crate::parts::Parts;
+use crate::remote::checked;
 use crate::session::Session;
 use crate::tool::Update;
 
@@ -105,11 +106,11 @@ pub(super) async fn poll(session: &mut Session, input: HookInput) {
     for message in outcome.into_iter().flat_map(|outcome| outcome.messages) {
         // A message to an ended run would start a new one. Blank messages are ignored.
         if session.run.is_running()
-            && let Ok(message) = message.checked()
+            && let Ok(message) = checked(message)
         {
             session.handle(match point {
-                HookPoint::Steering => Input::User(message.into()),
-                _ => Input::FollowUp(message.into()),
+                HookPoint::Steering => Input::User(message),
+                _ => Input::FollowUp(message),
             });
         }
     }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use plimsoll_agent::{HookInput, HookPoint, Pattern};
+use plimsoll_agent::{HookInput, HookPoint, Pattern, UserMessage};
 use plimsoll_context::{Bytes, SettingFault, head_tail};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -12,7 +12,6 @@ use tokio_util::sync::CancellationToken;
 use super::HookContext;
 use super::reply::HookOutput;
 use crate::process::{Command, InheritedVariables, ProcessEnd, ProcessLimits};
-use crate::remote::UserMessage;
 
 /// Maximum output of a hook that is read.
 pub const MAX_HOOK_OUTPUT: Bytes = Bytes(64 * 1024);

@@ -9,13 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use plimsoll_agent::Messages;
+use plimsoll_agent::{Messages, UserMessage};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 use crate::error::{in_own_task, panic_message};
-use crate::remote::UserMessage;
 
 /// Maximum number of calls of one hook at once. Each occupies a thread until it returns, after its
 /// timeout as well. Further calls are skipped.

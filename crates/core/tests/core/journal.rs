@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use plimsoll_agent::{EndReason, Entry, ExecutionLimits, LimitKind, Waiting};
+use plimsoll_agent::{EndReason, Entry, ExecutionLimits, LimitKind, UserMessage};
 use plimsoll_core::testing::{ScriptedProvider, Turn};
 use plimsoll_core::{
     Agent, AgentLoopConfig, AgentOutput, Error, JOURNAL_FORMAT, Journal, JournalFault,
@@ -315,8 +315,8 @@ async fn a_message_with_a_key_is_said_once_to_all_workers() {
         let remote = says.lock().unwrap().clone().unwrap();
         async move {
             for _ in 0..2 {
-                let key = "m1".to_owned();
-                assert!(remote.say_once(Waiting::Steer, key, "and quickly").await);
+                let message = UserMessage::from("and quickly").with_key("m1");
+                assert!(remote.steer(message).await);
             }
             Ok::<_, ToolError>("a line")
         }
