@@ -2,6 +2,7 @@
 //! cause if there is no message.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::agent::Agent;
 use crate::error::LogError;
@@ -21,16 +22,41 @@ impl SessionLog {
     /// [`LogError`] with the remedy. Damage inside a log is no error; see
     /// [`damage`](SessionLog::damage).
     pub fn read(path: &Path, session: Option<&str>) -> Result<Self, LogError> {
-        let mut log = Self::new(path, LogFile::open(path, session)?);
-        let why = match log.agent {
-            Agent::ClaudeCode => claude_code::read(&mut log)?,
-            Agent::Codex => codex::read(&mut log)?,
-            Agent::Opencode => opencode::read(&mut log)?,
-            Agent::Pi => pi::read(&mut log)?,
-            Agent::Gemini => gemini::read(&mut log)?,
-            Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent => trajectory::read(&mut log)?,
-            Agent::CodexExec => codex::exec::read(&mut log)?,
+        let file = Arc::new(LogFile::open(path, session)?);
+        Self::new(path, file).filled()
+    }
+
+    /// Reads the session again with the messages that encrypted compactions of Codex replaced, if it has any. For a
+    /// session whose reasoning is left out, and such a compaction with it.
+    #[must_use]
+    pub fn before_encrypted(self) -> Self {
+        if !self.has_encrypted {
+            return self;
+        }
+        let mut log = Self::new(&self.path, Arc::clone(&self.file));
+        log.ignores_encrypted = true;
+        match log.filled() {
+            // The last request was a smaller one.
+            Ok(log) => Self {
+                reported: None,
+                ..log
+            },
+            Err(_) => self,
+        }
+    }
+
+    fn filled(mut self) -> Result<Self, LogError> {
+        let why = match self.agent {
+            Agent::ClaudeCode => claude_code::read(&mut self)?,
+            Agent::Codex => codex::read(&mut self)?,
+            Agent::Opencode => opencode::read(&mut self)?,
+            Agent::Pi => pi::read(&mut self)?,
+            Agent::Gemini => gemini::read(&mut self)?,
+            Agent::CodexExec => codex::exec::read(&mut self)?,
+            Agent::OpenHands | Agent::SweAgent | Agent::MiniSweAgent => {
+                trajectory::read(&mut self)?
+            }
         };
-        log.checked(why)
+        self.checked(why)
     }
 }

@@ -65,6 +65,10 @@ pub struct SessionLog {
     pub(crate) begin: usize,
     /// The entries of the active branch that a copy contains.
     pub(crate) branch: Vec<BranchEntry>,
+    /// Whether the branch begins with a compaction that only the provider can read.
+    pub(crate) has_encrypted: bool,
+    /// Whether the messages before such compactions are read in their place.
+    pub(crate) ignores_encrypted: bool,
     pub(crate) file: Arc<LogFile>,
 }
 
@@ -99,7 +103,7 @@ pub struct Damage {
 }
 
 impl SessionLog {
-    pub(crate) fn new(path: &Path, file: LogFile) -> Self {
+    pub(crate) fn new(path: &Path, file: Arc<LogFile>) -> Self {
         let agent = file.agent;
         Self {
             agent,
@@ -120,7 +124,9 @@ impl SessionLog {
             began: None,
             begin: 0,
             branch: Vec::new(),
-            file: Arc::new(file),
+            has_encrypted: false,
+            ignores_encrypted: false,
+            file,
         }
     }
 
@@ -250,9 +256,18 @@ impl SessionLog {
 
     /// Records that an entry has to be written in another way, since its agent cannot read it.
     pub(crate) fn repaired(&mut self, place: impl fmt::Display, done: impl Into<String>) {
+        self.repaired_by("lines", place, done);
+    }
+
+    /// Records a repair by this fix-up.
+    pub(crate) fn repaired_by(
+        &mut self,
+        fix: &'static str,
+        place: impl fmt::Display,
+        done: impl Into<String>,
+    ) {
         if self.repairs.len() < MAX_DAMAGE {
             let (place, done) = (place.to_string(), done.into());
-            let fix = "lines";
             self.repairs.push(Repair { place, fix, done });
         }
     }

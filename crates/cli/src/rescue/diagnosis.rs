@@ -36,6 +36,9 @@ impl Diagnosis {
         if log.last_error.as_deref().is_some_and(refuses_thinking) {
             reasoning = Reasoning::Drop;
         }
+        if reasoning == Reasoning::Drop {
+            log = log.before_encrypted();
+        }
         let verdict = log.last_error.as_deref().map(|error| classify(None, error));
         let mut is_refused = matches!(
             verdict,

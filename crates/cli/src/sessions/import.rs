@@ -86,15 +86,19 @@ pub(crate) async fn run(store: &SqliteStore, args: &ImportArgs) -> Result<u8, Cl
 
 /// Reads the session log of another agent. Returns `None` if the file is something else.
 fn log(args: &ImportArgs) -> Result<Option<SessionLog>, CliError> {
-    let mut log = match &args.file {
+    let log = match &args.file {
         None => Some(crate::rescue::newest(args.from)?),
         Some(path) => input::session_log(path)?,
     };
-    if let Some(log) = &mut log {
+    Ok(log.map(|log| {
+        let mut log = match args.drop_thinking {
+            true => log.before_encrypted(),
+            false => log,
+        };
         // The instructions mention tools of the other agent.
         log.instructions = None;
-    }
-    Ok(log)
+        log
+    }))
 }
 
 /// Imports an export of Plimsoll. The sessions are restored unchanged.

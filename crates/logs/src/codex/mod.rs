@@ -54,8 +54,16 @@ fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value)
             log.push(place, [(0, Role::Own, payload)]);
         }
         "compacted" => {
-            (log.reported, log.begin) = (None, place.number);
             let items = payload.get_mut("replacement_history").map(Value::take);
+            let is_encrypted = |item: &Value| text(item, "/type") == Some("compaction");
+            let list = items.as_ref().and_then(Value::as_array);
+            log.has_encrypted = list.is_some_and(|list| list.iter().any(is_encrypted));
+            if log.has_encrypted && log.ignores_encrypted {
+                let done = "left out its encrypted compaction; the messages before it come back";
+                log.repaired_by("thinking", place, done);
+                return;
+            }
+            (log.reported, log.begin) = (None, place.number);
             if let Some(Value::Array(items)) = items {
                 log.units.clear();
                 log.branch.retain(|entry| entry.units == 0);

@@ -957,3 +957,50 @@ fn signed_reasoning_of_opencode_is_copied_or_left_out() {
         );
     }
 }
+
+/// Only the account that a compaction of Codex was encrypted for can read it. The messages that it replaced are in the
+/// log.
+#[test]
+fn messages_before_an_encrypted_compaction_of_codex_come_back() {
+    let message = |role: &str, text: &str| {
+        let kind = if role == "user" {
+            "input_text"
+        } else {
+            "output_text"
+        };
+        json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]})
+    };
+    let compaction = json!({"type": "compaction", "encrypted_content": "gAAA"});
+    let usage = json!({"input_tokens": 9, "total_tokens": 900});
+    let lines = [
+        ("session_meta", json!({"id": "1", "cwd": "/tmp"})),
+        ("response_item", message("user", "Port it.")),
+        ("response_item", message("assistant", "It is ported.")),
+        (
+            "compacted",
+            json!({"message": "", "replacement_history": [message("user", "Port it."), compaction]}),
+        ),
+        ("response_item", message("user", "Test it.")),
+        (
+            "event_msg",
+            json!({"type": "token_count", "info": {"last_token_usage": usage}}),
+        ),
+    ];
+    let lines = lines.map(|(kind, payload)| json!({"type": kind, "payload": payload}).to_string());
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rollout.jsonl");
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    let log = SessionLog::read(&path, None).unwrap();
+    assert_eq!((log.used_tokens(), log.units.len()), (Some(900), 3));
+    let mut log = log.before_encrypted();
+    assert_eq!(log.used_tokens(), None, "the whole history is larger");
+    let repairs = log.repairs.iter().map(ToString::to_string);
+    let done =
+        "line 4: left out its encrypted compaction; the messages before it come back (thinking)";
+    assert_eq!(repairs.collect::<Vec<_>>(), [done]);
+    let chat = log.take_chat();
+    let expected = ["u Port it.", "a It is ported.", "u Test it."];
+    assert_eq!(shape(&messages(&chat)), expected);
+    let again = messages_of(read_back(&copied(&log, &chat, None)));
+    assert_eq!(shape(&again), expected);
+}
