@@ -65,6 +65,8 @@ pub struct SessionLog {
     pub(crate) begin: usize,
     /// The entries of the active branch that a copy contains.
     pub(crate) branch: Vec<BranchEntry>,
+    /// Whether the beginning of the branch is missing, which the provider counted, too.
+    pub(crate) is_part: bool,
     /// Whether the branch begins with a compaction that only the provider can read.
     pub(crate) has_encrypted: bool,
     /// Whether the messages before such compactions are read in their place.
@@ -124,6 +126,7 @@ impl SessionLog {
             began: None,
             begin: 0,
             branch: Vec::new(),
+            is_part: false,
             has_encrypted: false,
             ignores_encrypted: false,
             file,
@@ -201,7 +204,7 @@ impl SessionLog {
 
     /// Records the provider's token count for the request whose answer was added last.
     pub(crate) fn report(&mut self, tokens: u64) {
-        if tokens > 0 {
+        if tokens > 0 && !self.is_part {
             let units = self.units.len();
             self.reported = Some(ReportedSize { tokens, units });
         }

@@ -81,6 +81,7 @@ impl<T> Tree<T> {
                 !seen.contains(at) && self.nodes.get(*at).is_some_and(|node| !node.is_side)
             };
             next = (0..at).rev().find(is_before);
+            log.is_part |= next.is_none();
             let what = match (next, known) {
                 (None, _) => "the beginning of the session is missing",
                 (Some(_), None) => {

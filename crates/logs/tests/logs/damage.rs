@@ -689,6 +689,21 @@ fn a_reported_size_counts_without_what_was_lost() {
     );
 }
 
+/// The provider has counted the beginning too, which is not sent any more.
+#[test]
+fn a_part_of_a_log_has_no_reported_size() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["claude-code.jsonl", "pi.jsonl"] {
+        let text = fs::read_to_string(data(name)).unwrap();
+        let used = |skipped: usize| {
+            let lines: Vec<&str> = text.lines().skip(skipped).collect();
+            let path = written(&folder, "part.jsonl", lines.join("\n"));
+            SessionLog::read(&path, None).unwrap().used_tokens()
+        };
+        assert!(used(0).is_some() && used(6).is_none(), "{name}");
+    }
+}
+
 /// Behind a resumption, Gemini CLI writes calls and results as parts of contents, some of them a second time. It sends
 /// both of them, which is refused, so a copy has one.
 #[test]
