@@ -150,9 +150,14 @@ impl<'a> Unit<'a> {
         own.unwrap_or_else(|| self.parsed.get_or_init(|| parsed(self.raw.as_deref())))
     }
 
-    /// Keeps only the JSON text of a unit that has one. It is parsed again if that is needed.
+    /// Keeps only the JSON text, which takes less memory than the content. That is parsed again if it is needed.
     pub(crate) fn forget_value(&mut self) {
         self.parsed.take();
+        if let Some(own) = self.own.take() {
+            let mut text = own.to_string();
+            text.shrink_to_fit();
+            self.raw = Some(text.into());
+        }
     }
 
     /// Returns the content to be changed. The unit is no longer unchanged.
