@@ -69,6 +69,13 @@ impl Agent {
         self.setup.line
     }
 
+    /// Returns the warnings about settings that its model or provider does not have. Each session reports
+    /// them.
+    #[must_use]
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// Runs a task in a new session.
     ///
     /// # Errors

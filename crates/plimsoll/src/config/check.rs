@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use plimsoll_agent::Permissions;
-use plimsoll_context::{Author, Chars4, HostedTool, PriceSheet, Rates, Threshold};
+use plimsoll_context::{Author, Chars4, HostedTool, PriceSheet, Rates, Threshold, Tokens};
 use plimsoll_core::process::looks_secret;
 use plimsoll_core::testing::ScriptedProvider;
 use plimsoll_core::{Agent, Tool, ToolError, Window, sub_agent, tool};
@@ -15,7 +15,7 @@ use plimsoll_wire::openai_chat::ToolStyle;
 
 use super::agent::AgentConfig;
 use super::build_agent::AgentModel;
-use super::fault::{ConfigError, ConfigFault, Faults, no_such};
+use super::fault::{ConfigError, ConfigFault, Faults, Origin, no_such};
 use super::key;
 use super::layer::FoundSetting;
 
@@ -112,28 +112,52 @@ impl AgentConfig {
     fn check_sizes(&self, faults: &mut Faults) {
         let (builder, retry) = (&self.settings.builder, &self.settings.builder.driver.retry);
         let sent = |size| match size {
-            Threshold::Sent(tokens) => Some(tokens),
-            _ => None,
+            Threshold::Sent(tokens) => tokens,
+            _ => Tokens::ZERO,
         };
-        let sizes = [
-            ("trigger", sent(builder.trigger)),
-            ("target", builder.target.and_then(sent)),
-            ("max_result", builder.max_result),
-            ("max_tokens", builder.max_tokens),
-        ];
-        for (path, size) in sizes {
-            if let (Some(size), Window::Known(window)) = (size, builder.window)
-                && size >= window
-            {
-                let text = format!(
-                    "`{path}` has no effect, because the window has only {window} tokens; choose less than that"
-                );
-                self.report(&[path, "window"], &text, faults);
+        let window = match builder.window {
+            Window::Known(window) => window,
+            _ => Tokens::MAX,
+        };
+        let above = format!("the window has only {window} tokens; choose less than that");
+        let cap = "no wait is longer than `retry.cap`; raise that";
+        for (path, is_idle, why, other) in [
+            (
+                "trigger",
+                sent(builder.trigger) >= window,
+                &*above,
+                "window",
+            ),
+            (
+                "target",
+                builder.target.is_some_and(|it| sent(it) >= window),
+                &above,
+                "window",
+            ),
+            (
+                "max_result",
+                builder.max_result >= Some(window),
+                &above,
+                "window",
+            ),
+            (
+                "max_tokens",
+                builder.max_tokens >= Some(window),
+                &above,
+                "window",
+            ),
+            (
+                "summary.max_summary_tokens",
+                builder.summary.max_summary_tokens >= window,
+                &above,
+                "window",
+            ),
+            ("retry.initial", retry.initial > retry.cap, cap, "retry.cap"),
+        ] {
+            if is_idle && self.origin(path).is_some() {
+                let text = format!("`{path}` has no effect, because {why}");
+                self.report(&[path, other], &text, faults);
             }
-        }
-        if retry.initial > retry.cap {
-            let text = "`retry.initial` has no effect, because no wait is longer than `retry.cap`; raise that";
-            self.report(&["retry.initial", "retry.cap"], text, faults);
         }
     }
 
@@ -216,6 +240,10 @@ impl AgentConfig {
             );
             self.report(&["tool_style"], &text, faults);
         }
+        if let (Some("local"), Some(_)) = (own, &settings.base_url) {
+            let text = "`base_url` has no effect on `local`, whose server Plimsoll starts; name the model of your server, as openai-compatible/NAME";
+            self.report(&["base_url", "model"], text, faults);
+        }
         let usual = vendor.and_then(|vendor| vendor.base_url);
         let url = settings.base_url.as_ref();
         if let Some(Err(error)) = url.map(|url| BaseUrl::parse(url, usual)) {
@@ -237,10 +265,12 @@ impl AgentConfig {
 
     /// Reports the faults of [`Self::check_run`].
     pub(super) fn check_files(&self, faults: &mut Faults) {
+        let run = self.built(true);
+        for note in run.iter().flat_map(Agent::notes) {
+            faults.warn(&Origin::Default, note);
+        }
         let prompts = [self.system().err(), self.summary_prompt().err()];
-        let errors = prompts
-            .into_iter()
-            .chain([self.root().err(), self.built(true).err()]);
+        let errors = prompts.into_iter().chain([self.root().err(), run.err()]);
         errors.flatten().for_each(|error| faults.add(error));
         for folder in self.skill_folders().filter(|folder| !folder.is_dir()) {
             let text = format!("there is no folder {} with skills", folder.display());

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
 use serde::de::DeserializeOwned;
+use serde_json::json;
 use toml::Table;
 
 use super::agent::AgentConfig;
@@ -349,7 +350,16 @@ impl SharedSettings {
             let settings = ProviderSettings::of(&name, &given, faults);
             shared.providers.insert(name, settings);
         }
-        entries("models", document, faults);
+        for (name, given) in entries("models", document, faults) {
+            for (model, given) in given.entries().into_iter().flatten() {
+                if given.value == json!({}) {
+                    let text = format!(
+                        "[models.{name}.{model:?}] is empty; set something in it, or remove it"
+                    );
+                    faults.push(given.origin(), text);
+                }
+            }
+        }
         let models = document.get("models").unwrap_or_default();
         let rows = Table::try_from(&models.value).unwrap_or_default();
         let (book, errors) = ModelBook::of(&rows, ModelOrigin::Configuration);

@@ -118,6 +118,21 @@ fn a_check_reports_faults_of_all_kinds_at_once() {
 }
 
 #[test]
+fn a_check_tells_what_the_model_does_not_have() {
+    let text = "model = \"groq/llama-3.3-70b\"\ncache.retention = \"long\"\n";
+    let agents = Config::of(text, None).check_runs().unwrap();
+    let warnings: Vec<String> = agents[0]
+        .warnings()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert!(
+        warnings.len() == 1 && warnings[0].contains("has no such thing"),
+        "{warnings:?}"
+    );
+}
+
+#[test]
 fn a_check_names_what_is_left_out_and_each_fault_once() {
     let text = "model = \"compatible/x\"\nbase_url = \"http://127.0.0.1:9/v1\"\n\
                 [[agents]]\nname = \"a\"\nmodel = \"openai/gpt-4o\"\n";

@@ -281,14 +281,15 @@ impl TheirSettings {
         for (agent, is_called) in agents {
             let name = ours.entry(at(agent, "name"));
             let name = name.or_insert_with(|| format!("agent-{agent}").into());
-            called.extend(is_called.then(|| name.clone()));
+            // Two of one name are one fault, at their names.
+            if is_called && !called.contains(name) {
+                called.push(name.clone());
+            }
         }
         if !called.is_empty() || ours.keys().any(|(agent, _)| *agent == Some(MAIN)) {
             let usual = if has_main { "orchestrator" } else { "main" };
             ours.entry(at(MAIN, "name")).or_insert(usual.into());
         }
-        // Two of one name are one fault, at their names.
-        called.dedup();
         if !called.is_empty() {
             ours.insert(at(MAIN, "sub_agents"), called.into());
         }
