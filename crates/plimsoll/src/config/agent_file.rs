@@ -106,7 +106,7 @@ fn part_of(
         let line = whole.lines().position(is_key).map_or(1, |at| at + 1);
         Origin::File(path.into(), Place { line, column: 1 })
     };
-    let mut entries = Vec::new();
+    let mut layer = Layer::default();
     for (key, value) in fields {
         let origin = origin_of(&key);
         let value = match (form, key.as_str()) {
@@ -123,15 +123,13 @@ fn part_of(
         let Some(value) = value else { continue };
         // A field without a value is an empty text.
         let value = if value.is_null() { "".into() } else { value };
-        entries.push((key, Located::new(value, &origin)));
+        layer.read("", &key, &Located::new(value, &origin), faults);
     }
-    let system = Some(body.trim()).filter(|system| !system.is_empty());
-    let system = system.map(|system| Located::new(system.into(), &start));
-    entries.extend(system.map(|system| ("system".to_owned(), system)));
-    let entries = entries
-        .iter()
-        .map(|(key, given): &(String, _)| (key.as_str(), Located::clone(given)));
-    let layer = Layer::of(entries, true, faults);
+    if !body.trim().is_empty() {
+        let system = Located::new(body.trim().into(), &start);
+        layer.read("", "system", &system, faults);
+    }
+    layer.check_scope(true, faults);
     let part = AgentPart::of(layer, true);
     if part.is_none() {
         faults.push(&start, "it needs a `name` between the two lines ---");

@@ -34,17 +34,17 @@ impl AgentConfig {
     /// this agent, which may have one on others.
     pub(crate) fn check(&self, faults: &mut Faults) -> Vec<ConfigFault> {
         let (settings, shared) = (&self.settings, self.shared());
-        let tools = plimsoll_tools::NAMES.into_iter().chain(GROUPS).collect();
-        let servers = shared.mcp.iter().map(|server| server.name.as_str());
+        let agents: Vec<&str> = shared.agent_names().collect();
+        let servers = shared
+            .mcp
+            .iter()
+            .map(|server| server.name.as_str())
+            .collect();
         let own_servers = settings.mcp.as_deref().unwrap_or_default();
-        let lists: [(_, _, _, Vec<&str>); 3] = [
-            (
-                "sub_agents",
-                "agent",
-                &*settings.sub_agents,
-                shared.agent_names().collect(),
-            ),
-            ("mcp", "MCP server", own_servers, servers.collect()),
+        let tools = plimsoll_tools::NAMES.into_iter().chain(GROUPS).collect();
+        let lists = [
+            ("sub_agents", "agent", &*settings.sub_agents, agents),
+            ("mcp", "MCP server", own_servers, servers),
             ("tools", "tool", &*settings.tools, tools),
         ];
         for (path, what, names, known) in lists {
@@ -115,49 +115,28 @@ impl AgentConfig {
             Threshold::Sent(tokens) => tokens,
             _ => Tokens::ZERO,
         };
-        let window = match builder.window {
-            Window::Known(window) => window,
-            _ => Tokens::MAX,
-        };
-        let above = format!("the window has only {window} tokens; choose less than that");
-        let cap = "no wait is longer than `retry.cap`; raise that";
-        for (path, is_idle, why, other) in [
-            (
-                "trigger",
-                sent(builder.trigger) >= window,
-                &*above,
-                "window",
-            ),
-            (
-                "target",
-                builder.target.is_some_and(|it| sent(it) >= window),
-                &above,
-                "window",
-            ),
-            (
-                "max_result",
-                builder.max_result >= Some(window),
-                &above,
-                "window",
-            ),
-            (
-                "max_tokens",
-                builder.max_tokens >= Some(window),
-                &above,
-                "window",
-            ),
+        let sizes = [
+            ("trigger", sent(builder.trigger)),
+            ("target", builder.target.map_or(Tokens::ZERO, sent)),
+            ("max_result", builder.max_result.unwrap_or_default()),
+            ("max_tokens", builder.max_tokens.unwrap_or_default()),
             (
                 "summary.max_summary_tokens",
-                builder.summary.max_summary_tokens >= window,
-                &above,
-                "window",
+                builder.summary.max_summary_tokens,
             ),
-            ("retry.initial", retry.initial > retry.cap, cap, "retry.cap"),
-        ] {
-            if is_idle && self.origin(path).is_some() {
-                let text = format!("`{path}` has no effect, because {why}");
-                self.report(&[path, other], &text, faults);
+        ];
+        if let Window::Known(window) = builder.window {
+            let above = sizes.into_iter().filter(|(_, size)| *size >= window);
+            for (path, _) in above.filter(|(path, _)| self.origin(path).is_some()) {
+                let text = format!(
+                    "`{path}` has no effect, because the window has only {window} tokens; choose less than that"
+                );
+                self.report(&[path, "window"], &text, faults);
             }
+        }
+        if retry.initial > retry.cap && self.origin("retry.initial").is_some() {
+            let text = "`retry.initial` has no effect, because no wait is longer than `retry.cap`; raise that";
+            self.report(&["retry.initial", "retry.cap"], text, faults);
         }
     }
 

@@ -157,15 +157,12 @@ impl Config {
             .for_each(|agent| check_more(agent, &mut faults));
         // A setting for all agents needs an effect on one of them. The user's own file is for others, too.
         let path = self.path.as_deref().unwrap_or(Path::new(""));
-        for fault in idle.iter().flatten() {
-            let mut users = agents.iter().zip(&idle);
-            let has_effect = users.any(|(agent, idle)| {
-                let mut found = agent.layer.0.values();
-                let is_idle = idle.iter().any(|other| other.origin == fault.origin);
-                !is_idle && found.any(|found| found.origin == fault.origin)
-            });
-            if !has_effect && fault.origin.path() == Some(path) {
-                faults.push(&fault.origin, &fault.text);
+        let own = |fault: &&ConfigFault| fault.origin.path() == Some(path);
+        for ConfigFault { origin, text } in idle.iter().flatten().filter(own) {
+            let is_idle = |idle: &&Vec<_>| idle.iter().any(|it: &ConfigFault| it.origin == *origin);
+            let is_set = |it: &&AgentConfig| it.layer.0.values().any(|it| it.origin == *origin);
+            if idle.iter().filter(is_idle).count() == agents.iter().filter(is_set).count() {
+                faults.push(origin, text);
             }
         }
         let warnings = faults.check()?;

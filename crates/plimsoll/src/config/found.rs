@@ -25,6 +25,8 @@ const MAX_SHOWN: usize = 4;
 pub struct FoundFiles {
     folder: PathBuf,
     files: Vec<FoundFile>,
+    /// The files that are left out, with the reasons.
+    left_out: Vec<(FoundKind, String)>,
 }
 
 #[derive(Debug, Clone)]
@@ -32,8 +34,7 @@ struct FoundFile {
     /// The path below the folder.
     path: PathBuf,
     kind: FoundKind,
-    /// The content, or a sentence that says why the file is left out.
-    text: Result<String, String>,
+    text: String,
 }
 
 /// The effect of a file.
@@ -59,27 +60,26 @@ impl FoundFiles {
     /// Returns the paths below the folder, and the texts.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &str)> {
         let files = self.files.iter();
-        files.filter_map(|file| Some((file.path.as_path(), file.text.as_deref().ok()?)))
+        files.map(|file| (file.path.as_path(), file.text.as_str()))
     }
 
     /// Returns `true` if there is no such file.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.files().next().is_none()
+        self.files.is_empty()
     }
 
     /// Returns one sentence for each file that is left out.
     pub fn left_out(&self) -> impl Iterator<Item = &str> {
-        let files = self.files.iter();
-        files.filter_map(|file| Some(file.text.as_ref().err()?.as_str()))
+        self.left_out.iter().map(|(_, why)| why.as_str())
     }
 
     /// Returns the sentence for the configuration, if that is left out.
     #[must_use]
     pub fn left_out_config(&self) -> Option<&str> {
-        let mut files = self.files.iter();
-        let config = files.find(|file| file.kind == FoundKind::Config)?;
-        Some(config.text.as_ref().err()?)
+        let mut left_out = self.left_out.iter();
+        let config = left_out.find(|(kind, _)| *kind == FoundKind::Config);
+        config.map(|(_, why)| why.as_str())
     }
 
     /// Returns the files that have an effect beside a configuration that the user has named.
@@ -87,6 +87,7 @@ impl FoundFiles {
     pub fn without_config(mut self) -> Self {
         let is_config = |kind| matches!(kind, FoundKind::Config | FoundKind::NamedPrompt);
         self.files.retain(|file| !is_config(file.kind));
+        self.left_out.retain(|(kind, _)| !is_config(*kind));
         self
     }
 
@@ -95,7 +96,7 @@ impl FoundFiles {
     pub fn summary(&self) -> String {
         let paths = self.files().map(|(path, _)| path.display().to_string());
         let shown = paths.take(MAX_SHOWN).collect::<Vec<_>>().join(", ");
-        match self.files().count().saturating_sub(MAX_SHOWN) {
+        match self.files.len().saturating_sub(MAX_SHOWN) {
             0 => shown,
             more => format!("{shown} and {more} more"),
         }
@@ -105,7 +106,7 @@ impl FoundFiles {
     /// are first.
     pub(super) fn of_kind(&self, kind: FoundKind) -> impl Iterator<Item = (PathBuf, &str)> {
         let files = self.files.iter().filter(move |file| file.kind == kind);
-        files.filter_map(|file| Some((self.folder.join(&file.path), file.text.as_deref().ok()?)))
+        files.map(|file| (self.folder.join(&file.path), file.text.as_str()))
     }
 
     /// Finds the files of a project.
@@ -157,16 +158,17 @@ impl FoundFiles {
 
     /// Adds a file. Returns `true` if there is such a file, whether or not it can be used.
     fn add(&mut self, path: &Path, kind: FoundKind) -> bool {
-        let text = match read_project_file(&self.folder, path) {
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
-            {
-                return false;
+        match read_project_file(&self.folder, path).map_err(|error| (error.kind(), error)) {
+            Ok(text) => {
+                let path = path.strip_prefix(&self.folder).unwrap_or(path).to_owned();
+                self.files.push(FoundFile { path, kind, text });
             }
-            read => read.map_err(|error| format!("{} is left out: {error}", path.display())),
-        };
-        let path = path.strip_prefix(&self.folder).unwrap_or(path).to_owned();
-        self.files.push(FoundFile { path, kind, text });
+            Err((ErrorKind::NotFound | ErrorKind::NotADirectory, _)) => return false,
+            Err((_, error)) => {
+                let why = format!("{} is left out: {error}", path.display());
+                self.left_out.push((kind, why));
+            }
+        }
         true
     }
 }

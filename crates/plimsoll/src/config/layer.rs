@@ -73,7 +73,13 @@ impl Layer {
         for (name, given) in entries {
             layer.read("", name, &given, faults);
         }
-        for FoundSetting { key, origin, .. } in layer.0.values() {
+        layer.check_scope(is_of_one_agent, faults);
+        layer
+    }
+
+    /// Reports the settings that cannot be set for one agent, or for all.
+    pub(crate) fn check_scope(&self, is_of_one_agent: bool, faults: &mut Faults) {
+        for FoundSetting { key, origin, .. } in self.0.values() {
             let (there, name) = match key.table.as_str() {
                 _ if key.is_of_one_agent && !is_of_one_agent => ("one agent", "[[agents]]"),
                 "sessions" if is_of_one_agent => ("all agents", "[sessions]"),
@@ -82,7 +88,6 @@ impl Layer {
             let text = format!("`{}` is of {there}; write it in {name}", key.name);
             faults.push(origin, text);
         }
-        layer
     }
 
     /// Reads a table that is not one of settings, such as `[[mcp]]`.
@@ -190,28 +195,24 @@ fn unknown(table: &str, name: &str) -> String {
         return format!("[{outer}] is of the whole file; write it at the top of one");
     }
     let mut known = key::known_in(table);
-    let list = match known.join(", ") {
-        list if table.is_empty() || list.is_empty() => {
-            "`plimsoll config show` lists all there are".to_owned()
+    let all = "`plimsoll config show` lists all there are".to_owned();
+    let (what, list) = match known.join(", ") {
+        _ if table.is_empty() => (format!("there is no `{name}`"), all),
+        list if list.is_empty() => (format!("there is no table [{table}]"), all),
+        list => {
+            let what = format!("there is no `{name}` in {}", shown(table));
+            (what, format!("known are: {list}"))
         }
-        list => format!("known are: {list}"),
     };
-    let what = match known.as_slice() {
-        [] => format!("there is no table [{table}]"),
-        _ if table.is_empty() => format!("there is no `{name}`"),
-        _ => format!("there is no `{name}` in {}", shown(table)),
-    };
+    known.extend(TABLES.iter().filter(|_| table.is_empty()));
     let as_flag = Some(name.replace('_', "-"));
     let is_meant =
         |key: &&SettingKey| key.name == name || key.flag == as_flag || key.alias == as_flag;
-    known.extend(TABLES.iter().filter(|_| table.is_empty()));
-    match (keys().find(is_meant), nearest(name, known)) {
-        (Some(key), _) if key.path() == name => {
-            format!("{what}; `{name}` stands outside of any table")
-        }
-        (Some(key), _) => format!("{what}; did you mean `{}`?", key.path()),
-        (None, Some(near)) => format!("{what}; did you mean `{near}`?"),
-        (None, None) => format!("{what}; {list}"),
+    let meant = keys().find(is_meant).map(SettingKey::path);
+    match meant.as_deref().or_else(|| nearest(name, known)) {
+        Some(meant) if meant == name => format!("{what}; `{name}` stands outside of any table"),
+        Some(meant) => format!("{what}; did you mean `{meant}`?"),
+        None => format!("{what}; {list}"),
     }
 }
 
