@@ -32,10 +32,8 @@ pub(crate) struct ModelChoice {
 pub(crate) async fn choose(agent: &AgentConfig, is_quiet: bool) -> Result<ModelChoice, CliError> {
     let settings = agent.settings();
     match (settings.model.as_deref(), settings.base_url.as_deref()) {
-        (Some("local"), None) => local_model(agent, is_quiet, false).await,
-        (Some("local"), Some(_)) => Err(CliError::usage(
-            "--model local has no --base-url; name the model that the server has: --model openai-compatible/NAME",
-        )),
+        // A configuration has no address for it.
+        (Some("local"), _) => local_model(agent, is_quiet, false).await,
         (Some(name), None) if name.starts_with("local/") => {
             local::start(agent, is_quiet, false).await
         }

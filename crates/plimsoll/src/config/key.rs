@@ -234,9 +234,6 @@ impl SettingKey {
                 let items = given.items().into_iter().flatten();
                 let tables = items.map(|it| Layer::of_table(&self.items, &it, &mut own).object());
                 let tables: Json = tables.collect();
-                if self.items == "[[permissions]]" {
-                    Rule::check_order(&tables, given, &mut own);
-                }
                 let is_good = own.faults.is_empty();
                 faults.extend(own);
                 return is_good.then_some(tables);

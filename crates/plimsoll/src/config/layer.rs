@@ -11,6 +11,7 @@ use super::document::{Located, describe};
 use super::fault::{Faults, Origin};
 use super::key::{self, SettingKey, join, keys};
 use super::kind::SettingKind;
+use super::permission::Rule;
 
 /// Tables of a file that are not settings of an agent.
 pub(crate) const TABLES: [&str; 4] = ["agents", "mcp", "models", "providers"];
@@ -31,6 +32,9 @@ impl FoundSetting {
     /// become lists, so that layers can be merged.
     fn read(key: &'static SettingKey, given: &Located, faults: &mut Faults) -> Option<Self> {
         let value = key.read(given, faults)?;
+        if key.items == "[[permissions]]" {
+            Rule::check_order(&value, given, faults);
+        }
         let items = value.as_array().map_or(0, Vec::len);
         let items = (0..items).map(|at| given.origin_of(&at.to_string()).clone());
         let is_path = matches!(key.kind, SettingKind::Path | SettingKind::Paths);
