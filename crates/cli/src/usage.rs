@@ -80,7 +80,9 @@ async fn show(store: &impl SessionReader, args: &UsageArgs) -> Result<u8, CliErr
         .collect();
     let caller = |session: &&ListedSession| {
         let call = SubAgentCall::of(session.info.id.as_str())?;
-        by_id.get(call.caller).copied()
+        // A command stores the settings of the sessions that it runs.
+        let is_called = session.model.is_none();
+        by_id.get(call.caller).copied().filter(|_| is_called)
     };
     let folder = args.here.then(paths::here).transpose()?;
     let unknown = || UNKNOWN.to_owned();

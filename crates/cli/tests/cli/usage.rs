@@ -122,6 +122,14 @@ fn the_usage_of_sub_agents_is_counted_once() {
         let calls = calls.map(|row| row["calls"].as_u64().unwrap());
         assert_eq!(calls.sum::<u64>(), 3, "{by}");
     }
+    // A person gives sessions such names, too.
+    for session in ["notes", "notes.meeting.2026-11"] {
+        let args = ["--agent", "mate", "--session", session, "Hello."];
+        home.agent(&fake, &args).done();
+    }
+    let mut sessions = rows(&home, "session").into_iter();
+    let meeting = sessions.find(|row| row["session"] == "notes.meeting.2026-11");
+    assert_eq!(meeting.unwrap()["calls"], 1);
 }
 
 /// The caller has no result of the sub-agent, whose first call was paid nevertheless.
