@@ -21,7 +21,7 @@ use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
 use self::outbox::stdio;
-use self::server::{AcpServer, Received};
+use self::server::{AcpServer, Work};
 use crate::asked_to_end;
 use crate::error::{CliError, DONE, FAILED, INTERRUPTED};
 use crate::sessions::open_store;
@@ -50,12 +50,14 @@ pub(crate) async fn run(sources: &Sources) -> Result<u8, CliError> {
 }
 
 /// Serves the connection until the client ends it or the process is interrupted.
-async fn serve(server: &Arc<AcpServer>, queue: Receiver<Received>) -> Result<u8, Error> {
+async fn serve(server: &Arc<AcpServer>, mut queue: Receiver<Work>) -> Result<u8, Error> {
     let connection = Agent
         .v1()
         .name("plimsoll")
         .on_receive_request(
-            async |request: ClientRequest, responder, _| server.receive(request, responder).await,
+            async |request: ClientRequest, responder, client| {
+                server.receive(request, responder, client).await
+            },
             on_receive_request!(),
         )
         .on_receive_notification(
@@ -64,7 +66,11 @@ async fn serve(server: &Arc<AcpServer>, queue: Receiver<Received>) -> Result<u8,
         );
     connection
         .connect_with(stdio(), async move |client| {
-            let work = tokio::spawn(Arc::clone(server).work(queue, client.clone()));
+            let work = tokio::spawn(async move {
+                while let Some(work) = queue.recv().await {
+                    work.await;
+                }
+            });
             let code = tokio::select! {
                 () = client.incoming_closed() => DONE,
                 Ok(()) = asked_to_end() => INTERRUPTED,

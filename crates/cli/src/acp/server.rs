@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, ErrorCode};
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use plimsoll::SessionStore;
 use plimsoll::session::new_session_id;
 use plimsoll::store::SqliteStore;
@@ -35,7 +36,7 @@ use crate::lock;
 use crate::sessions::list;
 use crate::settings::Sources;
 
-/// Maximum number of messages that wait. Beyond it, the client waits.
+/// Maximum number of messages whose work waits. Beyond it, the client waits.
 const WAITING: usize = 256;
 /// Maximum number of open sessions.
 const MAX_SESSIONS: usize = 64;
@@ -44,105 +45,88 @@ const LISTED: usize = 200;
 /// Maximum wait for requests that are being answered when the connection ends. Prompts end at once.
 const ANSWERING: Duration = Duration::from_secs(1);
 
+/// The work for a message of the client.
+pub(super) type Work = BoxFuture<'static, ()>;
+
 /// The state of one client's connection.
 pub(super) struct AcpServer {
     sources: Sources,
     store: Arc<SqliteStore>,
     sessions: Mutex<HashMap<schema::SessionId, Arc<OpenSession>>>,
-    queue: Sender<Received>,
+    is_initialized: AtomicBool,
+    queue: Sender<Work>,
     /// The number of requests that are being answered: its receivers.
     answering: watch::Sender<()>,
 }
 
-/// A message of the client.
-pub(super) enum Received {
-    Request(
-        Box<ClientRequest>,
-        Box<Responder<Value>>,
-        watch::Receiver<()>,
-    ),
-    Cancel(schema::SessionId),
-}
-
 impl AcpServer {
-    /// Creates the server, and the queue of its messages, which keeps their order.
-    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>) -> (Self, Receiver<Received>) {
-        let (queue, received) = channel(WAITING);
+    /// Creates the server, and the queue of its work, to be done in this order.
+    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>) -> (Self, Receiver<Work>) {
+        let (queue, work) = channel(WAITING);
         let server = Self {
             sources,
             store,
             sessions: Mutex::default(),
+            is_initialized: AtomicBool::default(),
             queue,
             answering: watch::Sender::new(()),
         };
-        (server, received)
+        (server, work)
     }
 
-    /// Adds a message to the queue, after those that wait.
-    async fn enqueue(&self, message: Received) -> Result<(), Error> {
+    async fn enqueue(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
         // An error means that the connection has ended.
-        let _ = self.queue.send(message).await;
+        let _ = self.queue.send(Box::pin(work)).await;
         Ok(())
-    }
-
-    pub(super) async fn receive(
-        &self,
-        request: ClientRequest,
-        responder: Responder<Value>,
-    ) -> Result<(), Error> {
-        let answering = self.answering.subscribe();
-        let (request, responder) = (Box::new(request), Box::new(responder));
-        let received = Received::Request(request, responder, answering);
-        self.enqueue(received).await
     }
 
     /// Cancels the current prompt of a session at once, and again after the requests that wait: one of
     /// them may be the prompt.
-    pub(super) async fn receive_cancel(&self, id: schema::SessionId) -> Result<(), Error> {
+    pub(super) async fn receive_cancel(
+        self: &Arc<Self>,
+        id: schema::SessionId,
+    ) -> Result<(), Error> {
         self.cancel(&id);
-        self.enqueue(Received::Cancel(id)).await
+        let server = Arc::clone(self);
+        self.enqueue(async move { server.cancel(&id) }).await
     }
 
-    /// Handles the messages of the queue one after the other. Only prompts are answered in the background.
-    pub(super) async fn work(
-        self: Arc<Self>,
-        mut queue: Receiver<Received>,
+    /// Answers a request after those before it, a prompt in the background.
+    pub(super) async fn receive(
+        self: &Arc<Self>,
+        request: ClientRequest,
+        responder: Responder<Value>,
         client: ConnectionTo<Client>,
-    ) {
-        let mut is_initialized = false;
-        while let Some(message) = queue.recv().await {
-            let (request, responder, answering) = match message {
-                Received::Request(request, responder, answering) => (request, responder, answering),
-                Received::Cancel(id) => {
-                    self.cancel(&id);
-                    continue;
-                }
-            };
-            is_initialized |= matches!(*request, ClientRequest::InitializeRequest(_));
+    ) -> Result<(), Error> {
+        let (server, answering) = (Arc::clone(self), self.answering.subscribe());
+        let work = async move {
+            let is_first = matches!(request, ClientRequest::InitializeRequest(_));
+            let is_initialized = server.is_initialized.fetch_or(is_first, Ordering::SeqCst);
             let mut opened = None;
-            let answer = match *request {
-                _ if !is_initialized => {
+            let answer = match request {
+                _ if !is_initialized && !is_first => {
                     let why = "the connection is not initialized; send initialize first";
                     Err(Error::new(ErrorCode::INVALID_REQUEST, why))
                 }
-                ClientRequest::PromptRequest(prompt) => match self.begin_prompt(prompt) {
+                ClientRequest::PromptRequest(prompt) => match server.begin_prompt(prompt) {
                     Ok(ended) => {
                         tokio::spawn(async move {
                             let _ = responder.respond_with_result(ended.await);
                             drop(answering);
                         });
-                        continue;
+                        return;
                     }
                     Err(error) => Err(error),
                 },
-                request => self.answer(request, &client, &mut opened).await,
+                request => server.answer(request, client, &mut opened).await,
             };
-            // An error means that the connection has ended.
             let _ = responder.respond_with_result(answer);
             if let Some(session) = opened {
                 session.offer_commands();
             }
-        }
+            drop(answering);
+        };
+        self.enqueue(work).await
     }
 
     /// Begins a prompt. Its answer is ready when the run has ended.
@@ -162,7 +146,7 @@ impl AcpServer {
     async fn answer(
         &self,
         request: ClientRequest,
-        client: &ConnectionTo<Client>,
+        client: ConnectionTo<Client>,
         opened: &mut Option<Arc<OpenSession>>,
     ) -> Result<Value, Error> {
         match request {
@@ -210,7 +194,7 @@ impl AcpServer {
         &self,
         id: Option<schema::SessionId>,
         (folder, given): (PathBuf, Vec<McpServer>),
-        client: &ConnectionTo<Client>,
+        client: ConnectionTo<Client>,
     ) -> Result<Arc<OpenSession>, Error> {
         let id = match id {
             Some(id) => self.known(&id).await?,
@@ -225,7 +209,7 @@ impl AcpServer {
             return Err(CliError::failed(why).into());
         }
         let outbox = Outbox {
-            client: client.clone(),
+            client,
             session: name.clone(),
         };
         let store = Arc::clone(&self.store);
