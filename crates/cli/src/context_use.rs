@@ -12,6 +12,7 @@ use crate::error::CliError;
 use crate::listing;
 use crate::sessions::fold;
 use crate::status::gauge;
+use crate::terminal;
 use crate::view::started;
 
 /// Width of the gauge, in cells. It fits a terminal of 40 columns.
@@ -58,7 +59,7 @@ fn lines(of: &WindowUse, headline: String, log: &[Entry]) -> Vec<String> {
         let count = count.map_or_else(String::new, |count| count.to_string());
         [name, count, tokens.to_string(), percent(tokens, all)]
     });
-    let width = listing::width_of(&Term::stdout());
+    let width = terminal::columns(&Term::stdout());
     let gauge = window.map(|window| gauge(of.used, of.trigger, window, GAUGE));
     let trigger = of.trigger.map(|trigger| {
         let end = of.target.map(|target| format!(", ends at {target}"));

@@ -48,15 +48,10 @@ pub(crate) fn print_columns<const N: usize>(
     rows: impl Iterator<Item = [String; N]>,
 ) -> Result<(), CliError> {
     let terminal = Term::stdout();
-    for line in columns(heading, rows, width_of(&terminal)) {
+    for line in columns(heading, rows, terminal::columns(&terminal)) {
         out!("{}", fitted(&line, &terminal));
     }
     Ok(())
-}
-
-/// Returns the width of a terminal; `None` if the output is not one.
-pub(crate) fn width_of(terminal: &Term) -> Option<usize> {
-    terminal.is_term().then(|| terminal::columns(terminal))
 }
 
 /// Width that the last column gets, if it needs that much, before others are shown.

@@ -12,6 +12,7 @@ pub(crate) mod style;
 mod table;
 pub(crate) mod text;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -121,6 +122,11 @@ impl Terminal {
         }
     }
 
+    /// Reports a problem after the program's name. The text may be a server's.
+    pub(crate) fn complain(&self, text: impl Display) {
+        self.must(&clean(&format!("plimsoll: {text}")));
+    }
+
     /// Writes the next piece of streamed Markdown. Only if [`is_live`](Self::is_live).
     pub(crate) fn stream(&self, text: &str) {
         self.push(Op::Markdown(clean(text)));
@@ -166,10 +172,9 @@ impl Terminal {
 /// one. A line with a word that is wider than the terminal, such as a path, is left to the terminal,
 /// which keeps it whole for copying.
 pub(crate) fn wrapped(text: &str, terminal: &Term) -> String {
-    if !terminal.is_term() {
+    let Some(width) = columns(terminal) else {
         return text.to_owned();
-    }
-    let width = screen::columns(terminal);
+    };
     let is_long = |word: &str| console::measure_text_width(word) > width;
     let lines = text.split('\n').map(|line| {
         if line.split(' ').any(is_long) {

@@ -187,7 +187,7 @@ impl Chat {
 
     /// Reports an error that does not end the chat.
     fn complain(&mut self, stop: &CliError) {
-        self.terminal.must(&format!("plimsoll: {stop}"));
+        self.terminal.complain(stop);
         self.code = stop.code;
     }
 
@@ -243,8 +243,8 @@ impl Chat {
                 reason.word()
             )),
             reason => {
-                let text = reason_text(self.host.ready.config.settings(), reason);
-                self.terminal.must(&format!("plimsoll: {}", clean(&text)));
+                let settings = self.host.ready.config.settings();
+                self.terminal.complain(reason_text(settings, reason));
             }
         }
         if output.turns > 0 {

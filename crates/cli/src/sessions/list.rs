@@ -14,7 +14,7 @@ use crate::error::{CliError, DONE};
 use crate::listing::{self, minute};
 use crate::paths;
 use crate::resume::SessionSettings;
-use crate::terminal::fitted;
+use crate::terminal::{self, fitted};
 
 /// The note that the store is empty.
 pub(crate) const NONE: &str = "there are no sessions yet; `plimsoll run` starts one";
@@ -92,7 +92,7 @@ pub(crate) async fn sessions(
 
 /// Returns the heading, and aligned lines, one for each session.
 pub(crate) fn lines(sessions: &[ListedSession]) -> Vec<String> {
-    let width = listing::width_of(&Term::stderr());
+    let width = terminal::columns(&Term::stderr());
     listing::columns(HEADING, sessions.iter().map(cells), width)
 }
 

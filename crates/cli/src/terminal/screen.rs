@@ -14,7 +14,7 @@ use rustyline::ExternalPrinter;
 
 use crate::terminal::queue::{MAX_WAITING, Op, Queue};
 use crate::terminal::stream::MarkdownStream;
-use crate::terminal::text::{clip, rows_of};
+use crate::terminal::text::{COLUMNS, clip, rows_of};
 
 /// Minimum width in columns. Nothing is readable on a narrower terminal.
 const LEAST_COLUMNS: usize = 20;
@@ -70,7 +70,7 @@ impl Screen {
         entered: Arc<AtomicBool>,
     ) -> Queue {
         let mut screen = Self {
-            width: columns(&terminal),
+            width: columns(&terminal).unwrap_or(COLUMNS),
             terminal,
             printer,
             text: MarkdownStream::default(),
@@ -226,7 +226,7 @@ impl Screen {
     /// the terminal knows how many rows the text now takes: the text is left in place, and only the
     /// status line is overwritten.
     fn resized(&mut self) {
-        let width = columns(&self.terminal);
+        let width = columns(&self.terminal).unwrap_or(self.width);
         let fits = |row: &String| measure_text_width(row) <= width;
         if width < self.width && !self.shown.iter().all(fits) {
             let status = self.status.is_some().then(|| self.shown.pop()).flatten();
@@ -247,16 +247,13 @@ impl Screen {
 
 /// Cuts a line to the width of a terminal. Returns the whole line if the output is no terminal.
 pub(crate) fn fitted(line: &str, terminal: &Term) -> String {
-    if terminal.is_term() {
-        clip(line, columns(terminal))
-    } else {
-        line.to_owned()
-    }
+    columns(terminal).map_or_else(|| line.to_owned(), |width| clip(line, width))
 }
 
 /// Returns the number of usable columns: one less than the terminal has, because terminals differ
-/// in their behaviour after the last column.
-pub(crate) fn columns(terminal: &Term) -> usize {
+/// in their behaviour after the last column. Returns `None` if the output is no terminal.
+pub(crate) fn columns(terminal: &Term) -> Option<usize> {
     let (_, columns) = terminal.size();
-    usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS)
+    let columns = usize::from(columns).saturating_sub(1).max(LEAST_COLUMNS);
+    terminal.is_term().then_some(columns)
 }

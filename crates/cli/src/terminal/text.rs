@@ -13,7 +13,7 @@ const LINE: usize = 100;
 pub(crate) const SEPARATOR: &str = " │ ";
 /// Maximum width of a line that is made of parts. It fits a terminal of 80 columns, whose last
 /// column is left free.
-const COLUMNS: usize = 79;
+pub(super) const COLUMNS: usize = 79;
 /// Escape sequence that ends all colours.
 const RESET: &str = "\u{1b}[0m";
 /// Letters and marks that are blank.
