@@ -407,7 +407,7 @@ impl Permissions {
     }
 
     /// Decides about a call that acts on `target`: the first matching rule applies. Returns `None` if
-    /// no rule matches, or if a rule allows what a read-only caller does [not allow](Self::below).
+    /// no rule matches, or if a rule allows a call that a read-only caller does [not allow](Self::below).
     ///
     /// - Rules with a path for [tools that do the same](crate::PathTarget::same_as) apply too; the strictest
     ///   decision counts.

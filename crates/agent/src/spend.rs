@@ -1,4 +1,4 @@
-//! [`Spend`]: what agents, tools and calls have used or are expected to use, and [`Cost`].
+//! [`Spend`]: the usage of an agent, a tool or a call, or a forecast of it. [`Cost`]: a sum of prices.
 
 use plimsoll_context::{Money, Usage};
 use schemars::JsonSchema;

@@ -73,7 +73,7 @@ impl Book {
         own.saturating_add(self.below)
     }
 
-    /// Returns what the account above holds for this one.
+    /// Returns the amount that the account above holds for this one.
     fn held(&self) -> u64 {
         self.limit.unwrap_or_default().max(self.taken())
     }
@@ -124,7 +124,7 @@ impl Account {
         Ok(Self::begin(Some(Arc::clone(self)), opened?))
     }
 
-    /// Changes each book, and what the accounts above hold for this one.
+    /// Changes each book, and the amounts that the accounts above hold for this one.
     pub(crate) fn change(&self, change: impl Fn(&mut Book)) {
         self.change_all(|all| all.books.iter_mut().for_each(change));
     }
