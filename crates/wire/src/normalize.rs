@@ -141,18 +141,20 @@ impl Normalizer {
         self.ids.batch();
         let mut blocks = self.blocks(parts, Role::Assistant, native);
         native.arrange(&mut blocks);
-        let is_thinking = |block: &Block| matches!(block.content, Content::Thinking(_));
-        let last = blocks.iter().rposition(|block| !is_thinking(block));
-        let kept = last.map_or(0, |last| last + 1);
-        if kept < blocks.len() {
-            self.note(LeftOut::LoneReasoning);
-            blocks.truncate(kept);
-        }
-        let has_content = |block: &Block| match &block.content {
+        let says = |block: &Block| match &block.content {
+            Content::Thinking(_) => false,
             Content::Keys(keys) => self.rules.form != MessageForm::Items && speaks(keys),
             _ => true,
         };
-        if !blocks.iter().any(has_content) {
+        let last = blocks.iter().rposition(says);
+        let mut behind = blocks.split_off(last.map_or(0, |last| last + 1));
+        let count = behind.len();
+        behind.retain(|block| !matches!(block.content, Content::Thinking(_)));
+        if behind.len() < count {
+            self.note(LeftOut::LoneReasoning);
+        }
+        blocks.append(&mut behind);
+        if last.is_none() {
             return self.note(LeftOut::SilentAssistant);
         }
         let is_call = |block: &Block| matches!(block.content, Content::Call(_));

@@ -166,7 +166,11 @@ pub(super) fn text(value: Option<&Value>) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_context::Message;
+
     use super::*;
+    use crate::RenderInput;
+    use crate::openai_responses::{ResponsesProfile, render};
 
     #[test]
     fn an_item_that_only_a_client_sends_or_answers_is_not_sent_back() {
@@ -204,5 +208,28 @@ mod tests {
         for id in [format!("ws_{:065}", 1), "rs_1".to_owned(), String::new()] {
             assert_eq!(sent(&id), r#"{"type":"web_search_call"}"#, "{id}");
         }
+    }
+
+    #[test]
+    fn reasoning_before_a_message_that_says_nothing_is_left_out() {
+        let reasoning = json!({ "type": "reasoning", "summary": [], "encrypted_content": "gA" });
+        let reasoning = items::thinking(&reasoning, &reasoning.to_string());
+        let keys = items::opaque(r#"{"phase":"commentary"}"#);
+        let sent = |text: &str| {
+            let parts = [
+                Part::Thinking(reasoning.clone()),
+                Part::Opaque(keys.clone()),
+            ];
+            let parts = parts.into_iter().chain([Part::text(text)]).collect();
+            let messages = [Message::user("q"), Message::Assistant { parts }];
+            let body = render(
+                &RenderInput::default(),
+                &messages,
+                &ResponsesProfile::openai(),
+            );
+            String::from_utf8(body.unwrap().body).unwrap()
+        };
+        assert!(sent("So.").contains("gA"));
+        assert!(!sent("").contains("gA"));
     }
 }
