@@ -81,17 +81,18 @@ impl Layer {
         layer
     }
 
-    /// Reports the settings that cannot be set for one agent, or for all.
-    pub(crate) fn check_scope(&self, is_of_one_agent: bool, faults: &mut Faults) {
-        for FoundSetting { key, origin, .. } in self.0.values() {
+    /// Reports the settings that cannot be set for one agent, or for all, and removes them.
+    pub(crate) fn check_scope(&mut self, is_of_one_agent: bool, faults: &mut Faults) {
+        self.0.retain(|_, FoundSetting { key, origin, .. }| {
             let (there, name) = match key.table.as_str() {
                 _ if key.is_of_one_agent && !is_of_one_agent => ("one agent", "[[agents]]"),
                 "sessions" if is_of_one_agent => ("all agents", "[sessions]"),
-                _ => continue,
+                _ => return true,
             };
             let text = format!("`{}` is of {there}; write it in {name}", key.name);
             faults.push(origin, text);
-        }
+            false
+        });
     }
 
     /// Reads a table that is not one of settings, such as `[[mcp]]`.
