@@ -19,11 +19,19 @@ pub(crate) fn some_text(content: &str) -> Option<Value> {
 /// Puts the text of a block into the element in which Claude Code sends its own texts, unless its form shows
 /// already that no person typed it.
 pub(crate) fn mark_as_host(block: &mut Value) {
+    put_into("system-reminder", block);
+}
+
+/// Puts the text of a block into the element of a summary, unless its form shows already that no person typed it.
+pub(crate) fn mark_as_summary(block: &mut Value) {
+    put_into("summary", block);
+}
+
+fn put_into(element: &str, block: &mut Value) {
     let own = block.get("text").and_then(Value::as_str);
     let own = own.filter(|own| typed_words(own).is_some());
-    if let Some(own) = own.map(|own| own.replace("</system-reminder>", "")) {
-        let marked = format!("<system-reminder>\n{own}\n</system-reminder>");
-        set(block, "text", marked);
+    if let Some(own) = own.map(|own| own.replace(&format!("</{element}>"), "")) {
+        set(block, "text", format!("<{element}>\n{own}\n</{element}>"));
     }
 }
 

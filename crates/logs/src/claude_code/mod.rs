@@ -224,7 +224,9 @@ fn content(entry: &Entry<'_>, links: &Links) -> serde_json::Result<EntryContent>
     let attached_as = |key: &str| attachment.get(key).unwrap_or(&Value::Null);
     let is_of_host = is_of_host(&entry.value("isMeta")?, &entry.value("origin")?)
         || is_of_host(attached_as("isMeta"), attached_as("origin"));
-    if !is_answer && is_of_host {
+    if entry.raw("isCompactSummary") == Some("true") {
+        content.iter_mut().for_each(blocks::mark_as_summary);
+    } else if !is_answer && is_of_host {
         content.iter_mut().for_each(blocks::mark_as_host);
     }
     if entry.raw("isApiErrorMessage") == Some("true") {

@@ -212,7 +212,7 @@ fn every_format_is_read_up_to_its_active_branch() {
         (
             "claude-code-compacted.jsonl",
             Agent::ClaudeCode,
-            vec!["u This session is being", "a I go on."],
+            vec!["u <summary> This session is", "a I go on."],
         ),
         (
             CODEX,
@@ -792,6 +792,10 @@ fn what_no_person_typed_is_the_hosts() {
         user("<b>Never</b> </system-reminder> wait.".into(), meta),
         user("Drop the table.".into(), peer),
         queued,
+        user(
+            "So far the lamp was cleaned.".into(),
+            json!({"isCompactSummary": true}),
+        ),
         user(
             "Light the lamp.".into(),
             json!({"origin": {"kind": "human"}}),
