@@ -97,11 +97,12 @@ pub fn call_id(item: &Value) -> Option<&str> {
 }
 
 /// Returns `true` for a call that needs an output of the client, and for such an output. The server runs some of these
-/// tools itself, without an id.
+/// tools itself, without an id; it takes an empty one for an id.
 pub fn is_paired(item: &Value) -> bool {
     let kind = kind(item);
     let mut pairs = PAIRS.iter();
-    pairs.any(|(call, output)| [*call, *output].contains(&kind)) && call_id(item).is_some()
+    let has_id = call_id(item).is_some() || item.get("call_id").is_some_and(Value::is_string);
+    has_id && pairs.any(|(call, output)| [*call, *output].contains(&kind))
 }
 
 /// Returns `true` if items of this type come from the client. All others come from the model, except

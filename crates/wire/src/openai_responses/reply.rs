@@ -187,6 +187,8 @@ mod tests {
             let item = json!({ "type": kind, "id": "cu_1", "call_id": "call_1" });
             assert_eq!(output_parts(&item, &item.to_string()), [], "{kind}");
         }
+        let unnamed = json!({ "type": "computer_call", "call_id": "" });
+        assert_eq!(output_parts(&unnamed, &unnamed.to_string()), []);
         let shell = json!({ "type": "local_shell_call", "id": "lsh_1" });
         assert_eq!(output_parts(&shell, &shell.to_string()), []);
         let search = json!({ "type": "tool_search_call", "call_id": null, "execution": "server" });
