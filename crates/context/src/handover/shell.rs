@@ -4,6 +4,10 @@
 //! No shell is simulated. The removal of a file by `rm PATH...` or `mv A B` is certain if that is the only
 //! program of the command. Any other program or code that removes files may have removed those that its words name.
 
+use std::sync::LazyLock;
+
+use foldhash::HashMap;
+
 use super::calls::{
     Act, NAMED, PERHAPS_REMOVED, REMOVED, SIGNATURE_MAX, TranscriptCall, WRITTEN, patched,
 };
@@ -97,12 +101,12 @@ impl Stage {
     fn acts(&mut self, folder: &str, is_plain: bool) -> Vec<FileAct> {
         let all = std::mem::take(&mut self.words);
         self.clean(&all, folder);
-        let Some((form, act, last_act)) = effect(&self.words) else {
+        let Some([form, act, last_act]) = effect(&self.words) else {
             // `sudo -u crane rm x`
             let runner = all.iter().rposition(|word| is_in("runners", word));
             let run = runner.and_then(|at| all.get(at + 1..)).unwrap_or_default();
             let mut run = (0..run.len()).filter_map(|at| effect(run.get(at..)?));
-            let may_remove = run.any(|(_, act, _)| !act.is_empty());
+            let may_remove = run.any(|[_, act, _]| !act.is_empty());
             return Vec::from_iter(may_remove.then(|| self.end(PERHAPS_REMOVED, &all, false)));
         };
         let is_option = |word: &&String| word.starts_with('-');
@@ -216,19 +220,26 @@ impl Stage {
     }
 }
 
+/// The effects of programs by the first word of their forms.
+static EFFECTS: LazyLock<HashMap<&str, Vec<[&str; 3]>>> = LazyLock::new(|| {
+    let mut effects: HashMap<&str, Vec<[&str; 3]>> = HashMap::default();
+    for row in list("effects") {
+        let mut parts = row.split('|');
+        let row = [(); 3].map(|()| parts.next().unwrap_or_default());
+        let program = row[0].split(' ').next().unwrap_or_default();
+        effects.entry(program).or_default().push(row);
+    }
+    effects
+});
+
 /// Returns the form with which a command begins, and what the program does to its files and to the last one: it
 /// has the program of the form and contains its other words.
-fn effect(command: &[String]) -> Option<(&'static str, Act, Act)> {
+fn effect(command: &[String]) -> Option<[&'static str; 3]> {
     let (program, words) = command.split_first()?;
-    let rows = list("effects").filter_map(|row| row.split_once('|'));
-    let (form, acts) = rows.into_iter().find(|(form, _)| {
-        let mut parts = form.split(' ');
-        let is_program = |part: &str| part.eq_ignore_ascii_case(name(program));
-        parts.next().is_some_and(is_program)
-            && parts.all(|part| words.iter().any(|word| word == part))
-    })?;
-    let (act, last) = acts.split_once('|')?;
-    Some((form, act, last))
+    let rows = EFFECTS.get(name(program).to_ascii_lowercase().as_str())?;
+    let has = |part: &str| words.iter().any(|word| word == part);
+    let mut rows = rows.iter().copied();
+    rows.find(|[form, ..]| form.split(' ').skip(1).all(has))
 }
 
 /// Returns the name of a program without its folder.

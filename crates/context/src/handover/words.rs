@@ -3,7 +3,7 @@
 use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::AhoCorasick;
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use super::sentences::clip;
 
@@ -42,10 +42,11 @@ static LISTS: LazyLock<HashMap<&str, WordList>> = LazyLock::new(|| {
     lists
 });
 
-/// A list, and a search for all of its entries at once.
+/// A list, its entries as a set, and a search for all of them at once.
 #[derive(Default)]
 struct WordList {
     entries: Vec<String>,
+    set: OnceLock<HashSet<&'static str>>,
     search: OnceLock<Option<AhoCorasick>>,
 }
 
@@ -57,7 +58,11 @@ pub(crate) fn list(name: &str) -> impl Iterator<Item = &'static str> + use<> {
 
 /// Returns `true` if `word` is in a list.
 pub(crate) fn is_in(name: &str, word: &str) -> bool {
-    list(name).any(|entry| entry == word)
+    let Some(all) = LISTS.get(name) else {
+        return false;
+    };
+    let set = all.set.get_or_init(|| list(name).collect());
+    set.contains(word)
 }
 
 /// Returns `true` if `text` contains an entry of a list.

@@ -133,14 +133,6 @@ pub(super) fn lacks(
     (value == need.off).then_some((&need.why, &need.cure))
 }
 
-/// The tables whose fields the documentation lists, in this order.
-pub(crate) const TABLES: [&str; 4] = [
-    "[[permissions]]",
-    "[[hooks]]",
-    "[[mcp]]",
-    "[providers.NAME]",
-];
-
 /// Returns the fields of a table, in the order of the documentation.
 pub(crate) fn fields(table: &str) -> impl Iterator<Item = &'static SettingKey> {
     ROWS.setting.iter().filter(move |key| key.table == table)

@@ -22,7 +22,6 @@ mod agent;
 mod agent_file;
 mod build_agent;
 mod check;
-mod config_docs;
 mod document;
 mod fault;
 mod file;
@@ -49,7 +48,6 @@ mod trust;
 pub use agent::AgentConfig;
 pub use agent_file::AgentFileForm;
 pub use build_agent::{AgentModel, MakeAgent};
-pub use config_docs::{TEMPLATE, markdown};
 pub use fault::{ConfigError, ConfigFault, Origin, Place};
 pub use file::{Config, MAX_CONFIG_FILE, MAX_PROMPT};
 pub use found::FoundFiles;
@@ -66,6 +64,9 @@ pub use schema::schema;
 pub use settings::{AgentSettings, COUNTERS, token_counter};
 pub use show::Effective;
 pub use trust::{TRUST_FILE, TrustStore};
+
+/// A `plimsoll.toml` to begin with, in which each setting is a comment.
+pub const TEMPLATE: &str = include_str!("template.toml");
 
 #[cfg(test)]
 mod guard_tests;

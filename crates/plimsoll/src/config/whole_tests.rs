@@ -5,7 +5,16 @@ use std::collections::BTreeSet;
 
 use serde_json::Value as Json;
 
+use super::key::fields;
 use super::*;
+
+/// The tables whose fields the documentation lists, in this order.
+const TABLES: [&str; 4] = [
+    "[[permissions]]",
+    "[[hooks]]",
+    "[[mcp]]",
+    "[providers.NAME]",
+];
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
 
@@ -302,7 +311,7 @@ fn every_method_of_the_builder_is_reached_by_a_key() {
 
 #[test]
 fn a_default_in_the_schema_is_a_value_of_the_field() {
-    for table in super::key::TABLES {
+    for table in TABLES {
         for field in super::key::fields(table) {
             let value = field.value.as_ref();
             assert!(
@@ -482,4 +491,47 @@ fn every_key_takes_what_is_good_and_says_what_is_not() {
         }
     }
     assert!(refused > 1_000, "{refused}");
+}
+
+/// Returns the tables of the documentation.
+fn markdown() -> String {
+    let mut text = row(["key", "value", "default", "what", "flag"]) + &row(["---"; 5]);
+    for key in keys() {
+        let flag = key.flag.as_ref();
+        let flag = flag.map_or(String::new(), |flag| format!("`--{flag}`"));
+        let (path, default) = (format!("`{}`", key.path()), default(key));
+        text += &row([&path, &value(key), &default, &key.doc, &flag]);
+    }
+    for table in TABLES {
+        text += &format!("\n### `{table}`\n\n");
+        text += &(row(["key", "value", "default", "what"]) + &row(["---"; 4]));
+        for key in fields(table) {
+            let name = format!("`{}`", key.name);
+            text += &row([&name, &value(key), &default(key), &key.doc]);
+        }
+    }
+    text
+}
+
+fn default(key: &SettingKey) -> String {
+    match key.value {
+        _ if key.is_required => "required".to_owned(),
+        Some(_) => format!("`{}`", key.default()),
+        None => key.default(),
+    }
+}
+
+/// Returns a word for the form of a value, which the documentation explains, or the form itself.
+fn value(key: &SettingKey) -> String {
+    match key.description().word.as_str() {
+        "flag" | "choice" => key.takes(),
+        word if key.or_none => format!("{word} or \"none\""),
+        word => word.to_owned(),
+    }
+}
+
+/// Returns a row of a table.
+fn row<const CELLS: usize>(cells: [&str; CELLS]) -> String {
+    let cells = cells.map(|cell| cell.replace('|', "\\|"));
+    format!("| {} |\n", cells.join(" | "))
 }
