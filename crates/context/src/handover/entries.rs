@@ -17,6 +17,9 @@ use crate::removal_marker::Gap;
 const SKILL_TOOL: &str = "Skill";
 const SKILL_LAUNCHED: &str = "Launching skill";
 
+/// Stands for the output of a command that is not among the messages. It is one of the forms `not_ended`.
+const FOLLOWS: &str = "its output follows";
+
 /// A tool and its arguments. Without a name, it is a command in the agent's text.
 pub(crate) type NamedCall<'a> = (&'a str, &'a str);
 
@@ -154,7 +157,7 @@ impl<'a> EntryReader<'a> {
         let command = self.in_text.filter(|command| !command.is_empty());
         if let Some(command) = command.filter(|_| !self.has_called) {
             self.texts.push(Text::Call(("", command)));
-            self.texts.push(Text::Result(("", command), "", false));
+            self.texts.push(Text::Result(("", command), FOLLOWS, false));
         }
     }
 

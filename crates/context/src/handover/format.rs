@@ -34,6 +34,8 @@ pub(crate) enum Kind {
     Typed,
     Answer,
     Pasted,
+    /// A message with the same words as a later one.
+    Repeated,
     /// A call, a statement of the agent, or a text of the host.
     #[default]
     Done,
@@ -49,14 +51,17 @@ pub(crate) enum Kind {
 
 impl Kind {
     pub(crate) fn is_user(self) -> bool {
-        matches!(self, Self::Typed | Self::Answer | Self::Pasted)
+        matches!(
+            self,
+            Self::Typed | Self::Answer | Self::Pasted | Self::Repeated
+        )
     }
 
     /// Returns the heading of the section.
     pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Former => "## Earlier summary\n",
-            Self::Typed | Self::Answer | Self::Pasted | Self::Done => TRANSCRIPT,
+            Self::Typed | Self::Answer | Self::Pasted | Self::Repeated | Self::Done => TRANSCRIPT,
             Self::State => "## State\n",
             Self::Rule => "## Rules from files and notes\n",
             Self::Changed | Self::OtherFile | Self::ReadFile => "## Files\n",

@@ -71,9 +71,16 @@ pub(crate) fn outcome(call: &TranscriptCall, text: &str, is_error: bool) -> Outc
     Outcome {
         is_failed,
         passes: !call.tests.is_empty() && !is_failed && says_success(output),
-        has_not_run: is_failed && output.lines().count() <= ERROR_LINES && any_in("not_run", &line),
+        has_not_run: is_failed && any_in("not_run", &line) && !tells_of_tests(output),
         line,
     }
+}
+
+/// Returns `true` if a line of an output tells of tests or builds that ran.
+fn tells_of_tests(text: &str) -> bool {
+    let tells =
+        |line| counts_failures(line) || any_in("passed", line) || any_in("test_failures", line);
+    text.lines().any(tells)
 }
 
 /// Returns `true` if the last lines of an output say that tests have passed, and none that one has failed.

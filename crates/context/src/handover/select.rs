@@ -56,7 +56,7 @@ const WORDS: u64 = 75;
 /// The number of names of a line if there are further lines.
 const SOME: usize = 6;
 
-const PASSES: [Pass; 13] = [
+const PASSES: [Pass; 14] = [
     Pass(TYPED, WORDS, 120, 0),
     Pass(&[Kind::State], 10, 60, 0),
     Pass(&[Kind::Rule], 10, 0, 0),
@@ -70,6 +70,7 @@ const PASSES: [Pass; 13] = [
     Pass(WORK, 100, 0, SOME),
     Pass(WORK, 100, 0, usize::MAX),
     Pass(&[Kind::Pasted], 100, 0, 0),
+    Pass(&[Kind::Repeated], 100, 0, 0),
 ];
 
 /// The separator between a line and the names in the result of its call, and that behind a file.
@@ -97,6 +98,7 @@ pub(crate) fn select(rows: &[Row<'_>], tokens: u64, counter: &dyn TokenCounter) 
     let all = tokens.checked_sub(counter.text(&format::write(&[])).0 + frame)?;
     let words = all * WORDS / 100;
     let users = rows.iter().filter(|row| row.kind.is_user());
+    let users = users.filter(|row| row.kind != Kind::Repeated);
     let users: Vec<&str> = users.map(|row| row.text.as_str()).collect();
     let fits = person_tokens(&users, words, counter) <= words;
     let short = if fits { usize::MAX } else { SHORT };
@@ -180,7 +182,11 @@ fn pieces_of<'t>(at: usize, row: &'t Row<'_>, short: usize) -> Vec<Piece<'t>> {
             depth: n.min(last - n),
             row: Reverse(at),
             n,
-            kind: if is_pasted { Kind::Pasted } else { row.kind },
+            kind: match row.kind {
+                Kind::Repeated => Kind::Repeated,
+                _ if is_pasted => Kind::Pasted,
+                kind => kind,
+            },
             text,
         }
     });

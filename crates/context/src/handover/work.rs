@@ -87,8 +87,12 @@ impl<'t> WorkReader<'t> {
 
     fn person(&mut self, order: Order, kind: Kind, words: &str) {
         self.state.question = None;
-        self.rows
-            .push(Row::new(order, kind, words.trim().to_owned()));
+        let words = words.trim();
+        let former = self.listed.insert(format!("» {words}"), self.rows.len());
+        if let Some(former) = former.and_then(|former| self.rows.get_mut(former)) {
+            former.kind = Kind::Repeated;
+        }
+        self.rows.push(Row::new(order, kind, words.to_owned()));
     }
 
     /// Adds a text of the host, unless it is empty. Those that differ in numbers are the same.
