@@ -34,7 +34,7 @@ impl BaseUrl {
     pub fn parse(text: &str, usual: Option<&str>) -> Result<Self, ProviderError> {
         let text = text.trim();
         // Somebody may have taken a key for an address.
-        let is_key = !text.contains("://") && Secret::new(text).looks_like_a_key();
+        let is_key = !text.contains('/') && Secret::new(text).looks_like_a_key();
         let bad = |reason: &str| ProviderError::BadBaseUrl {
             given: Self::masked(if is_key { "***" } else { text }),
             reason: reason.to_owned(),

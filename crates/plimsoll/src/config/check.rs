@@ -72,7 +72,8 @@ impl AgentConfig {
         idle.faults
     }
 
-    /// Reports the settings that need another one to have an effect. A default that is set needs none.
+    /// Reports the settings that need another one to have an effect. A default that is set needs none, and
+    /// only settings of one source are judged together.
     fn check_effects(&self, run: &Agent, faults: &mut Faults) {
         self.check_sizes(faults);
         let (settings, builder) = (&self.settings, &self.settings.builder);
@@ -89,7 +90,17 @@ impl AgentConfig {
         let summarizer = (!has_summarizer).then_some(("no model writes summaries", cure));
         let found = |path: &str| Some(self.layer.0.get(path)?.written.clone());
         let lacks = |need: &str| key::lacks(need, found);
-        for (path, FoundSetting { key, written, .. }) in &self.layer.0 {
+        for (path, found) in &self.layer.0 {
+            let FoundSetting {
+                key,
+                written,
+                origin,
+                ..
+            } = found;
+            let needed = key::needed(&key.needs).and_then(|path| self.origin(path));
+            if needed.is_some_and(|needed| needed.path() != origin.path()) {
+                continue;
+            }
             let off = match key.needs.as_str() {
                 "summarizer" => lacks("summaries").or(summarizer),
                 "trigger" if summarizes => lacks("summaries"),
@@ -125,16 +136,20 @@ impl AgentConfig {
                 builder.summary.max_summary_tokens,
             ),
         ];
+        let are_beside = |path: &str, other: &str| {
+            let origins = self.origin(path).zip(self.origin(other));
+            origins.is_some_and(|(own, other)| own.path() == other.path())
+        };
         if let Window::Known(window) = builder.window {
             let above = sizes.into_iter().filter(|(_, size)| *size >= window);
-            for (path, _) in above.filter(|(path, _)| self.origin(path).is_some()) {
+            for (path, _) in above.filter(|(path, _)| are_beside(path, "window")) {
                 let text = format!(
                     "`{path}` has no effect, because the window has only {window} tokens; choose less than that"
                 );
                 self.report(&[path, "window"], &text, faults);
             }
         }
-        if retry.initial > retry.cap && self.origin("retry.initial").is_some() {
+        if retry.initial > retry.cap && are_beside("retry.initial", "retry.cap") {
             let text = "`retry.initial` has no effect, because no wait is longer than `retry.cap`; raise that";
             self.report(&["retry.initial", "retry.cap"], text, faults);
         }

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use plimsoll_providers::{ModelBook, Origin as ModelOrigin};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use toml::Table;
 
 use super::agent::AgentConfig;
@@ -260,10 +259,8 @@ impl Config {
         let layers = [&over.flags, &over.variables];
         let mut agent = self.agent_of(&layers, part, &mut faults);
         agent.over = Layer::merged(&layers, &mut Faults::default());
-        // Those of the file were judged when it was read.
-        let mut idle = agent.check(&mut faults);
-        idle.retain(|fault| fault.origin.path().is_none());
-        faults.add(ConfigError { faults: idle });
+        // Idle settings of the file were judged when it was read. Flags and variables are for other runs, too.
+        agent.check(&mut faults);
         agent.check_models(&mut faults);
         agent.config.faults.warnings = faults.check()?;
         Ok(agent)
@@ -346,16 +343,6 @@ impl SharedSettings {
         for (name, given) in entries("providers", document, faults) {
             let settings = ProviderSettings::of(&name, &given, faults);
             shared.providers.insert(name, settings);
-        }
-        for (name, given) in entries("models", document, faults) {
-            for (model, given) in given.entries().into_iter().flatten() {
-                if given.value == json!({}) {
-                    let text = format!(
-                        "[models.{name}.{model:?}] is empty; set something in it, or remove it"
-                    );
-                    faults.push(given.origin(), text);
-                }
-            }
         }
         let models = document.get("models").unwrap_or_default();
         let rows = Table::try_from(&models.value).unwrap_or_default();

@@ -121,6 +121,15 @@ pub(crate) fn field(path: &str) -> Option<&'static SettingKey> {
     NAMES.get(path).copied()
 }
 
+/// Returns the setting that a setting needs which needs this.
+pub(super) fn needed(need: &str) -> Option<&'static str> {
+    let need = match need {
+        "summarizer" | "trigger" => "summaries",
+        need => need,
+    };
+    Some(ROWS.needs.get(need)?.setting.as_str())
+}
+
 /// Returns the reason why a setting that needs this has no effect beside the others, which `get` returns in
 /// the form of a file, and the cure.
 pub(super) fn lacks(

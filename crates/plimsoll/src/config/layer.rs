@@ -121,17 +121,10 @@ impl Layer {
 
     /// Reads a table of known fields.
     fn table(&mut self, table: &str, given: &Located, faults: &mut Faults) {
-        let has_required = key::fields(table).any(|key| key.is_required);
-        let fault = match given.value.as_object() {
+        if given.value.as_object().is_none() {
             // The value may be a key.
-            None => "has to be a table of settings",
-            Some(entries) if entries.is_empty() && !has_required => {
-                "is empty; set something in it, or remove it"
-            }
-            Some(_) => "",
-        };
-        if !fault.is_empty() {
-            faults.push(given.origin(), format!("{} {fault}", shown(table)));
+            let text = format!("{} has to be a table of settings", shown(table));
+            faults.push(given.origin(), text);
         }
         for (name, given) in given.entries().into_iter().flatten() {
             self.read(table, name, &given, faults);
