@@ -121,10 +121,17 @@ impl Layer {
 
     /// Reads a table of known fields.
     fn table(&mut self, table: &str, given: &Located, faults: &mut Faults) {
-        if given.value.as_object().is_none() {
+        let fault = match (given.value.as_object(), table) {
             // The value may be a key.
-            let text = format!("{} has to be a table of settings", shown(table));
-            faults.push(given.origin(), text);
+            (None, _) => "has to be a table of settings",
+            // An empty one might mean the defaults of another program.
+            (Some(entries), "context" | "compaction") if entries.is_empty() => {
+                "is empty; set something in it, or remove it"
+            }
+            _ => "",
+        };
+        if !fault.is_empty() {
+            faults.push(given.origin(), format!("{} {fault}", shown(table)));
         }
         for (name, given) in given.entries().into_iter().flatten() {
             self.read(table, name, &given, faults);
