@@ -77,10 +77,11 @@ pub(super) fn output_parts(item: &Value, raw: &str) -> Vec<Part> {
         }
         "reasoning" => vec![Part::Thinking(items::thinking(item, raw))],
         "function_call" | "custom_tool_call" => vec![Part::ToolCall(tool_call(item))],
-        // Neither an item without a type nor one that only the client sends can be sent back, nor a call without its
+        // Neither an item without a type nor one that only the client sends may come back, nor a call without its
         // output: nobody runs these tools.
         "" | "item_reference" | "function_call_output" | "custom_tool_call_output" => Vec::new(),
         _ if items::is_paired(item) => Vec::new(),
+        kind if items::is_clients(kind) && !items::is_output(kind) => Vec::new(),
         // Such a block belongs into the content of a message.
         kind if items::is_content(kind) => part_text(item).map(Part::text).into_iter().collect(),
         _ => vec![Part::Opaque(items::opaque(raw))],
@@ -181,6 +182,10 @@ mod tests {
             "",
         ] {
             let item = json!({ "type": kind, "id": "rs_1" });
+            assert_eq!(output_parts(&item, &item.to_string()), [], "{kind}");
+        }
+        for kind in ["additional_tools", "compaction_trigger"] {
+            let item = json!({ "type": kind, "tools": [] });
             assert_eq!(output_parts(&item, &item.to_string()), [], "{kind}");
         }
         for kind in ["computer_call", "shell_call", "apply_patch_call_output"] {
