@@ -17,13 +17,12 @@ use std::time::Duration;
 
 use agent_client_protocol::v1::schema::{CancelNotification, ClientRequest};
 use agent_client_protocol::{Agent, Error, on_receive_notification, on_receive_request};
-use tokio::sync::mpsc::Receiver;
 use tokio::time::sleep;
 
 use self::outbox::stdio;
-use self::server::{AcpServer, Work};
+use self::server::AcpServer;
 use crate::asked_to_end;
-use crate::error::{CliError, DONE, FAILED, INTERRUPTED};
+use crate::error::{CliError, DONE, INTERRUPTED};
 use crate::sessions::open_store;
 use crate::settings::Sources;
 
@@ -38,9 +37,8 @@ pub(crate) async fn run(sources: &Sources) -> Result<u8, CliError> {
         ));
     }
     let store = Arc::new(open_store::local().await?);
-    let (server, queue) = AcpServer::new(sources.clone(), store);
-    let server = Arc::new(server);
-    match serve(&server, queue).await {
+    let server = Arc::new(AcpServer::new(sources.clone(), store));
+    match serve(&server).await {
         Ok(code) => Ok(code),
         Err(error) => {
             server.close_all().await;
@@ -50,7 +48,7 @@ pub(crate) async fn run(sources: &Sources) -> Result<u8, CliError> {
 }
 
 /// Serves the connection until the client ends it or the process is interrupted.
-async fn serve(server: &Arc<AcpServer>, mut queue: Receiver<Work>) -> Result<u8, Error> {
+async fn serve(server: &Arc<AcpServer>) -> Result<u8, Error> {
     let connection = Agent
         .v1()
         .name("plimsoll")
@@ -66,16 +64,9 @@ async fn serve(server: &Arc<AcpServer>, mut queue: Receiver<Work>) -> Result<u8,
         );
     connection
         .connect_with(stdio(), async move |client| {
-            let work = tokio::spawn(async move {
-                while let Some(work) = queue.recv().await {
-                    work.await;
-                }
-            });
             let code = tokio::select! {
                 () = client.incoming_closed() => DONE,
                 Ok(()) = asked_to_end() => INTERRUPTED,
-                // Without it, no request would be answered any more.
-                _ = work => FAILED,
             };
             server.close_all().await;
             tokio::spawn(async move {

@@ -16,15 +16,15 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::v1::{ConnectionTo, Responder};
 use agent_client_protocol::{Client, Error, ErrorCode};
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 use plimsoll::SessionStore;
 use plimsoll::session::new_session_id;
 use plimsoll::store::SqliteStore;
 use plimsoll::{PermissionMode, SessionId};
 use serde::Serialize;
 use serde_json::Value;
-use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::outbox::Outbox;
@@ -45,69 +45,101 @@ const LISTED: usize = 200;
 /// Maximum wait for requests that are being answered when the connection ends. Prompts end at once.
 const ANSWERING: Duration = Duration::from_secs(1);
 
-/// The work for a message of the client.
-pub(super) type Work = BoxFuture<'static, ()>;
-
 /// The state of one client's connection.
 pub(super) struct AcpServer {
     sources: Sources,
     store: Arc<SqliteStore>,
     sessions: Mutex<HashMap<schema::SessionId, Arc<OpenSession>>>,
     is_initialized: AtomicBool,
-    queue: Sender<Work>,
+    /// A permit for each message whose work may still wait.
+    permits: Arc<Semaphore>,
+    /// The last work of each session. Each work waits for the one before it.
+    last: Mutex<HashMap<schema::SessionId, JoinHandle<()>>>,
     /// The number of requests that are being answered: its receivers.
     answering: watch::Sender<()>,
+    /// The number of sessions that are being opened: its receivers.
+    opening: watch::Sender<()>,
 }
 
 impl AcpServer {
-    /// Creates the server, and the queue of its work, to be done in this order.
-    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>) -> (Self, Receiver<Work>) {
-        let (queue, work) = channel(WAITING);
-        let server = Self {
+    /// Creates the server of a connection.
+    pub(super) fn new(sources: Sources, store: Arc<SqliteStore>) -> Self {
+        Self {
             sources,
             store,
             sessions: Mutex::default(),
             is_initialized: AtomicBool::default(),
-            queue,
+            permits: Arc::new(Semaphore::new(WAITING)),
+            last: Mutex::default(),
             answering: watch::Sender::new(()),
-        };
-        (server, work)
+            opening: watch::Sender::new(()),
+        }
     }
 
-    async fn enqueue(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), Error> {
-        // An error means that the connection has ended.
-        let _ = self.queue.send(Box::pin(work)).await;
+    /// Does the work for a message in the background, after that for the messages before it to the
+    /// same session.
+    async fn enqueue(
+        &self,
+        session: Option<schema::SessionId>,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Error> {
+        let permit = Arc::clone(&self.permits).acquire_owned().await;
+        let mut last = lock(&self.last);
+        last.retain(|_, work| !work.is_finished());
+        let before = session.as_ref().and_then(|session| last.remove(session));
+        let work = tokio::spawn(async move {
+            if let Some(before) = before {
+                // An error means that it has panicked.
+                let _ = before.await;
+            }
+            work.await;
+            drop(permit);
+        });
+        if let Some(session) = session {
+            last.insert(session, work);
+        }
         Ok(())
     }
 
-    /// Cancels the current prompt of a session at once, and again after the requests that wait: one of
+    /// Cancels the current prompt of a session at once, and again after its requests that wait: one of
     /// them may be the prompt.
     pub(super) async fn receive_cancel(
         self: &Arc<Self>,
         id: schema::SessionId,
     ) -> Result<(), Error> {
         self.cancel(&id);
-        let server = Arc::clone(self);
-        self.enqueue(async move { server.cancel(&id) }).await
+        let (server, session) = (Arc::clone(self), id.clone());
+        self.enqueue(Some(session), async move { server.cancel(&id) })
+            .await
     }
 
-    /// Answers a request after those before it, a prompt in the background.
+    /// Answers a request in the background, after those before it to the same session. Only a prompt
+    /// that has begun is not waited for.
     pub(super) async fn receive(
         self: &Arc<Self>,
         request: ClientRequest,
         responder: Responder<Value>,
         client: ConnectionTo<Client>,
     ) -> Result<(), Error> {
+        if matches!(request, ClientRequest::InitializeRequest(_)) {
+            self.is_initialized.store(true, Ordering::SeqCst);
+            return responder.respond_with_result(json(Self::initialize()));
+        }
+        if !self.is_initialized.load(Ordering::SeqCst) {
+            let why = "the connection is not initialized; send initialize first";
+            return responder.respond_with_error(Error::new(ErrorCode::INVALID_REQUEST, why));
+        }
+        let session = match &request {
+            ClientRequest::PromptRequest(prompt) => Some(prompt.session_id.clone()),
+            ClientRequest::LoadSessionRequest(load) => Some(load.session_id.clone()),
+            ClientRequest::CloseSessionRequest(close) => Some(close.session_id.clone()),
+            ClientRequest::SetSessionModeRequest(set) => Some(set.session_id.clone()),
+            _ => None,
+        };
         let (server, answering) = (Arc::clone(self), self.answering.subscribe());
         let work = async move {
-            let is_first = matches!(request, ClientRequest::InitializeRequest(_));
-            let is_initialized = server.is_initialized.fetch_or(is_first, Ordering::SeqCst);
             let mut opened = None;
             let answer = match request {
-                _ if !is_initialized && !is_first => {
-                    let why = "the connection is not initialized; send initialize first";
-                    Err(Error::new(ErrorCode::INVALID_REQUEST, why))
-                }
                 ClientRequest::PromptRequest(prompt) => match server.begin_prompt(prompt) {
                     Ok(ended) => {
                         tokio::spawn(async move {
@@ -126,7 +158,7 @@ impl AcpServer {
             }
             drop(answering);
         };
-        self.enqueue(work).await
+        self.enqueue(session, work).await
     }
 
     /// Begins a prompt. Its answer is ready when the run has ended.
@@ -150,7 +182,6 @@ impl AcpServer {
         opened: &mut Option<Arc<OpenSession>>,
     ) -> Result<Value, Error> {
         match request {
-            ClientRequest::InitializeRequest(_) => json(Self::initialize()),
             ClientRequest::NewSessionRequest(new) => {
                 let session = self.open(None, (new.cwd, new.mcp_servers), client).await?;
                 let session = opened.insert(session);
@@ -204,17 +235,23 @@ impl AcpServer {
         let sources = self.sources_in(&folder, given)?;
         // A client that lost its state may load a session that is still open.
         self.shut(&name).await;
-        if lock(&self.sessions).len() >= MAX_SESSIONS {
-            let why = format!("{MAX_SESSIONS} sessions are open; close one first");
-            return Err(CliError::failed(why).into());
-        }
+        let opening = {
+            let sessions = lock(&self.sessions);
+            if sessions.len() + self.opening.receiver_count() >= MAX_SESSIONS {
+                let why = format!("{MAX_SESSIONS} sessions are open; close one first");
+                return Err(CliError::failed(why).into());
+            }
+            self.opening.subscribe()
+        };
         let outbox = Outbox {
             client,
             session: name.clone(),
         };
         let store = Arc::clone(&self.store);
         let session = OpenSession::open(store, outbox, id, sources, &folder).await?;
-        lock(&self.sessions).insert(name, Arc::clone(&session));
+        let mut sessions = lock(&self.sessions);
+        sessions.insert(name, Arc::clone(&session));
+        drop(opening);
         Ok(session)
     }
 
@@ -255,11 +292,13 @@ impl AcpServer {
 
     /// Ends all sessions.
     pub(super) async fn close_all(&self) {
-        let sessions = std::mem::take(&mut *lock(&self.sessions));
+        let mut sessions = std::mem::take(&mut *lock(&self.sessions));
         for session in sessions.values() {
             session.cancel.send_replace(());
         }
         let _ = timeout(ANSWERING, self.answering.closed()).await;
+        // Some may have been opened meanwhile.
+        sessions.extend(lock(&self.sessions).drain());
         join_all(sessions.values().map(|session| session.close())).await;
     }
 

@@ -1,6 +1,10 @@
 //! `plimsoll acp` with the protocol's own client: a run as shown by an editor, the questions to it,
 //! and its operations on sessions.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::process::Command;
+
 use agent_client_protocol::v1::schema::{
     AudioContent, BlobResourceContents, CloseSessionRequest, ContentBlock, EmbeddedResource,
     EmbeddedResourceResource, ImageContent, ListSessionsRequest, McpServer, McpServerStdio,
@@ -426,6 +430,47 @@ fn sessions_go_on_side_by_side_each_in_its_folder() {
         let (_, system) = messages(request).remove(0);
         assert!(system.contains(&format!("This is {name}.")), "{system}");
     }
+}
+
+#[test]
+fn a_session_whose_server_is_slow_lets_the_others_go_on() {
+    let home = mcp::home("");
+    let fake = Fake::new([FakeAnswer::say("At once.")]);
+    let gate = home.work().join("gate");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&gate)
+            .status()
+            .unwrap()
+            .success()
+    );
+    // Opened for both, so that it does not wait for the server.
+    let mut opener = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(&gate)
+        .unwrap();
+    let script = "read -r open < gate; exec sh ship.sh";
+    let ship = McpServerStdio::new("ship", "sh").args(vec!["-c".to_owned(), script.to_owned()]);
+    edit(&home, &fake, &WINDOW, async |editor| {
+        let one = editor.open(home.work()).await;
+        let slow = editor.open_with(home.work(), vec![McpServer::Stdio(ship)]);
+        let others = async {
+            let agent = &editor.agent;
+            let list = ListSessionsRequest::new();
+            agent.send_request(list).block_task().await.unwrap();
+            let mode = SetSessionModeRequest::new(one.clone(), "yes");
+            agent.send_request(mode).block_task().await.unwrap();
+            editor.say(&one, "Quick.").await.unwrap();
+            let two = editor.open(home.work()).await;
+            let close = CloseSessionRequest::new(two);
+            agent.send_request(close).block_task().await.unwrap();
+            opener.write_all(b"open\n").unwrap();
+        };
+        let (slow, ()) = tokio::join!(slow, others);
+        slow.unwrap();
+        assert_eq!(editor.text(&one), "At once.");
+    });
 }
 
 #[test]

@@ -171,20 +171,18 @@ fn nothing_is_done_before_the_connection_is_initialized() {
 }
 
 #[test]
-fn a_burst_is_answered_in_its_order() {
-    let (home, fake) = (Home::new(), Fake::new([]));
-    let new = json!({"cwd": home.work(), "mcpServers": []});
-    let mode = json!({"sessionId": "none", "modeId": "yes"});
+fn a_burst_to_a_session_is_answered_in_its_order() {
+    let (home, fake) = (Home::new(), Fake::new([FakeAnswer::say("Hello.")]));
+    home.agent(&fake, &["--session", "one", "Hello."]).done();
+    let load = json!({"sessionId": "one", "cwd": home.work(), "mcpServers": []});
+    let mode = json!({"sessionId": "one", "modeId": "yes"});
     let requests = [
-        ("session/new", new.clone()),
-        ("session/list", json!({})),
+        ("session/set_mode", mode.clone()),
+        ("session/load", load.clone()),
+        ("session/set_mode", mode.clone()),
+        ("session/close", json!({"sessionId": "one"})),
         ("session/set_mode", mode),
-        ("session/new", new),
-        ("session/list", json!({})),
-        (
-            "session/load",
-            json!({"sessionId": "none", "cwd": home.work(), "mcpServers": []}),
-        ),
+        ("session/load", load),
     ];
     let requests = (1..).zip(requests);
     let requests = requests.map(|(id, (method, params))| request(id, method, params));
