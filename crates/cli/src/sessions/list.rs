@@ -9,6 +9,7 @@ use plimsoll::SessionId;
 use plimsoll::machine::Entry;
 use plimsoll::store::{Fork, MAX_FORK_DEPTH, SessionInfo, SessionReader};
 use serde::Serialize;
+use serde_json::Value;
 
 use crate::error::{CliError, DONE};
 use crate::listing::{self, minute};
@@ -141,12 +142,22 @@ impl<'a> SubAgentCall<'a> {
         })
     }
 
-    /// Returns `true` if the log of the caller has such a call. A person may give a session any name.
-    pub(crate) fn is_in(&self, log: &[Entry]) -> bool {
-        let mut messages = log.iter().filter_map(Entry::message);
+    /// Returns `true` if the caller's log has such a call and the session's log begins with its task. A
+    /// person may give a session any name.
+    pub(crate) fn began(&self, session: &[Entry], caller: &[Entry]) -> bool {
+        let mut messages = session.iter().filter_map(Entry::message);
+        let Some(first) = messages.find(|message| message.is_user()) else {
+            return false;
+        };
+        let task = first.text();
+        let mut messages = caller.iter().filter_map(Entry::message);
         messages.any(|message| {
             let call = message.calls().nth(self.index);
-            call.is_some_and(|call| call.name == self.tool)
+            call.filter(|call| call.name == self.tool)
+                .and_then(|call| serde_json::from_str::<Value>(&call.arguments).ok())
+                .is_some_and(|arguments| {
+                    arguments.get("task").and_then(Value::as_str) == Some(&task)
+                })
         })
     }
 }

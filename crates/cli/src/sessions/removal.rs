@@ -75,11 +75,11 @@ async fn add_sub_agents(
         if calls.is_empty() {
             continue;
         }
-        // A session that cannot be read can be deleted all the same.
+        // A session that cannot be read has no calls, and is deleted only if it is named.
         let log = store.load(&caller).await.unwrap_or_default();
-        let made = calls.into_iter().filter(|(_, call)| call.is_in(&log));
-        for (id, _) in made {
-            if ids.insert(id.clone()) {
+        for (id, call) in calls {
+            let called = store.load(id).await.unwrap_or_default();
+            if call.began(&called, &log) && ids.insert(id.clone()) {
                 callers.push(id.clone());
             }
         }

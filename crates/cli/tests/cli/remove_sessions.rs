@@ -90,6 +90,32 @@ fn the_sessions_of_sub_agents_are_deleted_with_their_caller() {
 }
 
 #[test]
+fn a_session_that_is_only_named_like_a_call_stays() {
+    let home = Home::new();
+    home.file(
+        "plimsoll.toml",
+        "[[agents]]\nname = \"chief\"\nsub_agents = [\"mate\"]\n[[agents]]\nname = \"mate\"\n",
+    );
+    let calls = FakeAnswer::call(&[
+        ("bash", r#"{"command":"true"}"#),
+        ("mate", r#"{"task":"Look."}"#),
+    ]);
+    let answers = ["A sail.", "One.", "Hello.", "Hello."].map(FakeAnswer::say);
+    let fake = Fake::new([calls].into_iter().chain(answers));
+    let agent = |session: &str| {
+        let args = ["--agent", "chief", "--yes", "--session", session, "Go."];
+        home.agent(&fake, &args).done();
+    };
+    agent("one");
+    agent("one.bash.1-0");
+    agent("one.mate.2026-1");
+    assert_eq!(names(&home).len(), 4);
+    let gone = home.run(["sessions", "delete", "one", "--yes"]).done();
+    assert!(gone.err.contains("deleted 2 sessions"), "{}", gone.err);
+    assert_eq!(names(&home), ["one.mate.2026-1", "one.bash.1-0"]);
+}
+
+#[test]
 fn old_sessions_are_pruned() {
     let home = home();
     let dry = home
