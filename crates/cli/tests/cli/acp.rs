@@ -452,7 +452,7 @@ fn a_session_whose_server_is_slow_lets_the_others_go_on() {
         .unwrap();
     let script = "read -r open < gate; exec sh ship.sh";
     let ship = McpServerStdio::new("ship", "sh").args(vec!["-c".to_owned(), script.to_owned()]);
-    edit(&home, &fake, &WINDOW, async |editor| {
+    let (_, said) = edit(&home, &fake, &WINDOW, async |editor: &Editor| {
         let one = editor.open(home.work()).await;
         let slow = editor.open_with(home.work(), vec![McpServer::Stdio(ship)]);
         let others = async {
@@ -471,6 +471,8 @@ fn a_session_whose_server_is_slow_lets_the_others_go_on() {
         slow.unwrap();
         assert_eq!(editor.text(&one), "At once.");
     });
+    // It was still waited for when the others were done.
+    assert!(said.err.contains("MCP server ship: 1 tool"), "{}", said.err);
 }
 
 #[test]
