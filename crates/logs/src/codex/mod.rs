@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::error::LogError;
 use crate::input::{EntryPlace, for_each_entry};
 use crate::read::NO_MESSAGE;
-use crate::session::{SessionLog, text};
+use crate::session::{BranchEntry, SessionLog, text};
 
 /// Events that describe the old history or its failure. Other events are displayed, and copied.
 const NOT_COPIED: [&str; 4] = ["token_count", "error", "stream_error", "context_compacted"];
@@ -54,17 +54,20 @@ fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value)
             log.push(place, [(0, Role::Own, payload)]);
         }
         "compacted" => {
-            let items = payload.get_mut("replacement_history").map(Value::take);
+            let items = match payload.get_mut("replacement_history").map(Value::take) {
+                Some(Value::Array(items)) => Some(items),
+                _ => None,
+            };
             let is_encrypted = |item: &Value| text(item, "/type") == Some("compaction");
-            let list = items.as_ref().and_then(Value::as_array);
-            log.has_encrypted = list.is_some_and(|list| list.iter().any(is_encrypted));
+            log.has_encrypted = items.iter().flatten().any(is_encrypted);
             if log.has_encrypted && log.ignores_encrypted {
-                let done = "left out its encrypted compaction; the messages before it come back";
+                let back = restore(log, place, items.into_iter().flatten());
+                let done = format!("left out its encrypted compaction; {back}");
                 log.repaired_by("thinking", place, done);
                 return;
             }
             (log.reported, log.begin) = (None, place.number);
-            if let Some(Value::Array(items)) = items {
+            if let Some(items) = items {
                 log.units.clear();
                 log.branch.retain(|entry| entry.units == 0);
                 let items = items.into_iter().enumerate();
@@ -81,6 +84,68 @@ fn take(log: &mut SessionLog, place: EntryPlace, kind: &str, mut payload: Value)
         "event_msg" => event(log, place, &payload),
         _ => log.push(place, []),
     }
+}
+
+/// Adds the messages of an encrypted compaction that are not before it in the log, and describes the history that is then
+/// there. Each stands behind the one that precedes it in the compaction, those behind the last that is in the log at the
+/// end, and if there is none, all at the beginning.
+fn restore(log: &mut SessionLog, place: EntryPlace, items: impl Iterator<Item = Value>) -> String {
+    let before = log.units.len();
+    let mut is_found = vec![false; before];
+    let (mut lost, mut behind, mut known) = (Vec::new(), 0, 0);
+    let is_message = |item: &Value| text(item, "/type") == Some("message");
+    for (block, item) in items.enumerate().filter(|(_, item)| is_message(item)) {
+        let keys = ["type", "role", "content"];
+        let is_same = |unit: &Value| keys.iter().all(|key| unit.get(key) == item.get(key));
+        let mut units = log.units.iter().zip(&mut is_found);
+        match units.position(|(unit, is_found)| {
+            let is_same = !*is_found && is_same(unit.value());
+            *is_found |= is_same;
+            is_same
+        }) {
+            Some(at) => (behind, known) = (at + 1, lost.len()),
+            None => lost.push((behind, block, item)),
+        }
+    }
+    if behind > 0 {
+        let last = lost.iter_mut().skip(known);
+        last.for_each(|(at, ..)| *at = before);
+    }
+    lost.sort_by_key(|(at, ..)| *at);
+    let done = match (before, lost.len()) {
+        (0, 0) => "no message before it is left".to_owned(),
+        (_, 0) => "the messages before it come back".to_owned(),
+        (0, count) => format!("of the messages before it, those in it are left: {count}"),
+        (_, count) => {
+            format!("the messages before it come back, and messages that only it had: {count}")
+        }
+    };
+    for (at, block, item) in lost.into_iter().rev() {
+        insert(log, at, place, (block, item));
+    }
+    done
+}
+
+/// Inserts a message as an entry of its own before the unit at this number, or behind the entry of that if it has already
+/// begun.
+fn insert(log: &mut SessionLog, mut at: usize, place: EntryPlace, (block, item): (usize, Value)) {
+    let entry_at = |at: usize| Some(log.units.get(at)?.place?.entry);
+    while at > 0 && entry_at(at).is_some() && entry_at(at) == entry_at(at - 1) {
+        at += 1;
+    }
+    let entry = entry_at(at).unwrap_or(log.branch.len());
+    let behind = log.units.iter_mut().skip(at);
+    for place in behind.filter_map(|unit| unit.place.as_mut()) {
+        place.entry += 1;
+    }
+    let unit = Unit::of_log(entry, block, Role::Own, item);
+    log.units.insert(at, unit);
+    let one = BranchEntry {
+        place,
+        units: 1,
+        is_reduced: false,
+    };
+    log.branch.insert(entry, one);
 }
 
 fn is_of_user(unit: &Unit<'_>) -> bool {

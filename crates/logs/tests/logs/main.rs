@@ -1008,3 +1008,112 @@ fn messages_before_an_encrypted_compaction_of_codex_come_back() {
     let again = messages_of(read_back(&copied(&log, &chat, None)));
     assert_eq!(shape(&again), expected);
 }
+
+/// What stands in a compaction of Codex is all that is left of lines before it that are damaged or were never written.
+#[test]
+fn messages_that_only_an_encrypted_compaction_of_codex_has_are_kept() {
+    let item = |role: &str, text: &str| {
+        let kind = match role {
+            "user" => "input_text",
+            _ => "output_text",
+        };
+        let content = json!([{"type": kind, "text": text}]);
+        let payload = json!({"type": "message", "role": role, "content": content});
+        json!({"type": "response_item", "payload": payload}).to_string()
+    };
+    let compacted = |texts: &[&str]| {
+        let user = |text: &&str| {
+            json!({"type": "message", "role": "user", "id": "msg_1",
+                "content": [{"type": "input_text", "text": text}]})
+        };
+        let mut items: Vec<Value> = texts.iter().map(user).collect();
+        items.push(json!({"type": "compaction", "encrypted_content": "gAAA"}));
+        let payload = json!({"message": "", "replacement_history": items});
+        json!({"type": "compacted", "payload": payload}).to_string()
+    };
+    let event = |kind: &str, keys: Value| {
+        let mut payload = json!({"type": kind});
+        payload
+            .as_object_mut()
+            .unwrap()
+            .extend(keys.as_object().unwrap().clone());
+        json!({"type": "event_msg", "payload": payload}).to_string()
+    };
+    let meta = json!({"type": "session_meta", "payload": {"id": "1", "cwd": "/tmp"}}).to_string();
+    let (port, ported) = (item("user", "Port it."), item("assistant", "Ported."));
+    let (tabs, tabbed) = (item("user", "Use tabs."), item("assistant", "Tabs used."));
+    let said = event("user_message", json!({"message": "Use tabs."}));
+    let back = event("thread_rolled_back", json!({"num_turns": 2}));
+    let (first, go) = (
+        compacted(&["Port it.", "Use tabs."]),
+        item("user", "Go on."),
+    );
+    let again = compacted(&["Port it.", "Use tabs.", "Go on.", "Go on.", "Mind it."]);
+    let left_out = "left out its encrypted compaction";
+    let all = format!("{left_out}; the messages before it come back");
+    let only = |count| format!("{all}, and messages that only it had: {count}");
+    let none =
+        |count| format!("{left_out}; of the messages before it, those in it are left: {count}");
+    let empty = compacted(&[]);
+    let nothing = format!("{left_out}; no message before it is left");
+    let cases: [(Vec<&String>, &[&str], String); 6] = [
+        (vec![&empty, &go], &["u Go on."], nothing),
+        (
+            vec![&first, &go],
+            &["u Port it.", "u Use tabs.", "u Go on."],
+            none(2),
+        ),
+        (
+            vec![&ported, &said, &tabs, &tabbed, &first, &go],
+            &[
+                "u Port it.",
+                "a Ported.",
+                "u Use tabs.",
+                "a Tabs used.",
+                "u Go on.",
+            ],
+            only(1),
+        ),
+        (
+            vec![&port, &ported, &tabs, &tabbed, &first, &go],
+            &[
+                "u Port it.",
+                "a Ported.",
+                "u Use tabs.",
+                "a Tabs used.",
+                "u Go on.",
+            ],
+            all.clone(),
+        ),
+        (
+            vec![&ported, &first, &go, &again],
+            &[
+                "u Port it.",
+                "u Use tabs.",
+                "a Ported.",
+                "u Go on.",
+                "u Go on.",
+                "u Mind it.",
+            ],
+            only(2),
+        ),
+        (
+            vec![&ported, &tabs, &tabbed, &first, &go, &back],
+            &["u Port it.", "a Ported."],
+            only(1),
+        ),
+    ];
+    for (lines, expected, done) in cases {
+        let lines = std::iter::once(&meta).chain(lines).map(String::as_str);
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rollout.jsonl");
+        std::fs::write(&path, lines.collect::<Vec<_>>().join("\n")).unwrap();
+        let mut log = SessionLog::read(&path, None).unwrap().before_encrypted();
+        assert_eq!(log.repairs.last().unwrap().done, done);
+        let chat = log.take_chat();
+        assert_eq!(shape(&messages(&chat)), expected);
+        let copy = copied(&log, &chat, None);
+        assert!(!copy.text.contains("gAAA"), "{}", copy.text);
+        assert_eq!(shape(&messages_of(read_back(&copy))), expected);
+    }
+}
