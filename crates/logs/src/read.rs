@@ -26,8 +26,9 @@ impl SessionLog {
         Self::new(path, file).filled()
     }
 
-    /// Reads the session again with the messages that encrypted compactions of Codex replaced, if it has any. For a
-    /// session whose reasoning is left out, and such a compaction with it.
+    /// Reads the session again with the messages that encrypted compactions of Codex replaced, and with the encrypted
+    /// reasoning of opencode as thinking, if it has any. For a session whose reasoning is left out, and such a
+    /// compaction with it.
     #[must_use]
     pub fn before_encrypted(self) -> Self {
         if !self.has_encrypted {
@@ -36,6 +37,7 @@ impl SessionLog {
         let mut log = Self::new(&self.path, Arc::clone(&self.file));
         log.ignores_encrypted = true;
         match log.filled() {
+            Ok(log) if log.agent == Agent::Opencode => log,
             // The last request was a smaller one.
             Ok(log) => Self {
                 reported: None,

@@ -67,9 +67,11 @@ pub struct SessionLog {
     pub(crate) branch: Vec<BranchEntry>,
     /// Whether the beginning of the branch is missing, which the provider counted, too.
     pub(crate) is_part: bool,
-    /// Whether the branch begins with a compaction that only the provider can read.
+    /// Whether the branch begins with a compaction that only the provider can read, or has reasoning that only its own
+    /// provider can read.
     pub(crate) has_encrypted: bool,
-    /// Whether the messages before such compactions are read in their place.
+    /// Whether the messages before such compactions are read in their place, and such reasoning as thinking, to be left
+    /// out.
     pub(crate) ignores_encrypted: bool,
     pub(crate) file: Arc<LogFile>,
 }

@@ -100,7 +100,7 @@ impl EntryWriter for OpencodeWriter {
         let mut parts = if group.is_same() {
             own
         } else {
-            parts(group, &own)
+            parts(group, &own, new.log.ignores_encrypted)
         };
         for part in &mut parts {
             set(part, "id", self.id("prt", new));
@@ -120,9 +120,9 @@ impl EntryWriter for OpencodeWriter {
 }
 
 /// Returns the parts of a changed message.
-fn parts(group: &Group<'_>, own: &[Value]) -> Vec<Value> {
+fn parts(group: &Group<'_>, own: &[Value], drops: bool) -> Vec<Value> {
     let (results, others) = group.results_and_others();
-    let mut parts = merged(own, |own| !is_seen(own), others, part);
+    let mut parts = merged(own, |own| !is_seen(own, drops), others, part);
     answer_all(&mut parts, results, "/callID", answer);
     parts
 }

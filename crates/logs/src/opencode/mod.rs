@@ -111,6 +111,8 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
         if message.is_damaged {
             log.damaged(entry.place, 0, "a row of it is no JSON");
         }
+        let is_foreign = |part: &Value| is_signed(part) && thinking(part).is_none();
+        log.has_encrypted |= message.parts.iter().any(is_foreign);
         let of = |pointer: &str| text(&message.info, pointer).map(str::to_owned);
         let is_request = |part: &Value| text(part, "/type") == Some("compaction");
         let data = Links {
@@ -141,13 +143,14 @@ pub(crate) fn read(log: &mut SessionLog) -> Result<&'static str, LogError> {
     // opencode would answer a request for a summary again, which it sent when it died.
     let is_open = |node: &&Node<Links>| node.data.is_request && !has_id(node, &summarized);
     let open: Vec<&Node<Links>> = nodes.iter().filter(is_open).collect();
+    let drops = log.ignores_encrypted;
     push_again(log, &active, |entry, links| {
         let mut message = OpencodeMessage::parse(&entry.keys)?;
         let is_of = |node: &&Node<Links>| has_id(node, &links.id) || has_id(node, &links.parent);
         if open.iter().any(is_of) {
             message.parts.clear();
         }
-        Ok(content(&message))
+        Ok(content(&message, drops))
     })?;
     if let (Some(open), Some(_)) = (open.last(), &log.last_error) {
         log.repaired(
@@ -204,8 +207,9 @@ fn is_summary(info: &Value) -> bool {
     info.get("summary") == Some(&Value::Bool(true)) && is_done
 }
 
-/// Returns the part of a message that a model sees. The number of a block is that of its part.
-fn content(message: &OpencodeMessage) -> EntryContent {
+/// Returns the part of a message that a model sees, and reasoning of any provider if that `drops` then. The number of a
+/// block is that of its part.
+fn content(message: &OpencodeMessage, drops: bool) -> EntryContent {
     let parts = message.parts.iter().enumerate();
     let info = |pointer: &str| text(&message.info, pointer).map(str::to_owned);
     let mut read = EntryContent::default();
@@ -222,7 +226,7 @@ fn content(message: &OpencodeMessage) -> EntryContent {
     read.answer = Some((tokens, info("/error/data/message").or(info("/error/name"))));
     let answer = |part: &Value| match text(part, "/type")? {
         "text" => message_block(part),
-        "reasoning" => thinking(part),
+        "reasoning" => reasoning(part, drops),
         "tool" => {
             let of = |pointer: &str| text(part, pointer).unwrap_or_default();
             let input = part.pointer("/state/input");
@@ -237,26 +241,39 @@ fn content(message: &OpencodeMessage) -> EntryContent {
     read
 }
 
-/// Checks whether a model sees a part.
-pub(super) fn is_seen(part: &Value) -> bool {
-    text(part, "/type") == Some("tool") || message_block(part).or(thinking(part)).is_some()
+/// Checks whether a part is a block of the chat.
+pub(super) fn is_seen(part: &Value, drops: bool) -> bool {
+    let block = message_block(part).or(reasoning(part, drops));
+    text(part, "/type") == Some("tool") || block.is_some()
 }
 
-/// Returns the reasoning in a part, if its provider signed or encrypted it and may refuse it for that. Other reasoning
-/// is only copied.
+/// Returns the reasoning in a part as thinking: that of Anthropic, or if all of it `drops` then, any that its provider
+/// signed or encrypted and may refuse for that. Other reasoning is only copied.
+fn reasoning(part: &Value, drops: bool) -> Option<Value> {
+    let any = || json!({ "type": "thinking", "thinking": "" });
+    thinking(part).or_else(|| (drops && is_signed(part)).then(any))
+}
+
+/// Returns the reasoning in a part, if Anthropic signed it. No other provider's is a signature of thinking.
 fn thinking(part: &Value) -> Option<Value> {
     let words = text(part, "/text").filter(|_| text(part, "/type") == Some("reasoning"))?;
-    let mut providers = part.get("metadata")?.as_object()?.values();
-    let of = |of: &Value| {
-        SIGNED
-            .iter()
-            .find_map(|key| of.get(key)?.as_str().map(str::to_owned))
+    let of = |pointer: &str| text(part, pointer).filter(|data| !data.is_empty());
+    if let Some(signature) = of("/metadata/anthropic/signature") {
+        return Some(json!({ "type": "thinking", "thinking": words, "signature": signature }));
+    }
+    let data = of("/metadata/anthropic/redactedData")?;
+    Some(json!({ "type": "redacted_thinking", "data": data }))
+}
+
+/// Checks whether a part is reasoning that its provider signed or encrypted.
+fn is_signed(part: &Value) -> bool {
+    let providers = part.get("metadata").and_then(Value::as_object);
+    let mut providers = providers.into_iter().flat_map(|all| all.values());
+    let has = |of: &Value| {
+        let mut data = SIGNED.iter().filter_map(|key| of.get(key)?.as_str());
+        data.any(|data| !data.is_empty())
     };
-    let data = providers.find_map(of).filter(|data| !data.is_empty())?;
-    Some(match words.is_empty() {
-        true => json!({ "type": "redacted_thinking", "data": data }),
-        false => json!({ "type": "thinking", "thinking": words, "signature": data }),
-    })
+    text(part, "/type") == Some("reasoning") && providers.any(has)
 }
 
 /// Returns the content of a part as a block of Messages.

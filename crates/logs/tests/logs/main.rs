@@ -931,14 +931,37 @@ fn signed_reasoning_of_opencode_is_copied_or_left_out() {
             "",
             json!({"openai": {"itemId": "rs_1", "reasoningEncryptedContent": "gAAA"}}),
         ),
+        one(
+            "Seen.",
+            json!({"openai": {"reasoningEncryptedContent": "gBBB"}}),
+        ),
+        one("Thought.", json!({"google": {"thoughtSignature": "CiQB"}})),
         one("Unsigned.", json!({"openrouter": {}})),
     ];
     parts.splice(0..0, own);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("export.json");
     std::fs::write(&path, export.to_string()).unwrap();
+    // Only Anthropic knows its signature.
+    let mut log = SessionLog::read(&path, None).unwrap();
+    let chat = log.take_chat();
+    let is_thinking = |unit: &&Unit<'_>| {
+        let kind = unit.value()["type"].as_str();
+        kind.is_some_and(|kind| kind.ends_with("thinking"))
+    };
+    let thinking: Vec<&Value> = { chat.units.iter() }
+        .filter(is_thinking)
+        .map(Unit::value)
+        .collect();
+    let signed = json!({"type": "thinking", "thinking": "Hm.", "signature": "EqQB"});
+    assert_eq!(thinking, [&signed]);
     let copy_of = |reasoning| {
         let mut log = SessionLog::read(&path, None).unwrap();
+        if reasoning == Reasoning::Drop {
+            let tokens = log.used_tokens();
+            log = log.before_encrypted();
+            assert_eq!(log.used_tokens(), tokens);
+        }
         let mut chat = log.take_chat();
         repair(
             &mut chat,
@@ -948,7 +971,7 @@ fn signed_reasoning_of_opencode_is_copied_or_left_out() {
         copied(&log, &chat, None).text
     };
     let (kept, dropped) = (copy_of(Reasoning::Keep), copy_of(Reasoning::Drop));
-    for signed in ["EqQB", "gAAA"] {
+    for signed in ["EqQB", "gAAA", "gBBB", "CiQB"] {
         assert!(
             kept.contains(signed) && !dropped.contains(signed),
             "{dropped}"
