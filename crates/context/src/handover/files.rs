@@ -109,29 +109,32 @@ impl<'t> FileList<'t> {
     pub(crate) fn end(&mut self, act: Act, named: &FileAct, at: Order) {
         let paths = named.paths.iter().map(|path| path_parts(path));
         let paths: Vec<Vec<&str>> = paths.collect();
-        let is_named = |file: &FileRecord<'_>| {
-            let path = path_parts(&file.path);
-            paths.iter().any(|of| may_be(&path, of))
-        };
-        let names_some = self.all.iter().rev().take(ENDED_MAX).any(is_named);
         let folder = named.or_all_of.as_deref().map(path_parts);
-        let folder = folder.filter(|_| !names_some);
-        let is_in_folder = |file: &FileRecord<'_>| {
-            let folder = folder.as_ref();
-            folder.is_some_and(|folder| may_be(&path_parts(&file.path), folder))
-        };
-        for file in self.all.iter_mut().rev().take(ENDED_MAX) {
-            let mut rests = named
-                .paths
-                .iter()
-                .filter_map(|path| file.path.strip_prefix(path));
-            let is_same = rests.any(|rest| rest.is_empty() || rest.starts_with('/'));
-            if is_named(file) || is_in_folder(file) {
+        let first = self.all.len().saturating_sub(ENDED_MAX);
+        let (mut known, mut others) = (Vec::new(), Vec::new());
+        for (index, file) in self.all.iter().enumerate().skip(first) {
+            let path = path_parts(&file.path);
+            if paths.iter().any(|of| may_be(&path, of)) {
+                known.push(index);
+            } else if folder.as_ref().is_some_and(|of| may_be(&path, of)) {
+                others.push(index);
+            }
+        }
+        for index in if known.is_empty() { &others } else { &known } {
+            if let Some(file) = self.all.get_mut(*index) {
+                let mut rests = named
+                    .paths
+                    .iter()
+                    .filter_map(|path| file.path.strip_prefix(path));
+                let is_same = rests.any(|rest| rest.is_empty() || rest.starts_with('/'));
                 let is_certain = act != REMOVED || is_same;
                 file.end(if is_certain { act } else { PERHAPS_REMOVED }, at);
             }
         }
-        let new = named.paths.iter().filter(|_| act == REMOVED && !names_some);
+        let new = named
+            .paths
+            .iter()
+            .filter(|_| act == REMOVED && known.is_empty());
         for path in new {
             if let Some(file) = self.file(path, at) {
                 file.ending = REMOVED;
