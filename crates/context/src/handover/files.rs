@@ -8,7 +8,7 @@ use super::select::{NAMES_OF_FILE, Order, Row};
 use super::words::{any_in, list};
 
 /// The maximum number of files, the newest ones, of which one removal is recorded.
-const ENDED_MAX: usize = 2_000;
+const ENDED_MAX: usize = 1_000;
 /// The word for a changed file that no build or test followed.
 const UNTESTED: &str = "not tested";
 
