@@ -82,7 +82,7 @@ impl TranscriptCall {
         let path = text(value, "paths").filter(|path| !path.contains('\n'));
         let files = match path {
             Some(path) if !matches!(does, "" | RUNS | SEARCHES) => {
-                vec![FileAct::new(does, vec![path_of(path)])]
+                vec![act_on(does, path)]
             }
             _ if value.is_null() => patched(arguments),
             _ => {
@@ -170,14 +170,14 @@ pub(crate) fn patched(text: &str) -> Vec<FileAct> {
             old.act = REMOVED;
         }
         let act = if act == MOVED { WRITTEN } else { act };
-        files.push(FileAct::new(act, vec![path_of(path)]));
+        files.push(act_on(act, path));
     }
     files
 }
 
-/// Returns a path as it is told.
-fn path_of(path: &str) -> String {
-    one_line(path, SIGNATURE_MAX)
+/// Returns an action on one file.
+fn act_on(act: Act, path: &str) -> FileAct {
+    FileAct::new(act, vec![one_line(path, SIGNATURE_MAX)])
 }
 
 /// Returns the name of a call and its arguments that are no content, as one line.

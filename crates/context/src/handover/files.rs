@@ -7,7 +7,7 @@ use super::format::Kind;
 use super::select::{NAMES_OF_FILE, Order, Row};
 use super::words::{any_in, list};
 
-/// The maximum number of files, the newest ones, of which one removal is recorded.
+/// The maximum number of files that one removal can concern. Older files stay as they are.
 const ENDED_MAX: usize = 1_000;
 /// The word for a changed file that no build or test followed.
 const UNTESTED: &str = "not tested";
@@ -18,7 +18,7 @@ pub(crate) struct FileAct {
     pub(crate) act: Act,
     /// Their paths; of an end, also patterns and other words that may name them.
     pub(crate) paths: Vec<String>,
-    /// If the paths are those of no file, the folder of which all files are meant.
+    /// The folder whose files are all meant if no known file has one of the paths.
     pub(crate) or_all_of: Option<String>,
 }
 

@@ -36,7 +36,8 @@ pub fn each_name<'t>(text: &'t str, tell: &mut dyn FnMut(&'t str) -> bool) {
             let is_id = is_hash(run) || is_issue(run);
             let is_whole = is_number || is_id || run.contains('/') || has_extension(run);
             let mut words = run.split(|c| !is_whole && (c == '.' || c == '-'));
-            let is_told = |word: &str| !is_key && is_of_size(word) && (is_number || is_name(word));
+            let is_told =
+                |word: &str| !is_key && is_of_size(word) && (is_number || is_id || is_name(word));
             if !words.all(|word| !is_told(word) || tell(word)) {
                 return;
             }
@@ -58,7 +59,7 @@ fn is_of_size(word: &str) -> bool {
 fn is_name(word: &str) -> bool {
     let is_path = word.bytes().filter(|b| *b == b'/').count() >= 2
         && word.bytes().any(|b| b.is_ascii_alphabetic());
-    is_path || has_extension(word) || is_identifier(word) || is_hash(word) || is_issue(word)
+    is_path || has_extension(word) || is_identifier(word) || is_hash(word)
 }
 
 fn is_identifier(word: &str) -> bool {

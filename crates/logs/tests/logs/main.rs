@@ -1032,7 +1032,7 @@ fn messages_before_an_encrypted_compaction_of_codex_come_back() {
     assert_eq!(shape(&again), expected);
 }
 
-/// What stands in a compaction of Codex is all that is left of lines before it that are damaged or were never written.
+/// A compaction of Codex keeps messages whose own lines are damaged or missing.
 #[test]
 fn messages_that_only_an_encrypted_compaction_of_codex_has_are_kept() {
     let item = |role: &str, text: &str| {

@@ -97,7 +97,11 @@ impl AgentConfig {
                 origin,
                 ..
             } = found;
-            let needed = key::needed(&key.needs).and_then(|path| self.origin(path));
+            let need = match key.needs.as_str() {
+                "summarizer" | "trigger" => "summaries",
+                need => need,
+            };
+            let needed = key::needed(need).and_then(|path| self.origin(path));
             if needed.is_some_and(|needed| needed.path() != origin.path()) {
                 continue;
             }

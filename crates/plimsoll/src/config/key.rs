@@ -121,12 +121,8 @@ pub(crate) fn field(path: &str) -> Option<&'static SettingKey> {
     NAMES.get(path).copied()
 }
 
-/// Returns the setting that a setting needs which needs this.
+/// Returns the setting that decides whether this need is met.
 pub(super) fn needed(need: &str) -> Option<&'static str> {
-    let need = match need {
-        "summarizer" | "trigger" => "summaries",
-        need => need,
-    };
     Some(ROWS.needs.get(need)?.setting.as_str())
 }
 

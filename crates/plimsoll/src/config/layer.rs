@@ -123,14 +123,14 @@ impl Layer {
     fn table(&mut self, table: &str, given: &Located, faults: &mut Faults) {
         let fault = match (given.value.as_object(), table) {
             // The value may be a key.
-            (None, _) => "has to be a table of settings",
+            (None, _) => Some("has to be a table of settings"),
             // An empty one might mean the defaults of another program.
             (Some(entries), "context" | "compaction") if entries.is_empty() => {
-                "is empty; set something in it, or remove it"
+                Some("is empty; set something in it, or remove it")
             }
-            _ => "",
+            _ => None,
         };
-        if !fault.is_empty() {
+        if let Some(fault) = fault {
             faults.push(given.origin(), format!("{} {fault}", shown(table)));
         }
         for (name, given) in given.entries().into_iter().flatten() {
